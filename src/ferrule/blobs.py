@@ -1,0 +1,58 @@
+"""Bytes kept by content hash: the whole of a result that was cut, an image that was replaced by a note.
+
+A name is the hash alone, so the same content has the same name tomorrow and in training data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from pathlib import Path
+
+_NAME_LENGTH = 16
+
+
+def blob_name(data: bytes) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of `data`."""
+    return hashlib.sha256(data).hexdigest()[:_NAME_LENGTH]
+
+
+class BlobStore:
+    """Blobs by name, in memory up to `limit` bytes (the oldest leave first), or in a folder, which keeps all.
+
+    A folder's files are written once, under a temporary name first, so that a reader never sees half of one.
+    """
+
+    def __init__(self, folder: Path | None = None, limit: int = 64 * 1024 * 1024) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._held: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    def put(self, data: bytes) -> str:
+        """Keep `data`; returns its name."""
+        name = blob_name(data)
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path = self._folder / name
+            if not path.exists():
+                partial = path.with_suffix(".partial")
+                partial.write_bytes(data)
+                partial.replace(path)
+            return name
+        if name not in self._held:
+            self._held[name] = data
+            self._size += len(data)
+            while self._size > self._limit and len(self._held) > 1:
+                _, oldest = self._held.popitem(last=False)
+                self._size -= len(oldest)
+        return name
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes of that name, or None where they were never kept or have left."""
+        if self._folder is None:
+            return self._held.get(name)
+        if not name.isalnum():
+            return None
+        path = self._folder / name
+        return path.read_bytes() if path.is_file() else None

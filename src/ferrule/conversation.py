@@ -1,0 +1,237 @@
+"""A conversation: messages of parts, immutable, in the field's own shape.
+
+This room holds the words that every other floor uses. How a conversation is written for a model is the
+business of `dialects/` and `models/`; how it is kept as JSON, of `conversation_json.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from ferrule.blobs import blob_name
+from ferrule.errors import ConversationError
+
+Role = Literal["system", "user", "assistant", "tool"]
+ResultStatus = Literal[
+    "ok", "error", "retry", "denied", "timeout", "cancelled", "unknown_tool", "invalid", "interrupted"
+]
+StopReason = Literal["turn", "calls", "length", "context", "cancelled", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """An encoded image: its bytes, media type (`image/png`), and the hash of its content."""
+
+    data: bytes
+    media_type: str = "image/png"
+
+    @cached_property
+    def hash(self) -> str:
+        """The name under which a `BlobStore` keeps this image."""
+        return blob_name(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What a model thought before it answered; `extra` of its message carries a provider's signature."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a model wrote.
+
+    `arguments` is the JSON text as it was written, never re-encoded; `source` is the call in the model's own
+    notation where a reader saw it, which is what training data must repeat.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    source: str | None = None
+
+    def decoded(self) -> Any:
+        """The arguments as a JSON value. Raises `json.JSONDecodeError` where they aren't JSON."""
+        return json.loads(self.arguments) if self.arguments.strip() else {}
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedCall:
+    """What was meant as a call and can't be read: kept character for character, and answered like any call.
+
+    `kind` names the fault for the model: `truncated`, `invalid_json`, `no_name`, `forged_result`, …
+    """
+
+    id: str
+    raw: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The one answer to a call. `content` is what the model reads; `status` says how it came about."""
+
+    call_id: str
+    name: str
+    content: tuple[Text | Image, ...]
+    status: ResultStatus = "ok"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the call failed, for whatever reason."""
+        return self.status != "ok"
+
+    @property
+    def text(self) -> str:
+        """The text of the result, its parts joined by newlines; images are left out."""
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+
+Part: TypeAlias = Text | Image | Reasoning | ToolCall | MalformedCall | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The ids that an engine sampled for a message, the stop token included, with raw log-probabilities.
+
+    `ids` and `logprobs` have equal lengths. It holds only while the message's parts are what was sampled.
+    """
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    tokenizer_fingerprint: str
+    dialect: str
+    stop: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. A tool message holds exactly one `ToolResult`.
+
+    `extra`, by provider, carries what must go back to it verbatim (signatures, native ids).
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+    sampled: Sampled | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_parts(self, parts: Iterable[Part]) -> Message:
+        """The same message with other parts: what was sampled no longer holds, so it is dropped."""
+        return replace(self, parts=tuple(parts), sampled=None)
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined as they stand."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall | MalformedCall, ...]:
+        """The calls of this message in the order in which they were written, malformed ones among them."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall | MalformedCall))
+
+    @property
+    def result(self) -> ToolResult:
+        """The result of a tool message. Raises `ConversationError` for any other message."""
+        for part in self.parts:
+            if isinstance(part, ToolResult):
+                return part
+        raise ConversationError(f"a {self.role} message holds no tool result")
+
+
+def system(text: str) -> Message:
+    """A system message of one text."""
+    return Message("system", (Text(text),))
+
+
+def user(*parts: str | Text | Image) -> Message:
+    """A user message; strings become `Text` parts."""
+    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def assistant(*parts: str | Part) -> Message:
+    """An assistant message; strings become `Text` parts."""
+    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def tool(result: ToolResult) -> Message:
+    """The tool message of one result."""
+    return Message("tool", (result,))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages, and `now`: the time that templates and tools are told, pinned when it is made."""
+
+    messages: tuple[Message, ...] = ()
+    now: datetime = field(default_factory=_now)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def add(self, *messages: Message) -> Conversation:
+        """This conversation with more messages at its end."""
+        return replace(self, messages=self.messages + messages)
+
+    @property
+    def pending(self) -> tuple[ToolCall | MalformedCall, ...]:
+        """Calls that have no result yet, in order: what a paused conversation ends in."""
+        answered = {m.result.call_id for m in self.messages if m.role == "tool"}
+        return tuple(
+            c for m in self.messages if m.role == "assistant" for c in m.calls if c.id not in answered
+        )
+
+    @property
+    def next_call_number(self) -> int:
+        """One more than the number of calls made so far, for ids that are the same on every run."""
+        return 1 + sum(len(m.calls) for m in self.messages if m.role == "assistant")
+
+    def check(self) -> None:
+        """Raise `ConversationError` unless each result answers an earlier call, once, and in call order."""
+        expected: list[str] = []
+        seen: set[str] = set()
+        for position, message in enumerate(self.messages):
+            where = f"message {position} ({message.role})"
+            if message.role == "tool":
+                if len(message.parts) != 1:
+                    raise ConversationError(f"{where}: a tool message holds exactly one result")
+                expected = _answer(expected, message.result.call_id, where)
+                continue
+            if expected and message.role == "assistant":
+                raise ConversationError(f"{where}: the call {expected[0]!r} before it has no result; add one")
+            for call in message.calls:
+                if message.role != "assistant":
+                    raise ConversationError(f"{where}: only an assistant message can hold a call")
+                if call.id in seen:
+                    raise ConversationError(
+                        f"{where}: the call id {call.id!r} was used before; ids must differ"
+                    )
+                seen.add(call.id)
+                expected.append(call.id)
+
+
+def _answer(expected: Sequence[str], call_id: str, where: str) -> list[str]:
+    if call_id not in expected:
+        raise ConversationError(
+            f"{where}: the result for {call_id!r} answers no open call; remove it or fix its id"
+        )
+    if expected[0] != call_id:
+        raise ConversationError(f"{where}: results must keep call order: {expected[0]!r} is answered first")
+    return list(expected[1:])

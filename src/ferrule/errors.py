@@ -1,0 +1,64 @@
+"""Every error that ferrule raises on purpose.
+
+Each message says what was wrong, where, and what to do. Errors that a *model* is to read (a refusal,
+a wrong argument) are results, not exceptions; `ToolRetry` and `ToolFailed` are how a tool asks for one.
+"""
+
+
+class FerruleError(Exception):
+    """Base of all of them: catch this to catch whatever ferrule itself refuses."""
+
+
+class ToolDefinitionError(FerruleError):
+    """A function, method or schema can't become a tool; the message names the parameter and the cure."""
+
+
+class RegistryError(FerruleError):
+    """Tools that can't be offered together (a name twice), or a selection that names none."""
+
+
+class ConversationError(FerruleError):
+    """A conversation, or a file of one, that can't be: an orphan result, an unknown role, broken JSON."""
+
+
+class DialectError(FerruleError):
+    """What a dialect can't express (a call it has no notation for), or a dialect that isn't known."""
+
+
+class TokenizerError(FerruleError):
+    """A tokenizer file that can't be read, or that lacks a control token a dialect needs."""
+
+
+class EngineError(FerruleError):
+    """An engine that failed, was closed, or was given an argument that it can't honour."""
+
+
+class ModelError(FerruleError):
+    """A model that can't be loaded, or can't do what was asked of it; the message names the model."""
+
+
+class PolicyError(FerruleError):
+    """A policy rule or file that can't be read."""
+
+
+class SettingsError(FerruleError):
+    """A setting, or a file or option of a command, with a value that can't be used."""
+
+
+class ToolRetry(FerruleError):  # noqa: N818 - it is a request to the model, in the words a tool's author reads
+    """Raised by a tool: the call failed, and `hint` tells the model how to call again.
+
+    The idea of two errors, *try again with this hint* and *final, tell the model*, is pydantic-ai's.
+    """
+
+    def __init__(self, hint: str) -> None:
+        super().__init__(hint)
+        self.hint = hint
+
+
+class ToolFailed(FerruleError):  # noqa: N818 - see ToolRetry
+    """Raised by a tool: the call failed for good, and `reason` is what the model is told."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,132 @@
+"""What happens while a model writes and its tools run, as a stream of small frozen values.
+
+A reader of a dialect makes the first seven, each with its `span` (start, end) in the text that it was fed,
+so that the spans of a whole text tile it. Spans of events that come from elsewhere are None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ferrule.conversation import Message, StopReason, ToolCall, ToolResult
+
+Span: TypeAlias = tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text."""
+
+    text: str
+    span: Span = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of what the model thinks."""
+
+    text: str
+    span: Span = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call whose name is known. `index` counts the calls of one message from 0."""
+
+    index: int
+    name: str
+    native_id: str | None = None
+    span: Span = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsDelta:
+    """A piece of a call's arguments: joined, the pieces of one call decode to its arguments."""
+
+    index: int
+    json_fragment: str
+    span: Span = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """A call that was read whole."""
+
+    index: int
+    call: ToolCall
+    span: Span = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallMalformed:
+    """What was meant as a call and can't be read; `raw` is all of it."""
+
+    index: int
+    kind: str
+    raw: str
+    recoverable: bool = False
+    span: Span = None
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """A marker of the dialect: no content, but a part of the text all the same."""
+
+    marker: str
+    span: Span = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that a model read and wrote; `cached_tokens` of those read came from a cache."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    sampled_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.sampled_tokens + other.sampled_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFinished:
+    """A whole assistant message, what it cost, and why the model stopped."""
+
+    message: Message
+    usage: Usage
+    stop: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """What a running tool tells of itself."""
+
+    call_id: str
+    text: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultReady:
+    """A call has its answer."""
+
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The pipeline has stopped; `reason` is `done`, `paused`, or names the limit that was reached."""
+
+    reason: str
+    usage: Usage
+
+
+ReaderEvent: TypeAlias = (
+    TextDelta | ReasoningDelta | CallStarted | ArgumentsDelta | CallFinished | CallMalformed | Framing
+)
+Event: TypeAlias = ReaderEvent | MessageFinished | ToolProgress | ResultReady | RunFinished

@@ -1,0 +1,44 @@
+"""What a tool *is*, as data: the part of it that can be offered, stored, compared and sent.
+
+The callable behind it lives one floor up, in `tool.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+JSONSchema = Mapping[str, Any]
+"""A JSON Schema object (draft 2020-12), as decoded JSON."""
+
+Approval = Literal["always", "never"]
+"""A tool's own word on asking: always ask for it, or never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Hints on what a call does, in the words of the Model Context Protocol's `ToolAnnotations`.
+
+    `None` means that nothing was said. Hints from an origin that is not trusted can only tighten a policy.
+    """
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool's data alone: what is offered to a model and what a policy judges by.
+
+    `origin` says where it comes from: `code`, `project` (a discovered file), `plugin`, or `mcp:<server>`.
+    """
+
+    name: str
+    description: str
+    parameters: JSONSchema
+    annotations: Annotations = field(default_factory=Annotations)
+    origin: str = "code"
+    approval: Approval | None = None
