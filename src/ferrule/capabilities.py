@@ -66,9 +66,7 @@ def _noted(message: Message, losses: list[Loss]) -> Message:
     return message.with_parts(_note(part) if isinstance(part, Image) else part for part in message.parts)
 
 
-def _without_images(
-    result: ToolResult, users_can: bool, moved: list[Text | Image], losses: list[Loss]
-) -> ToolResult:
+def _without_images(result: ToolResult, users_can: bool, moved: list[Text | Image], losses: list[Loss]) -> ToolResult:
     images = [part for part in result.content if isinstance(part, Image)]
     if not images:
         return result

@@ -194,9 +194,7 @@ class Conversation:
     def pending(self) -> tuple[ToolCall | MalformedCall, ...]:
         """Calls that have no result yet, in order: what a paused conversation ends in."""
         answered = {m.result.call_id for m in self.messages if m.role == "tool"}
-        return tuple(
-            c for m in self.messages if m.role == "assistant" for c in m.calls if c.id not in answered
-        )
+        return tuple(c for m in self.messages if m.role == "assistant" for c in m.calls if c.id not in answered)
 
     @property
     def next_call_number(self) -> int:
@@ -220,18 +218,14 @@ class Conversation:
                 if message.role != "assistant":
                     raise ConversationError(f"{where}: only an assistant message can hold a call")
                 if call.id in seen:
-                    raise ConversationError(
-                        f"{where}: the call id {call.id!r} was used before; ids must differ"
-                    )
+                    raise ConversationError(f"{where}: the call id {call.id!r} was used before; ids must differ")
                 seen.add(call.id)
                 expected.append(call.id)
 
 
 def _answer(expected: Sequence[str], call_id: str, where: str) -> list[str]:
     if call_id not in expected:
-        raise ConversationError(
-            f"{where}: the result for {call_id!r} answers no open call; remove it or fix its id"
-        )
+        raise ConversationError(f"{where}: the result for {call_id!r} answers no open call; remove it or fix its id")
     if expected[0] != call_id:
         raise ConversationError(f"{where}: results must keep call order: {expected[0]!r} is answered first")
     return list(expected[1:])

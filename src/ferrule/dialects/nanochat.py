@@ -1,0 +1,165 @@
+"""The nanochat dialect: nine control tokens, one tool, and results in the turn that asked for them.
+
+    <|bos|><|user_start|>What is 12 * 34?<|user_end|><|assistant_start|><|python_start|>12 * 34<|python_end|>
+    <|output_start|>408<|output_end|>12 × 34 is 408.<|assistant_end|>
+
+The token stream, and which of it is trained, are the first seed's. In addition the terminator is trained, and
+output markers that the model writes itself are read as a malformed call: a made-up result is never a result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from ferrule.capabilities import Capabilities, Loss, adapt
+from ferrule.conversation import (
+    Conversation,
+    MalformedCall,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ferrule.dialects.nanochat_reader import NanochatReader
+from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+BOS = "<|bos|>"
+USER_START, USER_END = "<|user_start|>", "<|user_end|>"
+ASSISTANT_START, ASSISTANT_END = "<|assistant_start|>", "<|assistant_end|>"
+PYTHON_START, PYTHON_END = "<|python_start|>", "<|python_end|>"
+OUTPUT_START, OUTPUT_END = "<|output_start|>", "<|output_end|>"
+CONTROL_TOKENS = (
+    BOS,
+    USER_START,
+    USER_END,
+    ASSISTANT_START,
+    ASSISTANT_END,
+    PYTHON_START,
+    PYTHON_END,
+    OUTPUT_START,
+    OUTPUT_END,
+)
+
+STOPS = (ASSISTANT_END, PYTHON_END)
+STRAYS = (OUTPUT_START, OUTPUT_END, BOS, USER_START, USER_END, ASSISTANT_START)
+
+
+class Nanochat:
+    """The dialect. `tool` and `parameter` are what the expression between the python markers is a call of."""
+
+    name = "nanochat"
+    rewrites_history = False
+
+    def __init__(self, tool: str = "calculator", parameter: str = "expression") -> None:
+        self.tool = tool
+        self.parameter = parameter
+        self.capabilities = Capabilities(tools=(tool,), system=False, parallel_calls=False)
+
+    def offer(self, tools: Sequence[ToolSpec]) -> str:
+        """Nothing is written: the one tool is known from training. Raises `DialectError` for any other."""
+        for spec in tools:
+            if spec.name != self.tool:
+                raise DialectError(
+                    f"the {self.name} dialect knows one tool, {self.tool!r}, and can't offer {spec.name!r}"
+                )
+        return ""
+
+    def call(self, call: ToolCall) -> str:
+        """`<|python_start|>expression<|python_end|>`."""
+        return f"{PYTHON_START}{self.expression(call)}{PYTHON_END}"
+
+    def expression(self, call: ToolCall) -> str:
+        """The expression of a call. Raises `DialectError` where the call has another tool or other arguments."""
+        if call.name != self.tool:
+            raise DialectError(f"the {self.name} dialect can't write a call of {call.name!r}, only of {self.tool!r}")
+        try:
+            arguments = call.decoded()
+        except json.JSONDecodeError as error:
+            raise DialectError(f"the arguments of call {call.id!r} are not JSON: {error}") from error
+        if not isinstance(arguments, dict) or set(arguments) != {self.parameter}:
+            raise DialectError(f"a {self.name} call holds exactly one argument, {self.parameter!r}")
+        value = arguments[self.parameter]
+        if not isinstance(value, str):
+            raise DialectError(f"the argument {self.parameter!r} of call {call.id!r} must be a string")
+        return value
+
+    def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
+        """`<|output_start|>text<|output_end|>`; markers inside of the text are made visible as plain text."""
+        text, losses = neutralised(result.text)
+        return f"{OUTPUT_START}{text}{OUTPUT_END}", losses
+
+    def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
+        """All messages as segments; an assistant's turn stays open over its calls until it ends in text."""
+        self.offer(tools)
+        fitted, losses = adapt(conversation, self.capabilities)
+        segments: list[Segment] = [Control(BOS)]
+        turn_open = False
+        system_text = ""
+        for message in fitted.messages:
+            if message.role == "system":
+                # nanochat has no system turn: as in its own rendering, the text goes before the user's.
+                system_text += message.text + "\n\n"
+                losses.append(Loss("system", "written at the start of the next user message"))
+                continue
+            if message.role == "user":
+                if turn_open:
+                    segments.append(Control(ASSISTANT_END))
+                    turn_open = False
+                text = system_text + message.text
+                segments.extend((Control(USER_START), Content(text), Control(USER_END)))
+                system_text = ""
+                continue
+            if not turn_open:
+                segments.append(Control(ASSISTANT_START))
+                turn_open = True
+            segments.extend(self._spoken(message, losses))
+            turn_open = not _ends_turn(message)
+        prompt = () if turn_open else (Control(ASSISTANT_START),)
+        return Layout(tuple(segments), prompt, STOPS, STRAYS, tuple(losses))
+
+    def _spoken(self, message: Message, losses: list[Loss]) -> Iterator[Segment]:
+        """The segments of one assistant or tool message, within an open turn."""
+        if message.role == "tool":
+            yield from (Control(OUTPUT_START), Content(message.result.text), Control(OUTPUT_END))
+            return
+        if message.sampled is not None and message.sampled.dialect == self.name:
+            yield SampledIds(message.sampled.ids, message.sampled.logprobs)
+            if message.sampled.stop != "turn" and _ends_turn(message):
+                yield Control(ASSISTANT_END)
+            return
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield Content(part.text, trained=True)
+            elif isinstance(part, ToolCall):
+                yield Control(PYTHON_START, trained=True)
+                yield Content(self.expression(part), trained=True)
+                yield Control(PYTHON_END, trained=True)
+            elif isinstance(part, MalformedCall):
+                yield Content(part.raw, trained=False)
+            elif isinstance(part, Reasoning):
+                losses.append(Loss("reasoning", "nanochat has no place for it"))
+        if _ends_turn(message):
+            yield Control(ASSISTANT_END, trained=True)
+
+    def reader(self, tools: Sequence[ToolSpec] = (), *, first_call: int = 1) -> NanochatReader:
+        """A reader for what an assistant writes up to the end of its turn or of a call."""
+        self.offer(tools)
+        return NanochatReader(self.tool, self.parameter, first_call)
+
+
+def _ends_turn(message: Message) -> bool:
+    return message.role == "assistant" and not message.calls
+
+
+def neutralised(text: str) -> tuple[str, list[Loss]]:
+    """`text` with nanochat's markers broken by a visible space: `<| bos|>`. For text mode; ids need none of it."""
+    losses = []
+    for marker in CONTROL_TOKENS:
+        if marker in text:
+            text = text.replace(marker, marker.replace("<|", "<| ", 1))
+            losses.append(Loss("marker", f"{marker} in a result, written as plain text"))
+    return text, losses

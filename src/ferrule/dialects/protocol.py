@@ -1,0 +1,52 @@
+"""What a dialect must be able to do: write offers, calls and results, frame messages, and read what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ferrule.capabilities import Capabilities, Loss
+from ferrule.conversation import Conversation, ToolCall, ToolResult
+from ferrule.dialects.segments import Layout
+from ferrule.events import ReaderEvent
+from ferrule.toolspec import ToolSpec
+
+
+class Reader(Protocol):
+    """A streaming parser: text in, events out. A full parse is `feed` and `close`."""
+
+    def feed(self, text: str, control: bool | None = None) -> list[ReaderEvent]:
+        """Read a piece. `control` True: it is exactly one control token; False: never a marker; None: match by text."""
+        ...
+
+    def close(self, stopped: bool = False) -> list[ReaderEvent]:
+        """The text has ended; `stopped` says that the model ended it and no limit did."""
+        ...
+
+
+class Dialect(Protocol):
+    """A notation and a framing together. `rewrites_history`: earlier turns are written otherwise later on."""
+
+    name: str
+    capabilities: Capabilities
+    rewrites_history: bool
+
+    def offer(self, tools: Sequence[ToolSpec]) -> str:
+        """How the model is told of its tools; empty where the dialect has no words for it."""
+        ...
+
+    def call(self, call: ToolCall) -> str:
+        """The text of a call, markers included. Raises `DialectError` for what can't be expressed."""
+        ...
+
+    def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
+        """The text of a result, markers included, and what had to be neutralised. Never refuses."""
+        ...
+
+    def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
+        """The whole conversation as segments."""
+        ...
+
+    def reader(self, tools: Sequence[ToolSpec], *, first_call: int = 1) -> Reader:
+        """A reader for one assistant message; calls without ids of their own are numbered from `first_call`."""
+        ...

@@ -1,0 +1,73 @@
+"""A conversation as segments: what is framing, what is content, what was sampled, and what is trained.
+
+Text alone can't say which of its characters are markers, so a conversation is never written as one string on its
+way to a model: it is a `Layout`, and `tokens/` turns that into ids without any content becoming a control token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ferrule.capabilities import Loss
+from ferrule.conversation import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Text of the dialect itself: the only place where a tokenizer's added tokens are looked for."""
+
+    text: str
+    trained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Text that somebody wrote: it yields ordinary tokens, whatever it looks like."""
+
+    text: str
+    trained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SampledIds:
+    """Ids that an engine sampled, kept as they are; always trained. `logprobs` has the same length."""
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSlot:
+    """The place of an image; never trained."""
+
+    image: Image
+
+
+Segment: TypeAlias = Control | Content | SampledIds | ImageSlot
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The segments of a conversation, and how the next assistant message begins and ends.
+
+    `prompt` is what the system writes to open the assistant's turn (empty where the turn is open already),
+    `stops` are the control tokens with which a model ends its message; `strays` those that only the system writes,
+    so that a model that samples one has lost the thread and is stopped too. `losses` tells what was not written.
+    """
+
+    segments: tuple[Segment, ...]
+    prompt: tuple[Segment, ...] = ()
+    stops: tuple[str, ...] = ()
+    strays: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+    @property
+    def with_prompt(self) -> tuple[Segment, ...]:
+        """What a model is given to continue."""
+        return self.segments + self.prompt
+
+    @property
+    def text(self) -> str:
+        """The layout as one string, for people: ids that were sampled are left out."""
+        return "".join(s.text for s in self.segments if isinstance(s, Control | Content))

@@ -1,0 +1,166 @@
+"""Tools found in a folder: every `*_tool.py` in it and below, each read on its own.
+
+A file that can't be imported is a problem with a reason, and hides no other. What the tools do is none of its
+business; that importing a file runs it is: point it only at folders whose code may run.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from inspect import isabstract
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from ferrule.errors import FerruleError, RegistryError
+from ferrule.registry import ToolRegistry, needed_arguments
+from ferrule.tool import Tool
+from ferrule.toolset import Toolset, method_tools
+
+_SUFFIX = "_tool.py"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryProblem:
+    """A file that gave no tools, and why."""
+
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What a folder holds: its tools, of origin `project`, and the files that couldn't be used."""
+
+    registry: ToolRegistry
+    problems: tuple[DiscoveryProblem, ...]
+
+
+def discover(folder: str | Path) -> Discovery:
+    """The tools of every `*_tool.py` in `folder` and its subfolders, in the order of their paths.
+
+    Offered are names that a file defines and that don't start with an underscore: `@tool` functions, Toolset
+    instances, and Toolset subclasses that need no arguments (unless the file makes an instance of the class itself).
+    What a file imports isn't offered again. Hidden folders are passed over, links to folders not followed.
+
+    Raises `RegistryError` for a folder that isn't there, or a name that is used twice.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise RegistryError(f"there is no folder {str(root)!r} to find tools in; give an existing one")
+    found: list[ToolRegistry] = []
+    problems: list[DiscoveryProblem] = []
+    for path in _files(root):
+        try:
+            items = _items(path)
+        except _Unusable as error:
+            problems.append(DiscoveryProblem(path, str(error)))
+            continue
+        for item in items:
+            try:
+                registry = ToolRegistry([item]).with_origin("project")
+                # A type without a schema shows only here; left for later, it would hide the tools of all files.
+                _ = registry.specs
+            except FerruleError as error:
+                problems.append(DiscoveryProblem(path, f"{type(error).__name__}: {error}"))
+            else:
+                found.append(registry)
+    registry = ToolRegistry(found, problems)
+    return Discovery(registry, registry.problems)
+
+
+class _Unusable(Exception):  # noqa: N818 - it never leaves this module
+    """Why a file gave no tools."""
+
+
+def _files(root: Path) -> Iterator[Path]:
+    found: list[Path] = []
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
+        found += [Path(folder, name) for name in names if name.endswith(_SUFFIX) and not name.startswith(".")]
+    return iter(sorted(found, key=lambda path: path.relative_to(root).parts))
+
+
+class _FreshLoader(SourceFileLoader):
+    """Reads the source each time: a cached one may be stale within a second of an edit, and litters the folder."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def _imported(path: Path) -> ModuleType:
+    """The file as a module under a name of its own, so that equal file names don't collide and pickling works."""
+    resolved = path.resolve()
+    name = f"ferrule_discovered_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}_{path.stem}"
+    loader = _FreshLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
+        raise _Unusable("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    beside = str(resolved.parent)
+    # At the end of the path: a helper file can be imported, but never takes the place of an installed module.
+    sys.path.append(beside)
+    try:
+        loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _Unusable(_reason(error, path)) from error
+    finally:
+        sys.path.remove(beside)
+    return module
+
+
+def _reason(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"{type(error).__name__}: {error.msg} (line {error.lineno})"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    place = f" (line {lines[-1]})" if lines else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _items(path: Path) -> list[Any]:
+    module = _imported(path)
+    imported = _imported_names(path, module)
+    own = {name: value for name, value in vars(module).items() if name not in imported and not name.startswith("_")}
+    made = {type(value) for value in own.values() if isinstance(value, Toolset)}
+    items: list[Any] = []
+    passed_over: list[str] = []
+    for value in {id(value): value for value in own.values()}.values():
+        if isinstance(value, Tool) or (isinstance(value, Toolset) and value.tools):
+            items.append(value)
+        elif isinstance(value, type) and issubclass(value, Toolset) and value not in made and method_tools(value):
+            needed = needed_arguments(value)
+            if needed:
+                passed_over.append(f"{value.__name__} needs {', '.join(needed)}; make an instance of it in the file")
+            elif not isabstract(value):
+                items.append(value)
+    if not items:
+        raise _Unusable("; ".join(passed_over) or "it defines no tool: mark a function @tool, or write a Toolset")
+    return items
+
+
+def _imported_names(path: Path, module: ModuleType) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                if alias.name == "*" and isinstance(node, ast.ImportFrom):
+                    origin = sys.modules.get(node.module or "")
+                    there = vars(origin) if origin else {}
+                    names |= {name for name, value in vars(module).items() if there.get(name) is value}
+                else:
+                    names.add(alias.asname or alias.name.partition(".")[0])
+    return names

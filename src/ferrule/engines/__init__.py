@@ -1,0 +1,32 @@
+"""Engines: token ids in, more token ids out.
+
+`protocol` says what an engine is; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone. Nothing here
+knows tools, text or conversations. Importing this package loads neither numpy nor an engine: names are resolved
+when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferrule.engines.numpy_engine import NumpyEngine
+    from ferrule.engines.protocol import Engine, Finished, FinishReason, Sampled, Sampling
+
+_HOMES = {
+    "Engine": "protocol",
+    "FinishReason": "protocol",
+    "Finished": "protocol",
+    "NumpyEngine": "numpy_engine",
+    "Sampled": "protocol",
+    "Sampling": "protocol",
+}
+
+__all__ = ["Engine", "FinishReason", "Finished", "NumpyEngine", "Sampled", "Sampling"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

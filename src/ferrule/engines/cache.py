@@ -1,0 +1,60 @@
+"""The keys and values of the conversations that are being continued, in one array with a place for each.
+
+Places are numbered from 0 without gaps, so that a step over all of them is a slice and not a gather. The array grows
+as needed. Which conversation has which place, and what is kept of it afterwards, is `scheduler`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ferrule.engines.config import DecoderConfig
+from ferrule.engines.safetensors import Array
+
+
+class KeyValueCache:
+    """`data` is (layers, places, kv_heads keys then kv_heads values, capacity, head_dim), float32.
+
+    Positions that were never written are zeros: they meet a weight of zero, and must not be NaN.
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        self._config = config
+        self.data = self._zeros(0, 0)
+
+    def _zeros(self, places: int, capacity: int) -> Array:
+        config = self._config
+        return np.zeros((config.layers, places, 2 * config.kv_heads, capacity, config.head_dim), np.float32)
+
+    def clear(self) -> None:
+        """Forget everything and give the memory back."""
+        self.data = self._zeros(0, 0)
+
+    def reserve(self, places: int, capacity: int, lengths: Sequence[int]) -> None:
+        """Make room for `places` of `capacity` positions, keeping the first `lengths[i]` of place i."""
+        _, old_places, _, old_capacity, _ = self.data.shape
+        if places <= old_places and capacity <= old_capacity:
+            return
+        # Doubling keeps the copies few. Zeroed memory that is not touched takes no room.
+        grown = self._zeros(_power_of_two(max(places, old_places)), max(_power_of_two(capacity), old_capacity))
+        for place, length in enumerate(lengths):
+            grown[:, place, :, :length] = self.data[:, place, :, :length]
+        self.data = grown
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Copy the first `length` positions of one place to another."""
+        self.data[:, target, :, :length] = self.data[:, source, :, :length]
+
+    def saved(self, place: int, length: int) -> Array:
+        """A copy of the first `length` positions, to be kept outside."""
+        return self.data[:, place, :, :length].copy()
+
+    def restore(self, place: int, saved: Array, length: int) -> None:
+        """Write the first `length` positions of what `saved` returned."""
+        self.data[:, place, :, :length] = saved[:, :, :length]
+
+
+def _power_of_two(value: int) -> int:
+    return max(1 << (value - 1).bit_length(), 1)

@@ -1,0 +1,167 @@
+"""Runs Qwen 3 and Llama checkpoints with numpy alone, for many conversations at once.
+
+This is the front of the room: it loads a folder, checks each request's arguments, and hands it to the scheduler.
+Made for models of a few million parameters; a larger one runs, at the speed of float32 on a CPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from ferrule.engines.config import DecoderConfig, read_config
+from ferrule.engines.decoder import Decoder
+from ferrule.engines.delivery import Channel, Generation
+from ferrule.engines.prefix import Ids, PrefixStore
+from ferrule.engines.protocol import Finished, Sampling
+from ferrule.engines.safetensors import Array, read_safetensors
+from ferrule.engines.sampling import Chooser
+from ferrule.engines.scheduler import Request, Scheduler
+from ferrule.engines.weights import fold_weights
+from ferrule.errors import EngineError
+
+
+class NumpyEngine:
+    """An `Engine` over a config and its tensors, by Hugging Face's names.
+
+    `max_batch` conversations are computed at once, more wait; `prefix_bytes` bounds what is kept between turns.
+    `context_length` may be shorter than the config's. Raises `EngineError` for weights that don't fit the config.
+    """
+
+    def __init__(
+        self,
+        config: DecoderConfig,
+        weights: Mapping[str, Array],
+        *,
+        max_batch: int = 32,
+        prefix_bytes: int = 256 * 2**20,
+        context_length: int | None = None,
+    ) -> None:
+        if max_batch < 1 or prefix_bytes < 0:
+            raise EngineError(f"max_batch {max_batch} must be 1 or more, prefix_bytes {prefix_bytes} 0 or more")
+        if context_length is not None and not 1 <= context_length <= config.context_length:
+            raise EngineError(f"context_length {context_length} is not between 1 and {config.context_length}")
+        self.config = config
+        self.context_length = context_length or config.context_length
+        decoder = Decoder(config, fold_weights(config, weights))
+        self._scheduler = Scheduler(decoder, max_batch, PrefixStore(prefix_bytes))
+        # The step thread knows the scheduler only, so an engine that is dropped unclosed still ends it.
+        weakref.finalize(self, self._scheduler.close)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        max_batch: int = 32,
+        prefix_bytes: int = 256 * 2**20,
+        context_length: int | None = None,
+    ) -> Self:
+        """The checkpoint in a folder with `config.json` and `model.safetensors`."""
+        config = read_config(Path(folder) / "config.json")
+        weights = read_safetensors(Path(folder) / "model.safetensors")
+        return cls(config, weights, max_batch=max_batch, prefix_bytes=prefix_bytes, context_length=context_length)
+
+    def generate(
+        self,
+        ids: Sequence[int],
+        *,
+        sampling: Sampling,
+        stop_ids: Collection[int],
+        images: Sequence[object] = (),
+        constraint: object | None = None,
+        cache_key: str | None = None,
+    ) -> Generation:
+        """See `Engine.generate`. Checks its arguments at once, and starts when it is first read.
+
+        Keys and values are kept afterwards and found again by ids, so a prompt that extends an earlier one costs its
+        new ids only. A `cache_key` names the conversation: only its latest prefix is kept.
+        """
+        if images:
+            raise EngineError("images: this engine runs text models only")
+        if constraint is not None:
+            raise EngineError("constraint: this engine can't constrain what is sampled")
+        _check_sampling(sampling)
+        prompt = self._prompt(ids)
+        if len(prompt) >= self.context_length:
+            return _full_context(len(prompt))
+        request = self._request(prompt, sampling, stop_ids, cache_key)
+
+        def start() -> Channel:
+            self._scheduler.submit(request)
+            return request.channel
+
+        return Generation(start, lambda: self._scheduler.cancel(request))
+
+    @property
+    def occupied(self) -> int:
+        """How many generations have a place in the batch or wait for one."""
+        return self._scheduler.occupied
+
+    async def aclose(self) -> None:
+        """End running generations with reason "cancelled", the step thread, and give the caches back."""
+        thread = self._scheduler.close()
+        if thread is not None:
+            await asyncio.to_thread(thread.join)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _prompt(self, ids: Sequence[int]) -> Ids:
+        prompt = np.asarray(ids)
+        if prompt.ndim != 1 or not prompt.size or prompt.dtype.kind not in "iu":
+            raise EngineError("ids: a prompt is a flat, non-empty sequence of integers")
+        if prompt.min() < 0 or prompt.max() >= self.config.vocab_size:
+            outside = next(int(i) for i in prompt if not 0 <= i < self.config.vocab_size)
+            raise EngineError(f"ids: {outside} is outside the vocabulary of {self.config.vocab_size}")
+        return prompt.astype(np.int64)
+
+    def _request(self, prompt: Ids, sampling: Sampling, stop_ids: Collection[int], cache_key: str | None) -> Request:
+        limit = self.context_length
+        is_short = sampling.max_tokens is not None and len(prompt) + sampling.max_tokens <= limit
+        if is_short and sampling.max_tokens is not None:
+            limit = len(prompt) + sampling.max_tokens
+        room = np.zeros(limit, np.int64)
+        room[: len(prompt)] = prompt
+        return Request(
+            ids=room,
+            prompt_tokens=len(prompt),
+            chooser=Chooser(sampling),
+            stop_ids=frozenset(stop_ids),
+            is_full_at="length" if is_short else "context",
+            cache_key=cache_key,
+            channel=Channel(),
+            length=len(prompt),
+        )
+
+
+def _check_sampling(sampling: Sampling) -> None:
+    """Raises `EngineError` naming the setting that makes no sense."""
+    if not (math.isfinite(sampling.temperature) and sampling.temperature >= 0):
+        raise EngineError(f"temperature: {sampling.temperature} is not a number from 0 up")
+    if sampling.top_k is not None and sampling.top_k < 1:
+        raise EngineError(f"top_k: {sampling.top_k} is not 1 or more")
+    if sampling.top_p is not None and not 0 < sampling.top_p <= 1:
+        raise EngineError(f"top_p: {sampling.top_p} is not above 0 and at most 1")
+    if sampling.seed is not None and sampling.seed < 0:
+        raise EngineError(f"seed: {sampling.seed} is not 0 or more")
+    if sampling.max_tokens is not None and sampling.max_tokens < 1:
+        raise EngineError(f"max_tokens: {sampling.max_tokens} is not 1 or more")
+
+
+def _full_context(prompt_tokens: int) -> Generation:
+    channel = Channel()
+    channel.put(Finished("context", prompt_tokens, cached_tokens=0, sampled_tokens=0))
+    return Generation(lambda: channel, lambda: None)

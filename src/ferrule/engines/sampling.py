@@ -1,0 +1,81 @@
+"""Chooses the next id of each conversation of a batch, and gives its raw log-probability.
+
+Each conversation that samples has a generator of its own, so its draws do not depend on who else is in the batch.
+Logits do, by about one part in a million: matrix products of other shapes round otherwise. The same seed therefore
+gives the same ids in any company, except where two probabilities are that close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.engines.protocol import Sampling
+from ferrule.engines.safetensors import Array
+from ferrule.errors import EngineError
+
+_COLDEST = float(np.finfo(np.float32).tiny)
+
+
+class Chooser:
+    """One conversation's `Sampling`, with the state of its generator."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self.sampling = sampling
+        self.is_greedy = sampling.temperature == 0
+        self._generator = None if self.is_greedy else np.random.default_rng(sampling.seed)
+
+    def draw(self) -> float:
+        """The next number of this conversation's generator, in [0, 1)."""
+        assert self._generator is not None
+        return self._generator.random()
+
+
+def choose(logits: Array, choosers: Sequence[Chooser]) -> tuple[list[int], list[float]]:
+    """An id for each row of `logits` (rows, vocabulary), and its log-softmax before temperature, top-k and top-p.
+
+    Raises `EngineError` where logits are not finite.
+    """
+    rows = np.arange(len(choosers))
+    likeliest = logits.argmax(axis=1)
+    highest = logits[rows, likeliest]
+    totals = np.exp(logits - highest[:, None]).sum(axis=1)
+    sampling = [row for row, chooser in enumerate(choosers) if not chooser.is_greedy]
+    ids = likeliest
+    if sampling:
+        ids = likeliest.copy()
+        ids[sampling] = _drawn(logits[sampling], [choosers[row] for row in sampling])
+    logprobs = logits[rows, ids] - highest - np.log(totals)
+    if not np.isfinite(logprobs).all():
+        raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow float32")
+    return ids.tolist(), logprobs.tolist()
+
+
+def _drawn(logits: Array, choosers: Sequence[Chooser]) -> NDArray[np.intp]:
+    """Draw by the inverse of each row's cumulative distribution, one number from each row's generator."""
+    temperatures = np.array([max(chooser.sampling.temperature, _COLDEST) for chooser in choosers], np.float32)
+    # Divided after the highest is taken off: a tiny temperature then gives -inf and never inf - inf.
+    scaled = (logits - logits.max(axis=1, keepdims=True)) / temperatures[:, None]
+    for row, chooser in zip(scaled, choosers, strict=True):
+        _keep_likely(row, chooser.sampling.top_k, chooser.sampling.top_p)
+    cumulative = np.cumsum(np.exp(scaled), axis=1, dtype=np.float64)
+    totals = cumulative[:, -1]
+    targets = np.array([chooser.draw() for chooser in choosers]) * totals
+    # Rounding up to the total would land after the last id that has a probability.
+    targets = np.minimum(targets, np.nextafter(totals, 0))
+    drawn: NDArray[np.intp] = np.count_nonzero(cumulative <= targets[:, None], axis=1)
+    return drawn
+
+
+def _keep_likely(scaled: Array, top_k: int | None, top_p: float | None) -> None:
+    """Set what `top_k` and `top_p` leave out of one row to -inf, in place; exactly k ids stay, ties or not."""
+    size = len(scaled)
+    if top_k is not None and top_k < size:
+        scaled[np.argpartition(scaled, size - top_k)[: size - top_k]] = -np.inf
+    if top_p is not None and top_p < 1:
+        order = np.argsort(-scaled, kind="stable")
+        probabilities = np.exp(scaled[order])
+        before = np.cumsum(probabilities, dtype=np.float64) - probabilities
+        scaled[order[before >= top_p * probabilities.sum(dtype=np.float64)]] = -np.inf

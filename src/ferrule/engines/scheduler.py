@@ -1,0 +1,264 @@
+"""The step loop: continuous batching of all conversations, in one thread of its own.
+
+Each step takes in who waits while there is room, computes one chunk of new prompt ids, then one token for everyone
+whose prompt is in: a conversation that starts, ends or is cancelled never holds up the others for longer than that.
+The computing is `decoder`'s, the choosing `sampling`'s, the way back to the event loops `delivery`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.engines.cache import KeyValueCache
+from ferrule.engines.decoder import Decoder
+from ferrule.engines.delivery import Channel, Item, Mailbox
+from ferrule.engines.prefix import Ids, Prefix, PrefixStore, common_prefix
+from ferrule.engines.protocol import Finished, FinishReason, Sampled
+from ferrule.engines.safetensors import Array
+from ferrule.engines.sampling import Chooser, choose
+from ferrule.errors import EngineError
+
+# New prompt ids in one step: more would waste work above the diagonal, and stall the others for longer.
+CHUNK = 256
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One generation. `ids[:length]` are its prompt and what was sampled, `ids[:computed]` are in the cache."""
+
+    ids: Ids
+    prompt_tokens: int
+    chooser: Chooser
+    stop_ids: frozenset[int]
+    is_full_at: FinishReason
+    cache_key: str | None
+    channel: Channel
+    length: int = 0
+    computed: int = 0
+    cached: int = 0
+    mailbox: Mailbox | None = None
+    is_cancelled: bool = False
+
+    def finished(self, reason: FinishReason) -> Finished:
+        """What its consumer is told at the end."""
+        return Finished(reason, self.prompt_tokens, self.cached, self.length - self.prompt_tokens)
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether only its last id is still to be fed, which a step does for all such requests together."""
+        return self.length - self.computed == 1
+
+
+class Scheduler:
+    """Requests in, tokens out. `submit` and `cancel` are called from event loops, all else in the step thread.
+
+    Requests beyond `max_batch` wait in the order in which they came. `_rows[i]` has place i of the cache; at most the
+    last one is still having its prompt computed, so the others are a slice.
+    """
+
+    def __init__(self, decoder: Decoder, max_batch: int, prefixes: PrefixStore) -> None:
+        self._decoder = decoder
+        self._max_batch = max_batch
+        self._prefixes = prefixes
+        self._cache = KeyValueCache(decoder.config)
+        self._changed = threading.Condition()
+        self._waiting: deque[Request] = deque()
+        self._rows: list[Request] = []
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+        self._mailboxes: dict[asyncio.AbstractEventLoop, Mailbox] = {}
+
+    def submit(self, request: Request) -> None:
+        """Queue a request of the running event loop. Raises `EngineError` once closed."""
+        loop = asyncio.get_running_loop()
+        with self._changed:
+            if self._is_closing:
+                raise EngineError("the engine is closed")
+            if loop not in self._mailboxes:
+                self._mailboxes = {old: box for old, box in self._mailboxes.items() if not old.is_closed()}
+                self._mailboxes[loop] = Mailbox(loop)
+            request.mailbox = self._mailboxes[loop]
+            self._waiting.append(request)
+            if self._thread is None:
+                # A daemon: leaving Python never waits for a token.
+                self._thread = threading.Thread(target=self._run, name="ferrule-engine", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def cancel(self, request: Request) -> None:
+        """Give the request's place up before the next step; nothing more is delivered."""
+        with self._changed:
+            request.is_cancelled = True
+            self._changed.notify()
+
+    def close(self) -> threading.Thread | None:
+        """End all requests with reason "cancelled"; the thread that is about to end, if one was started."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+            return self._thread
+
+    @property
+    def occupied(self) -> int:
+        """How many requests have a place or wait for one."""
+        return len(self._rows) + len(self._waiting)
+
+    def _run(self) -> None:
+        with np.errstate(all="ignore"):  # what overflows shows in the logits, which `choose` looks at
+            while self._has_work():
+                try:
+                    self._step()
+                except Exception as error:  # noqa: BLE001 - whatever went wrong, every consumer must hear of it
+                    self._fail(error)
+        self._end_all(lambda request: request.finished("cancelled"))
+        self._prefixes.clear()
+        self._cache.clear()
+
+    def _has_work(self) -> bool:
+        """Sleep until there is something to do; False when it is to end."""
+        with self._changed:
+            while not (self._waiting or self._rows or self._is_closing):
+                self._changed.wait()
+            return not self._is_closing
+
+    def _step(self) -> None:
+        self._drop_cancelled()
+        budget = CHUNK
+        while budget > 0 and (self._is_prompt_open() or self._admit()):
+            budget -= self._extend(self._rows[-1], budget)
+        decoding = [request for request in self._rows if request.is_decoding]
+        if decoding:
+            ids = [int(request.ids[request.computed]) for request in decoding]
+            positions = [request.computed for request in decoding]
+            self._reserve(len(self._rows), max(positions) + 1)
+            logits = self._decoder.decode(self._cache, ids, positions)
+            for request in decoding:
+                request.computed += 1
+            self._emit(decoding, logits)
+
+    def _is_prompt_open(self) -> bool:
+        return bool(self._rows) and not self._rows[-1].is_decoding
+
+    def _drop_cancelled(self) -> None:
+        with self._changed:
+            if any(request.is_cancelled for request in self._waiting):
+                self._waiting = deque(request for request in self._waiting if not request.is_cancelled)
+        self._remove([request for request in self._rows if request.is_cancelled])
+
+    def _admit(self) -> bool:
+        """Give the next request in line a place, with the longest prefix that is known; False if there is none."""
+        if len(self._rows) >= self._max_batch:
+            return False
+        with self._changed:
+            if not self._waiting:
+                return False
+            request = self._waiting.popleft()
+        place = len(self._rows)
+        # The last id is always fed again: its logits are what the first token is sampled from.
+        prompt = request.ids[: request.prompt_tokens - 1]
+        kept, prefix = self._prefixes.find(prompt)
+        running = [common_prefix(row.ids[: row.computed], prompt) for row in self._rows]
+        best_running = max(running, default=0)
+        self._reserve(place + 1, max(kept, best_running))
+        if best_running > kept:
+            kept = best_running
+            self._cache.move(running.index(kept), place, kept)
+        elif prefix is not None:
+            self._cache.restore(place, prefix.keys_values, kept)
+        request.computed = request.cached = kept
+        self._rows.append(request)
+        return True
+
+    def _reserve(self, places: int, capacity: int) -> None:
+        self._cache.reserve(places, capacity, [row.computed for row in self._rows])
+
+    def _extend(self, request: Request, budget: int) -> int:
+        """Compute at most `budget` of a prompt's new ids, and sample after its last; how many they were."""
+        if request.is_decoding:
+            return 0
+        start, end = request.computed, min(request.length, request.computed + budget)
+        is_last = end == request.length
+        self._reserve(len(self._rows), end)
+        logits = self._decoder.extend(self._cache, len(self._rows) - 1, request.ids[start:end].tolist(), start, is_last)
+        request.computed = end
+        if logits is not None:
+            self._emit([request], logits)
+        return end - start
+
+    def _emit(self, requests: Sequence[Request], logits: Array) -> None:
+        """Sample for each request, deliver, and take out those that are done."""
+        ids, logprobs = choose(logits, [request.chooser for request in requests])
+        done = []
+        for request, sampled, logprob in zip(requests, ids, logprobs, strict=True):
+            request.ids[request.length] = sampled
+            request.length += 1
+            self._post(request, Sampled(sampled, logprob))
+            if sampled in request.stop_ids:
+                self._post(request, request.finished("stop"))
+            elif request.length == len(request.ids):
+                self._post(request, request.finished(request.is_full_at))
+            else:
+                continue
+            done.append(request)
+        self._remove(done)
+        self._send(requests)
+
+    def _post(self, request: Request, item: Item) -> None:
+        if request.mailbox is not None and not request.is_cancelled:
+            request.mailbox.post(request.channel, item)
+
+    def _send(self, requests: Sequence[Request]) -> None:
+        unreachable = {box for box in {request.mailbox for request in requests} if box and not box.send()}
+        for request in requests:
+            if request.mailbox in unreachable:
+                request.is_cancelled = True
+
+    def _remove(self, requests: Sequence[Request]) -> None:
+        """Keep the prefixes of requests that end, and close the gaps that they leave."""
+        for request in requests:
+            self._keep(request)
+            # The last decoding row fills the gap, so that one whose prompt is being computed stays last.
+            place = self._rows.index(request)
+            if place < len(self._rows) - 1 and self._is_prompt_open():
+                self._refill(place, len(self._rows) - 2)
+                place = len(self._rows) - 2
+            self._refill(place, len(self._rows) - 1)
+            self._rows.pop()
+
+    def _refill(self, place: int, source: int) -> None:
+        if source != place:
+            self._cache.move(source, place, self._rows[source].computed)
+            self._rows[place] = self._rows[source]
+
+    def _keep(self, request: Request) -> None:
+        bytes_each = self._cache.data[:, 0, :, 0].nbytes
+        if request.computed and self._prefixes.fits(request.computed * (bytes_each + request.ids.itemsize)):
+            keys_values = self._cache.saved(self._rows.index(request), request.computed)
+            self._prefixes.add(Prefix(request.ids[: request.computed].copy(), keys_values, request.cache_key))
+
+    def _fail(self, error: Exception) -> None:
+        """Tell every consumer, and start afresh: the cache may hold half a step."""
+        reason = f"the engine failed: {error}" if str(error) else f"the engine failed: {error!r}"
+        self._cache.clear()
+
+        def failure(request: Request) -> EngineError:  # noqa: ARG001 - each consumer raises an exception of its own
+            told = EngineError(reason)
+            told.__cause__ = error
+            return told
+
+        self._end_all(failure)
+
+    def _end_all(self, end: Callable[[Request], Item]) -> None:
+        with self._changed:
+            requests = [*self._rows, *self._waiting]
+            self._rows = []
+            self._waiting.clear()
+        for request in requests:
+            self._post(request, end(request))
+        self._send(requests)

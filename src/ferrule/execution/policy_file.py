@@ -1,0 +1,80 @@
+"""A policy from outside: TOML or plain data, checked field by field.
+
+    profile = "ask"
+    trusted = ["project"]
+
+    [[rules]]
+    tool = "bash"
+    arguments = { command = "rm *" }
+    action = "deny"
+    reason = "move files to the bin instead"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ferrule.errors import PolicyError
+from ferrule.execution.policy import Action, Policy, Profile, Rule
+from ferrule.intent import EffectKind
+
+_Hint = Literal["read_only", "destructive", "idempotent", "open_world"]
+
+
+class _RuleData(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: Action
+    tool: str = "*"
+    annotations: dict[_Hint, bool] = {}
+    arguments: dict[str, str] = {}
+    effect: EffectKind | None = None
+    target: str | None = None
+    reason: str = ""
+
+
+class _PolicyData(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    profile: Profile | None = None
+    trusted: list[str] = []
+    rules: list[_RuleData] = []
+
+
+def policy_from(data: Mapping[str, Any], source: str = "policy") -> Policy:
+    """The policy that plain data holds. Raises `PolicyError`, whose text starts with `source` and names the field."""
+    try:
+        checked = _PolicyData.model_validate(dict(data))
+    except ValidationError as error:
+        raise PolicyError("\n".join(_problems(error, source))) from None
+    rules = tuple(Rule(**dict(rule)) for rule in checked.rules)
+    return Policy(rules, checked.profile, tuple(checked.trusted))
+
+
+def read_policy(path: str | Path) -> Policy:
+    """The policy of a TOML file. Raises `PolicyError` where it can't be read; the text names the file and field."""
+    try:
+        data = tomllib.loads(Path(path).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path}: can't be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path}: not TOML: {error}") from error
+    return policy_from(data, str(path))
+
+
+def _problems(error: ValidationError, source: str) -> list[str]:
+    lines = []
+    for problem in error.errors(include_url=False):
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{source}: {place}: there is no such field; remove it")
+        elif problem["type"] == "missing":
+            lines.append(f"{source}: {place}: is missing; add it")
+        else:
+            lines.append(f"{source}: {place}: got {problem['input']!r}; {problem['msg'].lower()}")
+    return lines

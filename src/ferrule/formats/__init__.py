@@ -1,0 +1,1 @@
+"""Conversation files of others, read and written without loss. Pure: text in, conversations out."""

@@ -1,0 +1,163 @@
+"""The first seed's conversation format: an assistant's turn is a list of `text`, `python` and `python_output` parts.
+
+    {"messages": [{"role": "user", "content": "What is 12 * 34?"},
+                  {"role": "assistant", "content": [{"type": "python", "text": "12 * 34"},
+                                                    {"type": "python_output", "text": "408"},
+                                                    {"type": "text", "text": "12 × 34 is 408."}]}]}
+
+One turn there is several messages here: the assistant's, its results, and what the assistant says next. Saving joins
+them again. Other keys of a conversation or a message, and whether a content was a string, are kept in `extra`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ferrule.conversation import Conversation, Message, Part, ResultStatus, Text, ToolCall, ToolResult, tool
+from ferrule.errors import ConversationError
+
+_EXTRA = "nanochat"
+TOOL, PARAMETER = "calculator", "expression"
+
+
+def load(data: Any) -> Conversation:
+    """A conversation from decoded JSON. Raises `ConversationError` naming the message and what it should hold."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("messages"), list):
+        raise ConversationError('a nanochat conversation is an object with a list "messages"')
+    messages: list[Message] = []
+    number = 1
+    for position, entry in enumerate(data["messages"]):
+        turn = _Turn(entry, position, number)
+        messages.extend(turn.messages())
+        number = turn.number
+    if messages:
+        rest = {key: value for key, value in data.items() if key != "messages"}
+        if rest:
+            first = messages[0]
+            extra = {_EXTRA: {**first.extra.get(_EXTRA, {}), "conversation": rest}}
+            messages[0] = Message(first.role, first.parts, None, extra)
+    return Conversation(tuple(messages))
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One message of the file on its way to several of ours."""
+
+    entry: Any
+    position: int
+    number: int
+
+    def messages(self) -> list[Message]:
+        role, content = self._checked()
+        kept = {key: value for key, value in self.entry.items() if key not in ("role", "content")}
+        if isinstance(content, str):
+            extra = {_EXTRA: {"string": True, **({"keys": kept} if kept else {})}}
+            return [Message(role, (Text(content),), None, extra)]
+        found = self._from_parts(role, content)
+        extra = {_EXTRA: {"starts": True, **({"keys": kept} if kept else {})}}
+        return [Message(found[0].role, found[0].parts, None, extra), *found[1:]]
+
+    def _checked(self) -> tuple[Any, Any]:
+        where = f"message {self.position}"
+        if not isinstance(self.entry, Mapping):
+            raise ConversationError(f"{where} must be an object with role and content")
+        role, content = self.entry.get("role"), self.entry.get("content")
+        if role not in ("system", "user", "assistant"):
+            raise ConversationError(f"{where}: the role must be system, user or assistant, not {role!r}")
+        if not isinstance(content, str | list):
+            raise ConversationError(f"{where}: the content must be a string or a list of parts")
+        return role, content
+
+    def _from_parts(self, role: Any, content: list[Any]) -> list[Message]:
+        messages: list[Message] = []
+        parts: list[Part] = []
+        open_calls: list[str] = []
+        for at, part in enumerate(content):
+            kind, text = self._part(part, at)
+            if role != "assistant" and kind != "text":
+                raise ConversationError(f"message {self.position}, part {at}: only an assistant has {kind} parts")
+            if kind == "python_output":
+                if not open_calls:
+                    raise ConversationError(
+                        f"message {self.position}, part {at}: an output without a python part before it"
+                    )
+                if parts:
+                    messages.append(Message(role, tuple(parts)))
+                    parts = []
+                status: ResultStatus = "error" if text.startswith("error:") else "ok"
+                messages.append(tool(ToolResult(open_calls.pop(0), TOOL, (Text(text),), status)))
+            elif kind == "python":
+                call = ToolCall(f"call_{self.number}", TOOL, json.dumps({PARAMETER: text}, ensure_ascii=False))
+                self.number += 1
+                open_calls.append(call.id)
+                parts.append(call)
+            else:
+                parts.append(Text(text))
+        if parts or not messages:
+            messages.append(Message(role, tuple(parts)))
+        return messages
+
+    def _part(self, part: Any, at: int) -> tuple[str, str]:
+        where = f"message {self.position}, part {at}"
+        if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
+            raise ConversationError(f"{where}: a part is an object with a type and a text")
+        kind = part.get("type")
+        if kind not in ("text", "python", "python_output") or set(part) != {"type", "text"}:
+            raise ConversationError(
+                f"{where}: a part has a text and a type, which is text, python or python_output, and no more"
+            )
+        return kind, part["text"]
+
+
+def dump(conversation: Conversation) -> dict[str, Any]:
+    """Decoded JSON from a conversation; `dump(load(data)) == data`.
+
+    Raises `ConversationError` for what the format can't hold: images, other tools, malformed calls.
+    """
+    entries: list[dict[str, Any]] = []
+    outer: dict[str, Any] = {}
+    for message in conversation.messages:
+        kept = message.extra.get(_EXTRA, {})
+        outer.update(kept.get("conversation", {}))
+        starts = bool(kept) or message.role in ("system", "user")
+        continues = entries and entries[-1]["role"] == "assistant" and message.role in ("assistant", "tool")
+        if continues and not starts and isinstance(entries[-1]["content"], list):
+            entries[-1]["content"].extend(_parts(message))
+            continue
+        content: Any = _parts(message)
+        if kept.get("string") or (message.role in ("system", "user") and not kept):
+            content = message.text
+        entries.append({"role": message.role, "content": content, **kept.get("keys", {})})
+    return {"messages": entries, **outer}
+
+
+def _parts(message: Message) -> list[dict[str, str]]:
+    if message.role == "tool":
+        return [{"type": "python_output", "text": message.result.text}]
+    parts = []
+    for part in message.parts:
+        if isinstance(part, Text):
+            parts.append({"type": "text", "text": part.text})
+        elif isinstance(part, ToolCall) and part.name == TOOL:
+            parts.append({"type": "python", "text": str(part.decoded().get(PARAMETER, ""))})
+        else:
+            raise ConversationError(f"the nanochat format has no part for {type(part).__name__}")
+    return parts
+
+
+def read_jsonl(path: Path) -> Iterator[Conversation]:
+    """The conversations of a JSONL file. Raises `ConversationError` naming the file and line."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield load(json.loads(line))
+            except ValueError as error:
+                raise ConversationError(f"{path}:{number}: not JSON: {error}") from error
+            except ConversationError as error:
+                raise ConversationError(f"{path}:{number}: {error}") from error

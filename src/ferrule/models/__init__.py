@@ -1,0 +1,1 @@
+"""Models: each writes one assistant message. None of them ever sees an executor."""

@@ -1,0 +1,171 @@
+"""A local model: an engine, a tokenizer and a dialect, joined.
+
+What it samples is kept with the message, so a conversation renders back to the very ids that were sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self, cast
+
+from ferrule.capabilities import Capabilities
+from ferrule.conversation import (
+    Conversation,
+    MalformedCall,
+    Message,
+    Part,
+    Reasoning,
+    Sampled,
+    StopReason,
+    Text,
+)
+from ferrule.dialects.protocol import Dialect, Reader
+from ferrule.engines.protocol import Engine, Finished, Sampling
+from ferrule.events import (
+    CallFinished,
+    CallMalformed,
+    Event,
+    MessageFinished,
+    ReaderEvent,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from ferrule.models.protocol import ModelSettings
+from ferrule.tokens.detokenizer import Detokenizer
+from ferrule.tokens.render import render, trace_of, with_own_samples
+from ferrule.tokens.tokenizer import Tokenizer
+from ferrule.tokens.trace import Trace
+from ferrule.toolspec import ToolSpec
+
+
+class LocalModel:
+    """Writes messages by sampling token ids."""
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, dialect: Dialect, name: str = "local") -> None:
+        self.name = name
+        self.engine = engine
+        self.tokenizer = tokenizer
+        self.dialect = dialect
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of its dialect."""
+        return self.dialect.capabilities
+
+    async def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncIterator[Event]:
+        """See `Model.stream`."""
+        own = with_own_samples(conversation, self.dialect, self.tokenizer)
+        layout = self.dialect.layout(own, tools)
+        prompt = trace_of(layout.with_prompt, self.tokenizer)
+        stops = [self.tokenizer.control[name] for name in layout.stops if name in self.tokenizer.control]
+        strays = [self.tokenizer.control[name] for name in layout.strays if name in self.tokenizer.control]
+        number = conversation.next_call_number
+        writing = _Writing(Detokenizer(self.tokenizer), self.dialect.reader(tools, first_call=number), number)
+        finished: Finished | None = None
+        generation = self.engine.generate(
+            prompt.ids,
+            # A seed names a conversation: its later messages must not repeat the draws of its first.
+            sampling=_sampling(settings, len(conversation)),
+            stop_ids=(*stops, *strays),
+        )
+        async with aclosing(cast("AsyncIterator[object]", generation)) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                if isinstance(batch, Finished):
+                    finished = batch
+                else:
+                    for event in writing.feed(batch):
+                        yield event
+        assert finished is not None, "an engine ends with Finished"
+        ended = finished.reason == "stop" and writing.ids[-1] in stops
+        for event in writing.close(ended):
+            yield event
+        stop = _stop_reason(finished, ended, bool(writing.calls))
+        usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
+        yield MessageFinished(self._message(writing, stop), usage, stop)
+
+    def _message(self, writing: _Writing, stop: StopReason) -> Message:
+        sampled = Sampled(
+            tuple(writing.ids), tuple(writing.logprobs), self.tokenizer.fingerprint, self.dialect.name, stop
+        )
+        return Message("assistant", tuple(writing.parts), sampled if writing.ids else None)
+
+    def trace(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Trace:
+        """The conversation as training sees it: the ids that were sampled here are in it as they were."""
+        return render(conversation, self.dialect, self.tokenizer, tools)
+
+    async def aclose(self) -> None:
+        """Close the engine."""
+        await self.engine.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+@dataclass(slots=True)
+class _Writing:
+    """A message while it is sampled: its ids, and the parts that a reader makes of their text."""
+
+    detokenizer: Detokenizer
+    reader: Reader
+    first_call: int
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    calls: int = 0
+
+    def feed(self, batch: Iterable[object]) -> list[ReaderEvent]:
+        new = [(token.id, token.logprob) for token in cast("Iterable[object]", batch)]  # type: ignore[attr-defined]
+        self.ids += (token for token, _ in new)
+        self.logprobs += (logprob for _, logprob in new)
+        events: list[ReaderEvent] = []
+        for text, is_control in self.detokenizer.feed(token for token, _ in new):
+            events += self.reader.feed(text, is_control)
+        self._gather(events)
+        return events
+
+    def close(self, stopped: bool) -> list[ReaderEvent]:
+        rest = self.detokenizer.flush()
+        events = self.reader.feed(rest, False) if rest else []
+        events += self.reader.close(stopped)
+        self._gather(events)
+        return events
+
+    def _gather(self, events: Iterable[ReaderEvent]) -> None:
+        for event in events:
+            if isinstance(event, TextDelta | ReasoningDelta):
+                kind = Text if isinstance(event, TextDelta) else Reasoning
+                last = self.parts[-1] if self.parts else None
+                if isinstance(last, kind):
+                    self.parts[-1] = kind(last.text + event.text)
+                else:
+                    self.parts.append(kind(event.text))
+            elif isinstance(event, CallFinished):
+                self.parts.append(event.call)
+                self.calls += 1
+            elif isinstance(event, CallMalformed):
+                self.parts.append(MalformedCall(f"call_{self.first_call + self.calls}", event.raw, event.kind))
+                self.calls += 1
+
+
+def _sampling(settings: ModelSettings, messages: int) -> Sampling:
+    seed = None if settings.seed is None else settings.seed * 1_000_003 + messages
+    return Sampling(settings.temperature, settings.top_k, settings.top_p, seed, settings.max_tokens)
+
+
+def _stop_reason(finished: Finished, ended: bool, has_calls: bool) -> StopReason:
+    if has_calls:
+        return "calls"
+    if finished.reason == "stop":
+        return "turn" if ended else "error"
+    return finished.reason

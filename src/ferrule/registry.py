@@ -1,0 +1,299 @@
+"""The tools on offer: found, named, selected, and owned for as long as a run lasts.
+
+A registry never changes: each method gives another one. Discovery of files is in `discovery.py`; whether a call is
+right or allowed is for those above.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from ferrule.errors import RegistryError
+from ferrule.offers import offered
+from ferrule.tool import Tool
+from ferrule.toolset import Toolset, method_tools
+from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.discovery import DiscoveryProblem
+
+Item: TypeAlias = "Tool | Toolset | type[Toolset] | ToolRegistry | Callable[..., Any]"
+"""What a registry takes: a Tool, an annotated function, a Toolset (instance, class or factory), a registry."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """A Toolset that is made anew for each run: one object for all its tools, however they are renamed."""
+
+    name: str
+    make: Callable[[], Toolset]
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    tool: Tool
+    source: _Source | None = None
+
+
+def nearest_names(name: str, names: Iterable[str]) -> list[str]:
+    """Up to three of `names` that look most like `name`, the nearest first; letter case doesn't count."""
+    by_folded: dict[str, str] = {}
+    for known in names:
+        by_folded.setdefault(known.casefold(), known)
+    # Only a mistake needs it, and it is slow to import.
+    import difflib
+
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
+    return [by_folded[one] for one in close]
+
+
+class _Named:
+    """What both kinds of registry can be asked for."""
+
+    tools: tuple[Tool, ...]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Tool]:
+        return {tool.name: tool for tool in self.tools}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names on offer, in order."""
+        return tuple(tool.name for tool in self.tools)
+
+    @cached_property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as data. Raises `ToolDefinitionError` for a type that has no schema."""
+        return tuple(tool.spec for tool in self.tools)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of that name, None where there is none."""
+        return self._by_name.get(name)
+
+    def nearest(self, name: str) -> list[str]:
+        """Up to three names on offer that look most like `name`, the nearest first."""
+        return nearest_names(name, self.names)
+
+    def schemas(self, shape: Literal["openai", "anthropic"]) -> list[dict[str, Any]]:
+        """The offers as a provider's API takes them. Raises `RegistryError` for a name that it wouldn't."""
+        return [offered(spec, shape) for spec in self.specs]
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._by_name if isinstance(item, str) else item in self.tools
+
+
+class BoundRegistry(_Named):
+    """A registry during a run: every tool can be called, every Toolset exists."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.tools = tuple(tools)
+
+
+class ToolRegistry(_Named):
+    """Tools on offer. `problems` tells of discovered files that couldn't be read.
+
+    Raises `RegistryError` where two tools have one name, or an item can't be offered, and `ToolDefinitionError` for
+    a function that can't be a tool.
+    """
+
+    def __init__(self, items: Iterable[Item | _Offer] = (), problems: Sequence[DiscoveryProblem] = ()) -> None:
+        items = tuple(items)
+        inherited = [problem for item in items if isinstance(item, ToolRegistry) for problem in item.problems]
+        self._offers = tuple(offer for item in items for offer in _offers(item))
+        self.problems: tuple[DiscoveryProblem, ...] = (*inherited, *problems)
+        self.tools = tuple(offer.tool for offer in self._offers)
+        _check_names(self.tools)
+
+    @classmethod
+    def discover(cls, folder: str | Path) -> ToolRegistry:
+        """The tools of every `*_tool.py` in `folder` and below; see `discovery.discover`."""
+        from ferrule.discovery import discover
+
+        return discover(folder).registry
+
+    def add(self, *items: Item) -> ToolRegistry:
+        """This registry and more."""
+        return ToolRegistry((self, *items))
+
+    def __or__(self, other: ToolRegistry) -> ToolRegistry:
+        if not isinstance(other, ToolRegistry):
+            return NotImplemented
+        return ToolRegistry((self, other))
+
+    def only(self, *patterns: str) -> ToolRegistry:
+        """The tools whose name matches one of the patterns (`read_*`), in this registry's order.
+
+        Raises `RegistryError` for a pattern that matches nothing, naming the nearest.
+        """
+        chosen = self._matching(patterns)
+        return self._with(offer for offer in self._offers if offer.tool.name in chosen)
+
+    def without(self, *patterns: str) -> ToolRegistry:
+        """The tools whose name matches none of the patterns; raises as `only` does."""
+        dropped = self._matching(patterns)
+        return self._with(offer for offer in self._offers if offer.tool.name not in dropped)
+
+    def prefixed(self, prefix: str) -> ToolRegistry:
+        """Every tool under its name with `prefix` before it."""
+        return self._with(replace(one, tool=one.tool.with_name(prefix + one.tool.name)) for one in self._offers)
+
+    def renamed(self, names: dict[str, str]) -> ToolRegistry:
+        """Tools under other names, old to new. Raises `RegistryError` for one that isn't on offer."""
+        for old in names:
+            self._known(old)
+        return self._with(
+            replace(one, tool=one.tool.with_name(names.get(one.tool.name, one.tool.name))) for one in self._offers
+        )
+
+    def with_origin(self, origin: str) -> ToolRegistry:
+        """The same tools, from elsewhere: `project`, `plugin` or `mcp:<server>`."""
+        return self._with(replace(one, tool=one.tool.with_origin(origin)) for one in self._offers)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[BoundRegistry]:
+        """The tools for one run: Toolset classes and factories are made, opened, and closed at its end.
+
+        Those none of whose tools is on offer aren't made. Raises `RegistryError` where making or opening one fails.
+        """
+        made: dict[_Source, Toolset] = {}
+        async with AsyncExitStack() as stack:
+            for offer in self._offers:
+                if offer.source is not None and offer.source not in made:
+                    made[offer.source] = await _opened(offer.source, stack)
+            yield BoundRegistry(
+                one.tool if one.source is None else one.tool.bound_to(made[one.source]) for one in self._offers
+            )
+
+    def _matching(self, patterns: Sequence[str]) -> set[str]:
+        if not patterns:
+            raise RegistryError("a selection needs at least one name or pattern")
+        matching: set[str] = set()
+        for pattern in patterns:
+            found = {name for name in self.names if fnmatchcase(name, pattern)}
+            if not found:
+                self._known(pattern)
+            matching |= found
+        return matching
+
+    def _known(self, name: str) -> None:
+        if name not in self:
+            near = self.nearest(name.replace("*", ""))
+            cure = f"the nearest: {', '.join(near)}" if near else f"on offer: {', '.join(self.names) or 'nothing'}"
+            raise RegistryError(f"no tool matches {name!r}; {cure}")
+
+    def _with(self, offers: Iterable[_Offer]) -> ToolRegistry:
+        return ToolRegistry(offers, self.problems)
+
+    def __repr__(self) -> str:
+        return f"<ToolRegistry of {', '.join(self.names) or 'nothing'}>"
+
+
+def _check_names(tools: Iterable[Tool]) -> None:
+    seen: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.name in seen:
+            raise RegistryError(
+                f"two tools are named {tool.name!r}: one from {seen[tool.name].whence}, one from {tool.whence}; "
+                "use prefixed or renamed on one of them"
+            )
+        seen[tool.name] = tool
+
+
+def _offers(item: Any) -> list[_Offer]:
+    if isinstance(item, ToolRegistry):
+        return list(item._offers)
+    if isinstance(item, _Offer):
+        return [item]
+    if isinstance(item, Tool):
+        if item.unbound:
+            owner = str(item.__dict__["__qualname__"]).rpartition(".")[0]
+            raise RegistryError(f"{item.name!r} is a method; give {owner} itself, an instance, or a tool of one")
+        return [_Offer(item)]
+    if isinstance(item, Toolset):
+        return [_Offer(tool) for tool in _some(item.tools, type(item))]
+    toolset = _made_by(item)
+    if toolset is not None:
+        source = _Source(toolset.__name__, item)
+        return [_Offer(tool, source) for tool in _some(method_tools(toolset), toolset)]
+    if not callable(item):
+        raise RegistryError(f"{item!r} is no tool: give a Tool, an annotated function, a Toolset or a registry")
+    return [_Offer(Tool.from_callable(item))]
+
+
+async def _opened(source: _Source, stack: AsyncExitStack) -> Toolset:
+    try:
+        toolset = source.make()
+        await _lifecycle(toolset, "open")
+    except Exception as error:
+        raise RegistryError(f"the Toolset {source.name} can't be opened: {type(error).__name__}: {error}") from error
+    stack.push_async_callback(_lifecycle, toolset, "close")
+    return toolset
+
+
+async def _lifecycle(toolset: Toolset, name: Literal["open", "close"]) -> None:
+    method = getattr(toolset, name, None)
+    # A file Toolset may well offer a tool called open; that one is the model's to call.
+    if callable(method) and not isinstance(method, Tool):
+        outcome = method()
+        if inspect.isawaitable(outcome):
+            await outcome
+
+
+def needed_arguments(toolset: type[Toolset]) -> list[str]:
+    """The arguments without which a Toolset class can't be made."""
+    empty = inspect.Parameter.empty
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(toolset).parameters.values()
+    return [one.name for one in parameters if one.default is empty and one.kind not in variadic]
+
+
+def _check_makeable(toolset: type[Toolset]) -> None:
+    if inspect.isabstract(toolset):
+        raise RegistryError(f"the Toolset {toolset.__name__} is abstract; give a class that can be made")
+    needed = needed_arguments(toolset)
+    if needed:
+        raise RegistryError(
+            f"the Toolset {toolset.__name__} needs {', '.join(needed)} to be made; give an instance to share, "
+            f"or functools.partial({toolset.__name__}, {needed[0]}=...) to make one for each run"
+        )
+
+
+def _some(tools: tuple[Tool, ...], toolset: type[Toolset]) -> tuple[Tool, ...]:
+    if not tools:
+        raise RegistryError(f"the Toolset {toolset.__name__} has no method marked @tool")
+    return tools
+
+
+def _made_by(item: Any) -> type[Toolset] | None:
+    """The Toolset class that calling `item` gives, None where it gives something else.
+
+    A class, a `functools.partial` of one, or a function without parameters whose return type is one.
+    """
+    if isinstance(item, partial):
+        return item.func if isinstance(item.func, type) and issubclass(item.func, Toolset) else None
+    if isinstance(item, type):
+        if not issubclass(item, Toolset):
+            raise RegistryError(f"{item.__name__!r} is a class but no Toolset; inherit Toolset, or give its functions")
+        _check_makeable(item)
+        return item
+    if not inspect.isroutine(item):
+        return None
+    try:
+        returned = typing.get_type_hints(item).get("return")
+    except (NameError, TypeError):
+        return None
+    return returned if isinstance(returned, type) and issubclass(returned, Toolset) else None

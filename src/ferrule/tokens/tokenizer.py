@@ -1,0 +1,149 @@
+"""What a tokenizer must offer here, and the byte tokenizer that the embedded model uses.
+
+Text and control tokens are two separate things: `encode_text` never gives a control token, whatever the text looks
+like, and a control token is only ever reached by its own name. That is what keeps content from becoming control.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from ferrule.errors import TokenizerError
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that decides which ids a text gets; ids of another fingerprint mean nothing here."""
+        ...
+
+    @property
+    def control(self) -> Mapping[str, int]:
+        """Every added token and its id."""
+        ...
+
+    @property
+    def vocabulary_size(self) -> int:
+        """One more than the largest id."""
+        ...
+
+    def encode_text(self, text: str) -> list[int]:
+        """Ids of ordinary text. No id of `control` is among them."""
+        ...
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for; of a control token, those of its name."""
+        ...
+
+
+@lru_cache(maxsize=1)
+def byte_alphabet() -> dict[str, int]:
+    """The character that stands for each byte in a byte-level `tokenizer.json`, as GPT-2 introduced it.
+
+    Printable bytes stand for themselves; the others are moved to the code points from 256 on, in order.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    alphabet = {chr(byte): byte for byte in printable}
+    alphabet.update({chr(256 + n): byte for n, byte in enumerate(others)})
+    return alphabet
+
+
+class ByteTokenizer:
+    """One id a byte, read from a byte-level `tokenizer.json` that has no merges.
+
+    It needs nothing but this file; `tokenizers` gives the same ids (a test holds them equal).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read `path`. Raises `TokenizerError` where it is no byte-level tokenizer without merges."""
+        try:
+            raw = path.read_bytes()
+            settings = json.loads(raw)
+        except (OSError, ValueError) as error:
+            raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
+        self.fingerprint = hashlib.sha256(raw).hexdigest()[:16]
+        self.control, ids_by_byte = _tables(settings, path)
+        self._names = {token: name for name, token in self.control.items()}
+        self._bytes = {token: bytes([byte]) for byte, token in enumerate(ids_by_byte)}
+        self.vocabulary_size = 1 + max(*self._names, *self._bytes)
+        # Where ids are the bytes themselves, encoding is a copy.
+        self._identity = ids_by_byte == list(range(256))
+        self._ids_by_byte = ids_by_byte
+
+    def encode_text(self, text: str) -> list[int]:
+        """The ids of the text's UTF-8 bytes. A lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
+        encoded = text.encode("utf-8", "replace")
+        return list(encoded) if self._identity else [self._ids_by_byte[byte] for byte in encoded]
+
+    def token_bytes(self, token: int) -> bytes:
+        """The byte of an ordinary token, the name of a control token. Raises `TokenizerError` for neither."""
+        found = self._bytes.get(token)
+        if found is not None:
+            return found
+        if token in self._names:
+            return self._names[token].encode()
+        raise TokenizerError(f"{token} is no id of this vocabulary")
+
+
+def _tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:
+    try:
+        model = settings["model"]
+        if model["type"] != "BPE" or model["merges"]:
+            raise TokenizerError(f"{path} has merges; the byte tokenizer reads vocabularies of single bytes")
+        control = {entry["content"]: int(entry["id"]) for entry in settings["added_tokens"]}
+        vocabulary = model["vocab"]
+        return control, [int(vocabulary[character]) for character in _characters_in_order()]
+    except (KeyError, TypeError) as error:
+        raise TokenizerError(
+            f"{path} is not a byte-level tokenizer.json: {error!r} is missing or not as expected"
+        ) from error
+
+
+def _characters_in_order() -> list[str]:
+    alphabet = byte_alphabet()
+    return sorted(alphabet, key=alphabet.__getitem__)
+
+
+def byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
+    """A `tokenizer.json` of 256 bytes, ids equal to the bytes, and the given control tokens after them."""
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {
+                "id": 256 + n,
+                "content": name,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": True,
+            }
+            for n, name in enumerate(control)
+        ],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": {character: byte for byte, character in enumerate(_characters_in_order())},
+            "merges": [],
+        },
+    }

@@ -1,0 +1,1 @@
+"""The recipe of the embedded model: its network, its training, its export and its evaluation. Needs torch."""

@@ -1,0 +1,100 @@
+"""Training conversations as batches of ids and targets, the same for the same seed, worker and chunk."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ferrule.dialects.nanochat import Nanochat
+from ferrule.formats.nanochat import load, read_jsonl
+from ferrule.tokens.render import render
+from ferrule.tokens.tokenizer import Tokenizer
+from ferrule.tokens.trace import Trace
+from ferrule.training.embedded.settings import Recipe
+from ferrule.training.synth import EARLY, FULL, examples, to_json
+
+IGNORED = -100
+_STRIDE = 16
+_CHUNK_BATCHES = 32
+
+
+class Batches:
+    """The batches of one worker. A chunk of them is drawn, sorted by length so that little is padded, and shuffled."""
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, worker: int) -> None:
+        self._recipe, self._tokenizer, self._worker = recipe, tokenizer, worker
+        self._tokens = recipe.batch_tokens // recipe.workers
+        self._file = _from_file(recipe.data, tokenizer, recipe.longest) if recipe.data else None
+
+    def from_step(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches (ids, targets), both (rows, length) int64, from a step on; the first chunk may repeat a few."""
+        chunk = step // _CHUNK_BATCHES
+        while True:
+            yield from self._chunk(chunk, single_turn=chunk * _CHUNK_BATCHES < self._recipe.short * self._recipe.steps)
+            chunk += 1
+
+    def _chunk(self, chunk: int, single_turn: bool) -> Iterator[tuple[Tensor, Tensor]]:
+        rng = random.Random(f"{self._recipe.seed}/{self._worker}/{chunk}")
+        traces: list[Trace] = []
+        room = self._tokens * _CHUNK_BATCHES
+        for trace in self._draw(rng, single_turn):
+            traces.append(trace)
+            room -= _padded(len(trace))
+            if room <= 0:
+                break
+        traces.sort(key=len)
+        batches = list(_grouped(traces, self._tokens))
+        rng.shuffle(batches)
+        for batch in batches[:_CHUNK_BATCHES]:
+            yield _stacked(batch)
+
+    def _draw(self, rng: random.Random, single_turn: bool) -> Iterator[Trace]:
+        if self._file is not None:
+            while True:
+                yield rng.choice(self._file)
+        dialect = Nanochat()
+        for example in examples(rng.getrandbits(62), sys.maxsize, mix=EARLY if single_turn else FULL):
+            trace = render(load(to_json(example)), dialect, self._tokenizer)
+            if len(trace) <= self._recipe.longest:
+                yield trace
+
+
+def _from_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
+    dialect = Nanochat()
+    traces = (render(conversation, dialect, tokenizer) for conversation in read_jsonl(path))
+    return [trace for trace in traces if len(trace) <= longest]
+
+
+def _padded(length: int) -> int:
+    return -(-length // _STRIDE) * _STRIDE
+
+
+def _grouped(traces: Sequence[Trace], tokens: int) -> Iterator[list[Trace]]:
+    """Runs of traces whose padded area stays within `tokens`; the longest of a run sets its width."""
+    group: list[Trace] = []
+    for trace in traces:
+        if group and _padded(len(trace)) * (len(group) + 1) > tokens:
+            yield group
+            group = []
+        group.append(trace)
+    if group:
+        yield group
+
+
+def _stacked(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
+    rows = list(traces)
+    width = _padded(max(map(len, rows)))
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    targets = torch.full((len(rows), width), IGNORED, dtype=torch.long)
+    for row, trace in enumerate(rows):
+        line = torch.tensor(trace.ids)
+        ids[row, : len(line)] = line
+        # The target at a place is the next token, where that one is trained.
+        trained = torch.tensor(trace.mask[1:], dtype=torch.bool)
+        targets[row, : len(line) - 1][trained] = line[1:][trained]
+    return ids, targets

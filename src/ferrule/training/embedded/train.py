@@ -1,0 +1,185 @@
+"""`ferrule train embedded`: the weights in the package, from nothing.
+
+Workers of one thread each average their gradients at every step; the first of them keeps the checkpoint, from which
+an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ferrule.errors import ModelError, SettingsError
+from ferrule.training.embedded.batches import Batches
+from ferrule.training.embedded.export import embedded_tokenizer, export
+from ferrule.training.embedded.network import Network, Shape
+from ferrule.training.embedded.optimizer import Optimizer
+from ferrule.training.embedded.settings import Recipe
+
+_CHECKPOINT = "checkpoint.pt"
+_RECIPE = "recipe.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands: steps done, the loss in nats per trained token averaged over the last ones, and speed."""
+
+    step: int
+    loss: float
+    tokens_per_second: float
+
+
+def shape_of(recipe: Recipe) -> Shape:
+    """The network's sizes."""
+    return Shape(
+        hidden_size=recipe.hidden_size,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
+        intermediate_size=3 * recipe.hidden_size,
+    )
+
+
+def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, resume: bool = False) -> Path:
+    """Train by the recipe and export to `folder / "model"`; returns that folder.
+
+    A CUDA device is used where there is one, by one worker. Raises `SettingsError` where the folder holds another
+    run and `resume` is not set, or none that could be resumed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _check_folder(folder, resume)
+    (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
+    if torch.cuda.is_available():
+        _work(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report)
+    elif recipe.workers == 1:
+        _work(0, recipe, folder, "cpu", None, report)
+    else:
+        _train_in_parallel(recipe, folder, report)
+    return folder / "model"
+
+
+def _check_folder(folder: Path, resume: bool) -> None:
+    exists = (folder / _CHECKPOINT).exists()
+    if exists and not resume:
+        raise SettingsError(f"{folder} holds a run already: go on with --resume, or name another folder")
+    if resume and not exists:
+        raise SettingsError(f"{folder} holds no checkpoint to resume from")
+
+
+def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress], None]) -> None:
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    rendezvous = folder / "rendezvous"
+    rendezvous.unlink(missing_ok=True)
+    arguments = (recipe, folder, rendezvous, queue)
+    workers = [context.Process(target=_worker, args=(rank, *arguments), daemon=True) for rank in range(recipe.workers)]
+    for worker in workers:
+        worker.start()
+    try:
+        while any(worker.is_alive() for worker in workers) or not queue.empty():
+            # One that died leaves the others waiting for its gradients, so the first failure ends all.
+            if any(worker.exitcode for worker in workers):
+                raise ModelError("a training worker failed; its own message stands above")
+            with contextlib.suppress(Empty):
+                report(queue.get(timeout=0.5))
+    finally:
+        for worker in workers:
+            worker.terminate()
+        rendezvous.unlink(missing_ok=True)
+
+
+def _worker(rank: int, recipe: Recipe, folder: Path, rendezvous: Path, queue: Any) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=recipe.workers)
+    try:
+        _work(rank, recipe, folder, "cpu", dist.group.WORLD, queue.put)
+    finally:
+        dist.destroy_process_group()
+
+
+def _work(rank: int, recipe: Recipe, folder: Path, device: str, group: Any, report: Callable[[Progress], None]) -> None:
+    if device == "cpu":
+        torch.set_num_threads(1)
+    torch.manual_seed(recipe.seed)
+    network = Network(shape_of(recipe)).to(device)
+    run = _Run(rank, recipe, folder, network, group)
+    run.train(Batches(recipe, embedded_tokenizer(folder), rank), report)
+    if rank == 0:
+        export(network, folder / "model")
+
+
+class _Run:
+    """One worker's share of a training run."""
+
+    def __init__(self, rank: int, recipe: Recipe, folder: Path, network: Network, group: Any) -> None:
+        self._rank, self._recipe, self._folder, self._group = rank, recipe, folder, group
+        self._network = network
+        self._device = next(network.parameters()).device
+        self._optimizer = Optimizer(network, recipe.matrix_rate, recipe.other_rate, recipe.weight_decay)
+        self._loss = torch.compile(network.loss, dynamic=True) if recipe.compile and _has_compiler() else network.loss
+
+    def train(self, batches: Batches, report: Callable[[Progress], None]) -> None:
+        """All steps from the checkpoint's on; the first worker reports and saves."""
+        start = self._restore()
+        drawn = batches.from_step(start)
+        recent, tokens, since = 0.0, 0, time.monotonic()
+        for step in range(start, self._recipe.steps):
+            ids, targets = next(drawn)
+            loss = self._step(step, ids, targets)
+            recent = loss if step == start else 0.98 * recent + 0.02 * loss
+            tokens += ids.numel() * self._recipe.workers
+            if self._rank == 0:
+                done = step + 1
+                if done % 10 == 0 or done == self._recipe.steps:
+                    report(Progress(done, recent, tokens / (time.monotonic() - since)))
+                if done % self._recipe.checkpoint_every == 0 or done == self._recipe.steps:
+                    self._save(done)
+
+    def _step(self, step: int, ids: Tensor, targets: Tensor) -> float:
+        loss: Tensor = self._loss(ids.to(self._device), targets.to(self._device))
+        torch.autograd.backward(loss)
+        if self._group is not None:
+            _average_gradients(self._network, self._recipe.workers)
+        self._optimizer.step(self._recipe.rate_at(step))
+        self._network.zero_grad()
+        return loss.item()
+
+    def _save(self, step: int) -> None:
+        partial = self._folder / f"{_CHECKPOINT}.partial"
+        state = {"step": step, "network": self._network.state_dict(), "optimizer": self._optimizer.state_dict()}
+        torch.save(state, partial)
+        partial.replace(self._folder / _CHECKPOINT)
+
+    def _restore(self) -> int:
+        path = self._folder / _CHECKPOINT
+        if not path.exists():
+            return 0
+        state = torch.load(path, weights_only=True)
+        self._network.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        return int(state["step"])
+
+
+def _has_compiler() -> bool:
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def _average_gradients(network: Network, workers: int) -> None:
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    flat = torch.cat([g.reshape(-1) for g in gradients])
+    dist.all_reduce(flat)
+    flat /= workers
+    start = 0
+    for gradient in gradients:
+        gradient.copy_(flat[start : start + gradient.numel()].view_as(gradient))
+        start += gradient.numel()

@@ -1,0 +1,200 @@
+"""Finds templates that could have written a given request: the test that held-out phrasings are held out.
+
+A template, its slots open, is compared with a request after casing, white space, quotes and marks that end a sentence
+are taken out of both, number words are made alike, and the engine's own openers and suffixes are taken off the request.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from ferrule.training.synth.grammar import TEXT_SLOTS, Choice, Node, Phrasing, Section, Slot, base_name, slots_of
+from ferrule.training.synth.noise import ASKING, OPENERS, REQUESTING, SUFFIXES
+from ferrule.training.synth.saying import NUMBER_WORDS
+
+# One character that stands for any number word, so that "two" and "seventy" look alike.
+_WORD = "№"
+_DIGITS = r"\d[\d.,]*|\.\d+"
+_NUMBER = (
+    rf"\(?(?:negative |minus )?[-+−]?[$€£]?"
+    rf"(?:(?:{_DIGITS})(?: ?(?:k|m|bn|{_WORD}))?|(?:an? |half a )?{_WORD}(?:[ -](?:and |point )?{_WORD})*"
+    rf"|point(?: {_WORD})+)\)?"
+)
+_EXPRESSION = r"[\d\s.,+\-−*/÷×x·:^%()]+"
+_TEXT = dict.fromkeys(TEXT_SLOTS, ".+") | {"expr": _EXPRESSION, "letter": ".", "word": "[^ ]+"}
+_FEWEST_WORDS = 4
+# A mark that ends a sentence is missing at the end of a request, where it is not compared.
+_MARK = re.compile(r"\\[.?]|[!…,;:]")
+_NUMBER_WORDS = re.compile(r"\b(?:" + "|".join(sorted(NUMBER_WORDS, key=len, reverse=True)) + r")s?\b")
+_SIGN = re.compile(r"\s*([+\-*/÷×=^%:,])\s*")
+# A space may be missing beside anything that is no letter or digit: "2+2", or an option left out that had its own.
+_SPACE = r"(?: +|(?<=\W)|(?=\W)|\A|\Z)"
+_QUOTES = str.maketrans("", "", "\"'`“”‘’«»´")
+_END = ".?!…,;: "
+_OPENER = re.compile(r"(?:" + "|".join(re.escape(text) for text in
+    sorted({text.translate(_QUOTES) for text in (*OPENERS, *ASKING, *REQUESTING)}, key=len, reverse=True)
+) + r")(?:\s*[,:!.\-]\s*|\s+)")  # fmt: skip
+_SUFFIX = re.compile(r"[\s,.?!]+(?:" + "|".join(re.escape(text) for text in
+    sorted({text.translate(_QUOTES) for text in SUFFIXES}, key=len, reverse=True)
+) + r")\Z")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """A template line that could have written a request, named by its id."""
+
+    file: str
+    line: int
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.id}"
+
+
+@dataclass(slots=True)
+class _Index:
+    """Request variants, and for each literal of a template the set (as bits) of those that contain it."""
+
+    variants: list[str]
+    with_number: int = 0
+    containing: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.with_number = self._bits(lambda text: _WORD in text or any(char.isdigit() for char in text))
+
+    def _bits(self, test: Callable[[str], bool]) -> int:
+        return sum(1 << place for place, text in enumerate(self.variants) if test(text))
+
+    def possible(self, node: Node, numbers: frozenset[str]) -> int:
+        """The variants that hold every literal a node needs: all that a pattern has to be tried on."""
+        found = (1 << len(self.variants)) - 1
+        for item in node:
+            if isinstance(item, Choice):
+                any_of = 0
+                for alternative in item.alternatives:
+                    any_of |= self.possible(alternative, numbers)
+                found &= any_of
+            elif isinstance(item, Slot):
+                found &= self.with_number if item.name in numbers else found
+            else:
+                for fragment in _fragments(item):
+                    if fragment not in self.containing:
+                        self.containing[fragment] = self._bits(partial(_contains, fragment))
+                    found &= self.containing[fragment]
+        return found
+
+
+def _contains(fragment: str, text: str) -> bool:
+    return fragment in text
+
+
+def normalised(text: str) -> str:
+    """A request or a literal without casing, quotes and spaces beside signs; number words all alike."""
+    plain = _NUMBER_WORDS.sub(_WORD, text.lower().translate(_QUOTES))
+    return re.sub(r"\s+", " ", _SIGN.sub(r"\1", plain))
+
+
+def variants(prompt: str) -> set[str]:
+    """The normalised forms of a request: as it is, and with openers and suffixes taken off one by one."""
+    plain = " ".join(prompt.lower().translate(_QUOTES).split()).strip(_END)
+    found: set[str] = set()
+    waiting = [plain]
+    while waiting:
+        text = waiting.pop().strip(_END)
+        if not text or text in found:
+            continue
+        found.add(text)
+        opener = _OPENER.match(text)
+        if opener:
+            waiting.append(text[opener.end() :])
+        suffix = _SUFFIX.search(text)
+        if suffix:
+            waiting.append(text[: suffix.start()])
+    return {normalised(text) for text in found}
+
+
+def pattern(phrasing: Phrasing, section: Section) -> re.Pattern[str]:
+    """The phrasing with its slots open, for `fullmatch` on a normalised request.
+
+    A number slot takes digits and number words, an expression slot digits and operators, a letter one character, a word
+    anything without a space, other slots anything. A named list takes anything where at least four words stand
+    round it; where fewer do, as in "what is {topic}", what is left takes any request, and the list stands for its entries.
+    """
+    words = re.findall(r"[a-z]+", " ".join(item.lower() for item in phrasing.node if isinstance(item, str)))
+    return re.compile(_Opening(section, len(words) >= _FEWEST_WORDS).expression(phrasing.node))
+
+
+def is_frameless(phrasing: Phrasing, section: Section) -> bool:
+    """Whether a line of a section without a call is random words and nothing else, such as a bare `{phrase}`.
+
+    It teaches that nonsense is refused; it has no wording that could be held out, and opened it takes every request.
+    """
+    is_bare = all(
+        isinstance(item, Slot) or (isinstance(item, str) and not re.search(r"\w", item)) for item in phrasing.node
+    )
+    return section.call is None and is_bare
+
+
+def number_slots(section: Section) -> frozenset[str]:
+    """The slots of a section's phrasings that numbers stand in."""
+    names = {name for phrasing in section.phrasings for name in slots_of(phrasing.node)}
+    return frozenset(
+        name for name in names if base_name(name) not in TEXT_SLOTS and name not in section.lists
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """How the slots of a section's phrasing are written as a regular expression."""
+
+    section: Section
+    lists_open: bool
+
+    def expression(self, node: Node) -> str:
+        written = []
+        for item in node:
+            if isinstance(item, Choice):
+                written.append(f"(?:{'|'.join(map(self.expression, item.alternatives))})")
+            elif isinstance(item, Slot):
+                written.append(self._slot(item))
+            else:
+                literal = _MARK.sub(lambda match: rf"(?:{match[0]}|\Z)", re.escape(normalised(item)))
+                written.append(literal.replace(r"\ ", _SPACE))
+        return "".join(written)
+
+    def _slot(self, slot: Slot) -> str:
+        if slot.name in self.section.lists:
+            entries = "|".join(re.escape(normalised(entry)) for entry in self.section.lists[slot.name])
+            return ".+" if self.lists_open else f"(?:{entries})"
+        return _TEXT[slot.base] if slot.base in TEXT_SLOTS else _NUMBER
+
+
+def _fragments(literal: str) -> list[str]:
+    """What of a literal a request has to contain: its runs of characters other than marks that may be missing."""
+    return [run for run in re.split(r"[.?!…,;:\s]", normalised(literal)) if run]
+
+
+def colliding(prompts: Mapping[str, str], sections: Iterable[Section]) -> list[Collision]:
+    """Every pair of a template line and a request (by id) that the line could have written."""
+    owners: list[str] = []
+    texts: list[str] = []
+    for identifier, prompt in prompts.items():
+        for variant in sorted(variants(prompt)):
+            owners.append(identifier)
+            texts.append(variant)
+    index = _Index(texts)
+    found: set[Collision] = set()
+    for section in sections:
+        numbers = number_slots(section)
+        for phrasing in section.phrasings:
+            if is_frameless(phrasing, section):
+                continue
+            left = index.possible(phrasing.node, numbers)
+            expression = pattern(phrasing, section) if left else None
+            while left and expression:
+                place = left.bit_length() - 1
+                left ^= 1 << place
+                if expression.fullmatch(texts[place]):
+                    found.add(Collision(phrasing.file, phrasing.line, owners[place]))
+    return sorted(found, key=lambda collision: (collision.file, collision.line, collision.id))

@@ -1,0 +1,75 @@
+"""A drawn conversation, and the JSON in which it is written: the format of nanochat's training files."""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROGRESS_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A request and its answer; without a call, `call` and `output` are None."""
+
+    user: str
+    call: str | None
+    output: str | None
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A conversation. `kind` is its section's, or `turns` for one of several turns."""
+
+    kind: str
+    section: str
+    turns: tuple[Turn, ...]
+
+    @property
+    def characters(self) -> int:
+        """How much text it holds: what bounds the tokens that it renders to."""
+        return sum(
+            len(turn.user) + len(turn.call or "") + len(turn.output or "") + len(turn.reply) for turn in self.turns
+        )
+
+
+def to_json(example: Example) -> dict[str, object]:
+    """The conversation as nanochat writes it, with its `kind` beside the messages."""
+    messages: list[dict[str, object]] = []
+    for turn in example.turns:
+        parts = [{"type": "text", "text": turn.reply}]
+        if turn.call is not None and turn.output is not None:
+            parts = [
+                {"type": "python", "text": turn.call},
+                {"type": "python_output", "text": turn.output},
+                *parts,
+            ]
+        messages.append({"role": "user", "content": turn.user})
+        messages.append({"role": "assistant", "content": parts})
+    return {"messages": messages, "kind": example.kind}
+
+
+def write_examples(path: Path, examples: Iterable[Example], progress: Callable[[int], None] | None) -> int:
+    """Write conversations a line each and return how many; `progress` is told how many more were written.
+
+    The file appears under its name when it is whole: an interruption leaves what was there before.
+    Raises OSError.
+    """
+    written = 0
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            for example in examples:
+                file.write(json.dumps(to_json(example), ensure_ascii=False) + "\n")
+                written += 1
+                if progress and written % _PROGRESS_EVERY == 0:
+                    progress(_PROGRESS_EVERY)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    if progress and written % _PROGRESS_EVERY:
+        progress(written % _PROGRESS_EVERY)
+    return written

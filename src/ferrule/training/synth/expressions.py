@@ -1,0 +1,130 @@
+"""Draws symbolic expressions: what the call is, how a user types it, and how a reply shows it."""
+
+import random
+from dataclasses import dataclass
+
+from ferrule.training.synth.numbers import grouped, whole_number, with_fraction
+from ferrule.training.synth.split import number_fits
+
+_SHARES = (("+", 0.28), ("-", 0.22), ("*", 0.26), ("/", 0.15), ("**", 0.05), ("%", 0.02), ("//", 0.02))
+# The most digits of an operand, by how many operands there are: results stay short enough to be copied.
+_MOST_DIGITS = {2: 12, 3: 8, 4: 5, 5: 4}
+_TIMES = (("*", 0.55), ("×", 0.15), ("x", 0.22), ("·", 0.03), ("X", 0.05))
+_DIVIDED = (("/", 0.72), ("÷", 0.25), (":", 0.03))
+_POWER = (("^", 0.6), ("**", 0.4))
+_OPERATORS = frozenset(name for name, _ in _SHARES)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A drawn expression: `call` is Python with single spaces round binary operators."""
+
+    call: str
+    said: str
+    shown: str
+
+
+def draw_expression(rng: random.Random, *, held_out: bool = False) -> Expression:
+    """An expression of two to five operands, sometimes with parentheses."""
+    tokens = _draw_tokens(rng, held_out)
+    spoken = [_number_said(rng, token) for token in tokens] if rng.random() < 0.15 else tokens
+    return Expression(_joined(tokens, " "), _said(rng, spoken), _shown(tokens))
+
+
+def _weighted(rng: random.Random, shares: tuple[tuple[str, float], ...]) -> str:
+    left = rng.random()
+    for name, share in shares:
+        left -= share
+        if left < 0:
+            return name
+    return shares[0][0]
+
+
+def _draw_tokens(rng: random.Random, held_out: bool) -> list[str]:
+    size = rng.random()
+    count = 2 if size < 0.5 else 3 if size < 0.78 else 4 if size < 0.92 else 5
+    operators: list[str] = []
+    for _ in range(count - 1):
+        operator = _weighted(rng, _SHARES)
+        # A power of a power, or of a long number, has more digits than anyone asks for.
+        operators.append("*" if operator == "**" and "**" in operators else operator)
+    tokens: list[list[str]] = []
+    for place in range(count):
+        before = operators[place - 1] if place else ""
+        after = operators[place] if place < count - 1 else ""
+        tokens.append(_operand(rng, before, after, _MOST_DIGITS[count], held_out))
+    _parenthesise(rng, tokens, operators)
+    flat = tokens[0]
+    for operator, operand in zip(operators, tokens[1:], strict=True):
+        flat = [*flat, operator, *operand]
+    return flat
+
+
+def _operand(rng: random.Random, before: str, after: str, most_digits: int, held_out: bool) -> list[str]:
+    if before == "**":
+        return [str(2 + int(rng.random() * 4))]
+    number = ""
+    for _ in range(60):
+        number = whole_number(rng, 3 if after == "**" else most_digits)
+        if after != "**" and len(number) < 7 and rng.random() < 0.18:
+            number = with_fraction(rng, number)
+        if before in ("/", "%", "//") and not number.strip("0."):
+            continue
+        if number_fits(number, held_out):
+            break
+    if rng.random() > 0.05 or after == "**":
+        return [number]
+    return ["-" + number] if not before or rng.random() < 0.5 else ["(", "-" + number, ")"]
+
+
+def _parenthesise(rng: random.Random, tokens: list[list[str]], operators: list[str]) -> None:
+    spans = 0 if len(tokens) == 2 else int(rng.random() < 0.65) + int(rng.random() < 0.2)
+    taken: set[int] = set()
+    for _ in range(spans):
+        first = int(rng.random() * (len(tokens) - 1))
+        last = min(len(tokens) - 1, first + 1 + int(rng.random() * (len(tokens) - 2)))
+        cut_by_power = (first and operators[first - 1] == "**") or (last < len(tokens) - 1 and operators[last] == "**")
+        if last - first == len(tokens) - 1 or cut_by_power or taken & set(range(first, last + 1)):
+            continue
+        taken |= set(range(first, last + 1))
+        tokens[first] = ["(", *tokens[first]]
+        tokens[last] = [*tokens[last], ")"]
+
+
+def _joined(tokens: list[str], space: str) -> str:
+    return "".join(f"{space}{token}{space}" if token in _OPERATORS else token for token in tokens)
+
+
+def _number_said(rng: random.Random, token: str) -> str:
+    if token[-1].isdigit() and "," not in token:
+        return grouped(token) if rng.random() < 0.8 else token
+    return token
+
+
+def _said(rng: random.Random, tokens: list[str]) -> str:
+    symbols = {
+        "*": _weighted(rng, _TIMES),
+        "/": _weighted(rng, _DIVIDED),
+        "**": _weighted(rng, _POWER),
+        "-": "−" if rng.random() < 0.03 else "-",
+    }
+    spacing = rng.random()
+    pieces: list[str] = []
+    for place, token in enumerate(tokens):
+        if token not in _OPERATORS:
+            pieces.append(token)
+            continue
+        before_group = tokens[place + 1] == "("
+        if token == "*" and before_group and spacing > 0.95:
+            continue
+        space = " " if spacing < 0.55 or (spacing > 0.9 and rng.random() < 0.5) else ""
+        pieces.append(f"{space}{symbols.get(token, token)}{space}")
+    return "".join(pieces)
+
+
+def _shown(tokens: list[str]) -> str:
+    shown = {"*": " × ", "/": " ÷ ", "**": "^"}
+    return "".join(
+        shown.get(token, f" {token} ") if token in _OPERATORS else grouped(token) if token[-1].isdigit() else token
+        for token in tokens
+    )

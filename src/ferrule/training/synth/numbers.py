@@ -1,0 +1,148 @@
+"""Draws numbers: what the call copies and what the reply shows. How a user says one is in `saying`."""
+
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ferrule.training.synth.conditions import Value
+from ferrule.training.synth.hints import Hint
+from ferrule.training.synth.split import number_fits
+
+_COMMON_PERCENTAGES = (5, 10, 15, 20, 25, 30, 40, 50, 75, 8, 12, 18)
+_TRIES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A drawn number. `call` is plain digits, with a sign and a point where it has them."""
+
+    call: str
+
+    @property
+    def shown(self) -> str:
+        """As a reply shows it: thousands separated."""
+        return grouped(self.call)
+
+    @property
+    def value(self) -> Value:
+        """Its exact value, for the conditions of a section."""
+        return Fraction(self.call) if "." in self.call else int(self.call)
+
+
+def grouped(text: str) -> str:
+    """A plain decimal number with commas between its thousands; the fraction is left as it is."""
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole, point, fraction = digits.partition(".")
+    return f"{sign}{int(whole):,}{point}{fraction}" if len(whole) > 3 else text
+
+
+def draw_number(rng: random.Random, hint: Hint, *, held_out: bool = False, sayable: bool = False) -> Number:
+    """A number as the hint wants it; with `sayable`, mostly one that people write in words."""
+    text = "1"
+    for _ in range(_TRIES):
+        text = _draw(rng, hint, sayable)
+        if hint.nonzero and not text.strip("-0."):
+            continue
+        if number_fits(text.lstrip("-"), held_out):
+            break
+    return Number(text)
+
+
+def _draw(rng: random.Random, hint: Hint, sayable: bool) -> str:
+    if hint.low is not None and hint.high is not None:
+        return _in_range(rng, hint.kind, hint.low, hint.high)
+    if hint.kind == "any":
+        return _any(rng, sayable)
+    if hint.kind == "int":
+        return _sayable(rng) if sayable else whole_number(rng)
+    if hint.kind == "small":
+        return str(2 + int(rng.random() * 19))
+    if hint.kind == "medium":
+        low_end = sayable or rng.random() < 0.5
+        return str(2 + int(rng.random() * (99 if low_end else 999)))
+    if hint.kind == "decimal":
+        return with_fraction(rng, str(int(10 ** (rng.random() * 4))))
+    if hint.kind == "money":
+        return _money(rng)
+    return _percentage(rng)
+
+
+def _any(rng: random.Random, sayable: bool) -> str:
+    text = _sayable(rng) if sayable else whole_number(rng)
+    if len(text) < 10 and rng.random() < (0.1 if sayable else 0.2):
+        text = with_fraction(rng, text if not sayable else text[:2])
+    return "-" + text if rng.random() < 0.07 and text.strip("0.") else text
+
+
+def whole_number(rng: random.Random, most_digits: int = 12) -> str:
+    """A whole number of 1 to `most_digits` digits, every length as likely, small ones somewhat more."""
+    reach = 3 if rng.random() < 0.3 else most_digits
+    length = 1 + int(rng.random() * min(reach, most_digits))
+    form = rng.random()
+    if form < 0.05:
+        return (str(1 + int(rng.random() * 9)) * length)[:length]
+    if form < 0.11 and length > 1:
+        lead = str(1 + int(rng.random() * (9 if rng.random() < 0.5 else 99)))
+        return (lead + "0" * length)[:length]
+    if form < 0.14:
+        pair = str(10 + int(rng.random() * 90))
+        return (pair * length)[:length]
+    low = 10 ** (length - 1) if length > 1 or rng.random() < 0.95 else 0
+    return str(low + int(rng.random() * (10**length - low)))
+
+
+def with_fraction(rng: random.Random, whole: str) -> str:
+    """The whole number with one to four decimals after it."""
+    places = 1 + int(rng.random() * (2 if rng.random() < 0.75 else 4))
+    fraction = f"{int(rng.random() * 10**places):0{places}}"
+    if fraction.endswith("0") and rng.random() < 0.8:
+        fraction = fraction[:-1] + str(1 + int(rng.random() * 9))
+    if rng.random() < 0.06:
+        whole = "0"
+    return f"{whole}.{fraction}"
+
+
+def _sayable(rng: random.Random) -> str:
+    form = rng.random()
+    if form < 0.55:
+        return str(int(rng.random() * 21))
+    if form < 0.78:
+        return str(20 + int(rng.random() * 80))
+    if form < 0.86:
+        return str(100 + int(rng.random() * 900))
+    lead = 1 + int(rng.random() * (9 if rng.random() < 0.6 else 99))
+    return str(lead * 10 ** (2, 3, 3, 6, 6, 9)[int(rng.random() * 6)])
+
+
+def _money(rng: random.Random) -> str:
+    form = rng.random()
+    whole = int(10 ** (rng.random() * 3)) if form < 0.85 else int(10 ** (3 + rng.random() * 3))
+    if form > 0.93:
+        whole -= whole % 100
+    return str(whole) if rng.random() < 0.5 else f"{whole}.{int(rng.random() * 100):02}"
+
+
+def _percentage(rng: random.Random) -> str:
+    form = rng.random()
+    if form < 0.45:
+        return str(_COMMON_PERCENTAGES[int(rng.random() * len(_COMMON_PERCENTAGES))])
+    if form < 0.86:
+        return str(1 + int(rng.random() * 100))
+    whole = int(rng.random() * 100)
+    fraction = "5" if rng.random() < 0.5 else ("25", "75", str(1 + int(rng.random() * 9)))[int(rng.random() * 3)]
+    return f"{whole}.{fraction}"
+
+
+def _in_range(rng: random.Random, kind: str, low: float, high: float) -> str:
+    if kind in ("decimal", "money", "percent"):
+        places = 2 if kind == "money" else 1 + int(rng.random() * 2)
+        if kind != "decimal" and rng.random() < 0.5:
+            places = 0
+        scale = 10**places
+        steps = int(low * scale) + int(rng.random() * (int(high * scale) - int(low * scale) + 1))
+        if places == 0:
+            return str(steps)
+        sign = "-" if steps < 0 else ""
+        return f"{sign}{abs(steps) // scale}.{abs(steps) % scale:0{places}}"
+    first = int(low)
+    return str(first + int(rng.random() * (int(high) - first + 1)))

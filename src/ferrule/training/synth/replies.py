@@ -1,0 +1,80 @@
+"""Writes calls and replies: fields filled in, results grouped, `1 times` turned into `once`."""
+
+import re
+from collections.abc import Mapping
+
+from ferrule.training.synth.grammar import Field, Fields
+from ferrule.training.synth.numbers import grouped
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
+_UNITS = frozenset(
+    "letters characters words spaces times days weeks months years hours minutes seconds dollars euros pounds cents"
+    " miles kilometres kilometers metres meters people pieces items points degrees vowels digits symbols places"
+    " groups rows boxes bags packs pages kilograms grams litres liters feet inches copies slices".split()
+)
+_IRREGULAR = {"people": "person", "feet": "foot", "inches": "inch", "boxes": "box", "copies": "copy"}
+_ONE_OF = re.compile(r"(?<![\d.,-])1 (\w+)")
+
+
+def call_text(fields: Fields, calls: Mapping[str, str]) -> str:
+    """The expression of a call; a negative base of a power is put in parentheses."""
+    written = []
+    for place, piece in enumerate(fields):
+        if isinstance(piece, str):
+            written.append(piece)
+            continue
+        value = calls[piece.name]
+        after = fields[place + 1] if place + 1 < len(fields) else ""
+        is_base = isinstance(after, str) and after.lstrip().startswith("**")
+        written.append(f"({value})" if is_base and value.startswith("-") else value)
+    return "".join(written)
+
+
+def reply_text(fields: Fields, shown: Mapping[str, str], result: str, *, raw: bool) -> str:
+    """The reply of a turn whose tool gave `result`; with `raw` (a text came back) the result is not grouped."""
+    written = []
+    counts_one = False
+    for piece in fields:
+        if isinstance(piece, str):
+            written.append(piece)
+            continue
+        value = result if piece.name in ("r", "e") else shown[piece.name]
+        counts_one |= value == "1"
+        if piece.name == "r" and not raw:
+            value = show_number(value, piece)
+        elif piece.form == "money":
+            value = _money(value)
+        written.append(value)
+    text = "".join(written)
+    return _singular(text) if counts_one and not raw else text
+
+
+def show_number(value: str, piece: Field | None = None) -> str:
+    """A result as a reply shows it: grouped where it is a plain number."""
+    if not _NUMBER.match(value):
+        return value
+    text = grouped(value)
+    return _money(text) if piece and piece.form == "money" else text
+
+
+def is_number(text: str) -> bool:
+    """Whether a result is a plain decimal number."""
+    return _NUMBER.match(text) is not None
+
+
+def _money(text: str) -> str:
+    whole, point, fraction = text.partition(".")
+    return f"{whole}.{fraction}0" if point and len(fraction) == 1 else text
+
+
+def _singular(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        word = match[1]
+        if word == "times":
+            return "once"
+        if word not in _UNITS:
+            return match[0]
+        return "1 " + _IRREGULAR.get(word, word[:-1])
+
+    text = _ONE_OF.sub(replace, text)
+    return text.replace("There are 1 ", "There is 1 ").replace("there are 1 ", "there is 1 ")

@@ -1,0 +1,253 @@
+"""Draws one turn from a section: values for its slots, the request, the call, its output, the reply."""
+
+import random
+import re
+from dataclasses import dataclass, field
+
+from ferrule.sandbox.calculator import calculate
+from ferrule.training.synth.conversation import Turn
+from ferrule.training.synth.conditions import Condition, Value
+from ferrule.training.synth.expressions import Expression, draw_expression
+from ferrule.training.synth.grammar import TEXT_SLOTS, Field, Phrasing, Section, Slot, base_name, expand
+from ferrule.training.synth.hints import Hint
+from ferrule.training.synth.noise import Piece, disturbed
+from ferrule.training.synth.numbers import Number, draw_number
+from ferrule.training.synth.replies import call_text, reply_text, show_number
+from ferrule.training.synth.saying import say
+from ferrule.training.synth.words import (
+    count_call, draw_letter, draw_phrase, draw_word, names, quoted, things,
+)  # fmt: skip
+
+GENERIC_ERROR = "Sorry, that can't be worked out: {e}."
+LONGEST_RESULT = 40
+_ANY = Hint()
+_PERCENT = Hint("percent")
+_QUOTES = "\"'“‘«`*"
+_LETTER_COUNT = re.compile(r'"\{(\w+)\}"\.count\("\{(letter\d*)\}"\)')
+_TRIES = 200
+
+
+@dataclass(slots=True)
+class Drawn:
+    """Values of a turn's slots by name: numbers, texts (words, names, lists), expressions.
+
+    A letter is said, and answered, in a case of the user's own."""
+
+    sayable: bool
+    numbers: dict[str, Number] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    expressions: dict[str, Expression] = field(default_factory=dict)
+    letters_said: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A section with what can be known about it before anything is drawn."""
+
+    section: Section
+    needed: tuple[str, ...]
+    letter_counts: tuple[tuple[str, str], ...]
+    letters_only: bool
+    raw_result: bool
+
+
+def plan(section: Section) -> Plan:
+    """What drawing from a section needs to know, worked out once."""
+    fields = [piece for piece in (*(section.call or ()), *section.reply) if isinstance(piece, Field)]
+    needed = {piece.name for piece in fields} - {"r", "e", "prev"}
+    if section.where:
+        needed |= section.where.names - {"prev"}
+    template = "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in section.call or ())
+    reply = "".join(piece for piece in section.reply if isinstance(piece, str))
+    return Plan(
+        section,
+        tuple(sorted(needed)),
+        tuple((match[1], match[2]) for match in _LETTER_COUNT.finditer(template)),
+        section.kind == "length" and "letters" in reply,
+        template.endswith("]"),
+    )
+
+
+def draw_turn(
+    rng: random.Random, source: Plan, phrasing: Phrasing, *, held_out: bool = False, previous: str | None = None
+) -> Turn | None:
+    """A turn of a section; `previous` is the number answered just before, for one that follows.
+
+    None where the numbers drawn never met the section's condition, or gave a result too long to answer with.
+    """
+    parts: list[str | Slot] = []
+    expand(phrasing.node, rng, parts)
+    wanted = set(source.needed)
+    wanted.update(part.name for part in parts if isinstance(part, Slot))
+    wanted.discard("prev")
+    drawn = _draw(rng, source, wanted, held_out, previous)
+    if drawn is None:
+        return None
+    section = source.section
+    user = disturbed(rng, _pieces(rng, parts, drawn, source), section.kind)
+    shown = {name: number.shown for name, number in drawn.numbers.items()}
+    shown |= drawn.texts | {name: expression.shown for name, expression in drawn.expressions.items()}
+    shown |= drawn.letters_said
+    if section.call is None:
+        return Turn(user, None, None, reply_text(section.reply, shown, "", raw=True))
+    call = _call(source, drawn)
+    output = calculate(call)
+    if len(output) > LONGEST_RESULT and not source.raw_result:
+        return None
+    failed = output.startswith("error: ")
+    reason = output.removeprefix("error: ")
+    if failed != (section.kind == "error"):
+        if not failed:
+            return None
+        return Turn(user, call, output, GENERIC_ERROR.replace("{e}", reason))
+    if previous is not None:
+        shown["prev"] = show_number(previous)
+    reply_fields = _with_singulars(section.reply, drawn, output)
+    reply = reply_text(reply_fields, shown, reason, raw=source.raw_result or failed)
+    return Turn(user, call, output, reply)
+
+
+def _draw(rng: random.Random, source: Plan, wanted: set[str], held_out: bool, previous: str | None) -> Drawn | None:
+    section = source.section
+    drawn = Drawn(sayable=section.kind != "symbols" and rng.random() < 0.16)
+    numeric: list[str] = []
+    # Letters come after the texts that they are looked for in; sorted, so that a seed draws the same anywhere.
+    for name in sorted(wanted, key=lambda name: (base_name(name) == "letter", name)):
+        base = base_name(name)
+        if name in section.lists:
+            entries = section.lists[name]
+            drawn.texts[name] = entries[int(rng.random() * len(entries))]
+        elif base in TEXT_SLOTS:
+            _draw_text(rng, name, base, source, drawn, held_out)
+        else:
+            numeric.append(name)
+    if previous is not None:
+        drawn.numbers["prev"] = Number(previous)
+    return drawn if _draw_numbers(rng, section, numeric, drawn, held_out) else None
+
+
+def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: Drawn, held_out: bool) -> None:
+    if base == "expr":
+        drawn.expressions[name] = draw_expression(rng, held_out=held_out)
+    elif base == "word":
+        drawn.texts[name] = draw_word(rng, held_out=held_out, letters_only=source.letters_only)
+    elif base == "phrase":
+        drawn.texts[name] = draw_phrase(rng, held_out=held_out)
+    elif base == "letter":
+        text = next((drawn.texts[text] for text, letter in source.letter_counts if letter == name), "")
+        letter = draw_letter(rng, text)
+        drawn.texts[name] = letter
+        form = rng.random()
+        drawn.letters_said[name] = letter.upper() if form < 0.12 else letter.lower() if form < 0.3 else letter
+    elif base == "name":
+        taken = set(drawn.texts.values())
+        choices = [names()[int(rng.random() * len(names()))] for _ in range(4)]
+        drawn.texts[name] = next((choice for choice in choices if choice not in taken), choices[0])
+    elif name not in drawn.texts:
+        plural, singular = things()[int(rng.random() * len(things()))]
+        number = name[len(base) :]
+        drawn.texts["things" + number], drawn.texts["thing" + number] = plural, singular
+
+
+def _draw_numbers(rng: random.Random, section: Section, wanted: list[str], drawn: Drawn, held_out: bool) -> bool:
+    where = section.where
+    for attempt in range(_TRIES if where else 1):
+        for name in wanted:
+            hint = section.hints.get(name) or (_PERCENT if name == "p" else _ANY)
+            drawn.numbers[name] = draw_number(rng, hint, held_out=held_out, sayable=drawn.sayable)
+        if where is None:
+            return True
+        if attempt % 2:
+            _make_multiples(rng, where, drawn, set(wanted))
+        values: dict[str, Value] = {name: drawn.numbers[name].value for name in where.names}
+        if where.holds(values):
+            return True
+    return False
+
+
+def _make_multiples(rng: random.Random, where: Condition, drawn: Drawn, free: set[str]) -> None:
+    for multiple, factor in where.multiples:
+        if multiple in free and factor in drawn.numbers:
+            times = 2 + int(rng.random() * (11 if rng.random() < 0.6 else 98))
+            product = drawn.numbers[factor].value * times
+            if isinstance(product, int):
+                drawn.numbers[multiple] = Number(str(product))
+
+
+def _call(source: Plan, drawn: Drawn) -> str:
+    calls = {name: number.call for name, number in drawn.numbers.items()}
+    calls |= drawn.texts | {name: expression.call for name, expression in drawn.expressions.items()}
+    call = call_text(source.section.call or (), calls)
+    for text, letter in source.letter_counts:
+        plain = f'"{calls[text]}".count("{calls[letter]}")'
+        call = call.replace(plain, count_call(calls[text], calls[letter]))
+    return call
+
+
+def _pieces(rng: random.Random, parts: list[str | Slot], drawn: Drawn, source: Plan) -> list[Piece]:
+    pieces: list[Piece] = []
+    for place, part in enumerate(parts):
+        if isinstance(part, str):
+            pieces.append(Piece(part))
+            continue
+        before = _edge(parts, place - 1, -1)
+        after = _edge(parts, place + 1, 0)
+        if part.name in drawn.numbers:
+            text = say(rng, drawn.numbers[part.name], before=before, after=after, sayable=drawn.sayable)
+            if not place and text[0].isalpha() and rng.random() < 0.4:
+                text = text[0].upper() + text[1:]
+            pieces.append(Piece(text, fixed=True))
+        elif part.name in drawn.expressions:
+            pieces.append(Piece(drawn.expressions[part.name].said, fixed=True))
+        else:
+            text = drawn.letters_said.get(part.name) or drawn.texts[part.name]
+            last = place == len(parts) - 1 or (place == len(parts) - 2 and after in ("?", "."))
+            said = _said_text(rng, part.base, text, last, before)
+            if part.base in ("things",) and _counts_one(parts, place, drawn):
+                said = drawn.texts["thing" + part.name[len(part.base) :]]
+            bare = part.base in ("word", "phrase", "letter") and said[-1:].isalnum()
+            pieces.append(Piece(said, fixed=True, open_ended=bare))
+    return pieces
+
+
+def _edge(parts: list[str | Slot], place: int, end: int) -> str:
+    if not 0 <= place < len(parts):
+        return ""
+    part = parts[place]
+    return part[end] if isinstance(part, str) else "{"
+
+
+def _said_text(rng: random.Random, base: str, text: str, last: bool, before: str) -> str:
+    if base == "name" and rng.random() < 0.1:
+        return text.lower()
+    already_quoted = before != "" and before in _QUOTES
+    if already_quoted or base not in ("word", "phrase", "letter"):
+        return text
+    if base == "word":
+        return quoted(rng, text, chance=0.4)
+    if base == "phrase":
+        bare_is_clear = last and text[-1].isalnum()
+        return quoted(rng, text, chance=0.75 if bare_is_clear else 1.0)
+    return quoted(rng, text, chance=0.28)
+
+
+def _counts_one(parts: list[str | Slot], place: int, drawn: Drawn) -> bool:
+    if place < 2 or parts[place - 1] != " ":
+        return False
+    counted = parts[place - 2]
+    return isinstance(counted, Slot) and counted.name in drawn.numbers and drawn.numbers[counted.name].call == "1"
+
+
+def _with_singulars(reply: tuple[str | Field, ...], drawn: Drawn, output: str) -> tuple[str | Field, ...]:
+    """The reply with `{things}` made `{thing}` where the number before it is 1."""
+    changed = list(reply)
+    for place in range(2, len(reply)):
+        counted, space, counted_thing = reply[place - 2 : place + 1]
+        if space != " " or not isinstance(counted, Field) or not isinstance(counted_thing, Field):
+            continue
+        number = (
+            output if counted.name == "r" else drawn.numbers[counted.name].call if counted.name in drawn.numbers else ""
+        )
+        if number == "1" and base_name(counted_thing.name) == "things":
+            changed[place] = Field("thing" + counted_thing.name[len("things") :], "")
+    return tuple(changed)

@@ -1,0 +1,187 @@
+"""Draws what is counted, measured and turned round: words, phrases, letters; and names and things.
+
+Real words come from the lists beside this file; made-up ones keep a model from leaning on spelling it knows.
+"""
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from ferrule.training.synth.split import is_held_out
+
+_ONSETS = "b c d f g h j k l m n p r s t v w z br ch cl cr dr fl gr pl pr sh sl sn sp st th tr".split()
+_VOWELS = "a e i o u a e i o u ai ea ee io oo ou".split()
+_CODAS = ["", "", "", *"l m n r s t x ck ng nt rd sh st ll ss tt".split()]
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SMALL_WORDS = (
+    "a and are at but by can do for from go has he her his i in is it me my no not of on or our she so"
+    " that the they this to up was we with you your"
+).split()
+_TRIES = 80
+
+
+@cache
+def _lines(file: str) -> tuple[str, ...]:
+    text = (files("ferrule.training.synth") / file).read_text("utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+@cache
+def real_words(held_out: bool) -> tuple[str, ...]:
+    """The listed words on one side of the split."""
+    return tuple(word for word in " ".join(_lines("words.txt")).split() if is_held_out(word) is held_out)
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """First names; both sides of the split use them all."""
+    return tuple(" ".join(_lines("names.txt")).split())
+
+
+@cache
+def things() -> tuple[tuple[str, str], ...]:
+    """Countable things as (plural, singular); both sides of the split use them all."""
+    pairs = (line.partition(" / ") for line in _lines("things.txt"))
+    return tuple((plural, singular) for plural, _, singular in pairs)
+
+
+def pseudo_word(rng: random.Random) -> str:
+    """One to four syllables that read like a word."""
+    syllables = 1 + int(rng.random() * 4)
+    return "".join(_pick(rng, _ONSETS) + _pick(rng, _VOWELS) + _pick(rng, _CODAS) for _ in range(syllables))
+
+
+def random_letters(rng: random.Random) -> str:
+    """3 to 14 letters without order."""
+    return "".join(_pick(rng, _LETTERS) for _ in range(3 + int(rng.random() * 12)))
+
+
+def low_entropy(rng: random.Random) -> str:
+    """A string of very few characters, such as `1111111110110` or `yyyylgyy`: the ones that break copying."""
+    alphabet = "0123456789" if rng.random() < 0.2 else _LETTERS
+    few = [_pick(rng, alphabet) for _ in range(1 + int(rng.random() * 3))]
+    steady = rng.random() * 0.6 + 0.3
+    return "".join(few[0] if rng.random() < steady else _pick(rng, few) for _ in range(3 + int(rng.random() * 14)))
+
+
+def _stretched(rng: random.Random, word: str) -> str:
+    at = int(rng.random() * len(word))
+    return word[:at] + word[at] * (2 + int(rng.random() * 4)) + word[at + 1 :]
+
+
+def _decorated(rng: random.Random, word: str) -> str:
+    form = rng.random()
+    if form < 0.35:
+        return word + str(int(10 ** (rng.random() * 3)))
+    if form < 0.65:
+        return f"{word}-{pseudo_word(rng)}"
+    if form < 0.85:
+        return word + "'s"
+    at = int(rng.random() * len(word))
+    return word[:at] + str(int(rng.random() * 10)) + word[at:]
+
+
+def draw_word(rng: random.Random, *, held_out: bool = False, letters_only: bool = False) -> str:
+    """A word of this side of the split; with `letters_only`, of nothing but letters."""
+    word = ""
+    for _ in range(_TRIES):
+        word = _draw_word(rng, held_out)
+        if letters_only and not word.isalpha():
+            continue
+        if is_held_out(word) is held_out:
+            break
+    return word
+
+
+def _draw_word(rng: random.Random, held_out: bool) -> str:
+    form = rng.random()
+    word = _pick(rng, real_words(held_out))
+    if form > 0.86:
+        word = low_entropy(rng)
+    elif form > 0.76:
+        word = random_letters(rng)
+    elif form > 0.58:
+        word = pseudo_word(rng)
+    elif form > 0.55:
+        word = _stretched(rng, word)
+    elif form > 0.50:
+        word = _decorated(rng, word)
+    elif form > 0.47:
+        word = _pick(rng, names())
+    case = rng.random()
+    if case < 0.1:
+        return word[0].upper() + word[1:]
+    return word.upper() if case < 0.14 else word
+
+
+def draw_phrase(rng: random.Random, *, held_out: bool = False) -> str:
+    """Two to six words, each of this side of the split; sometimes with capitals or punctuation."""
+    words = []
+    for _ in range(2 + int(rng.random() * 5)):
+        kind = rng.random()
+        if kind < 0.3:
+            word = _pick(rng, _small_words(held_out))
+        elif kind < 0.9:
+            word = _pick(rng, real_words(held_out))
+        else:
+            word = draw_word(rng, held_out=held_out)
+        words.append(word)
+    form = rng.random()
+    if form < 0.1:
+        words = [word[0].upper() + word[1:] for word in words]
+    phrase = " ".join(words)
+    if 0.1 < form < 0.25:
+        phrase = phrase[0].upper() + phrase[1:]
+    elif form > 0.97:
+        phrase = phrase.upper()
+    if rng.random() < 0.05:
+        phrase += _pick(rng, ".!?")
+    return phrase
+
+
+@cache
+def _small_words(held_out: bool) -> tuple[str, ...]:
+    return tuple(word for word in _SMALL_WORDS if is_held_out(word) is held_out)
+
+
+def draw_letter(rng: random.Random, text: str) -> str:
+    """A letter to look for in `text`: usually one that occurs in it."""
+    if text and rng.random() < 0.86:
+        char = _pick(rng, text)
+        if char.isalnum():
+            return char
+    return _pick(rng, _LETTERS)
+
+
+def count_call(text: str, letter: str) -> str:
+    """The expression that counts a letter in a text whatever its case.
+
+    Both cases are counted where both occur, else the one that occurs, else the lower one.
+    """
+    lower, upper = letter.lower(), letter.upper()
+    if lower != upper and upper in text:
+        if lower in text:
+            return f'"{text}".count("{lower}") + "{text}".count("{upper}")'
+        return f'"{text}".count("{upper}")'
+    return f'"{text}".count("{lower}")'
+
+
+def quoted(rng: random.Random, text: str, *, chance: float) -> str:
+    """The text in quotes of some kind, or bare."""
+    if rng.random() >= chance:
+        return text
+    form = rng.random()
+    if form < 0.45 or "'" in text:
+        return f'"{text}"'
+    if form < 0.8:
+        return f"'{text}'"
+    if form < 0.88:
+        return f"“{text}”"
+    if form < 0.92:
+        return f"‘{text}’"
+    return f"«{text}»" if form < 0.94 else f"`{text}`"
+
+
+def _pick(rng: random.Random, choices: Sequence[str]) -> str:
+    return choices[int(rng.random() * len(choices))]
