@@ -18,13 +18,13 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError, to_jsonable_python
 
-from ferrule.argument_errors import ArgumentProblem, ArgumentsInvalid, path_text, shown
+from ferrule.argument_errors import ArgumentsInvalid
 from ferrule.errors import ToolDefinitionError
 from ferrule.json_text import decode_arguments, encode
 from ferrule.plain_types import CONFIG, Plainer
 from ferrule.signature import MISSING, Parameter
 from ferrule.toolspec import JSONSchema
-from ferrule.validation_report import as_problems, boolean_for_number, decoded_where_wanted, value_at
+from ferrule.validation_report import as_problems, boolean_problem, decoded_where_wanted
 
 _TYPED_DICT: Any = typing_extensions.TypedDict
 _UNFIT = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, NameError)
@@ -91,10 +91,9 @@ class ArgumentModel:
             return self.bind(repaired)
         # JSON's true is a Python int; the search costs nothing where the text has none.
         if "true" in text or "false" in text:
-            path = boolean_for_number(decoded, bound)
-            if path is not None:
-                given = shown(value_at(decoded, path))
-                raise ArgumentsInvalid((ArgumentProblem(path_text(path), given, "wanted a number"),))
+            problem = boolean_problem(decoded, bound, self.schema)
+            if problem is not None:
+                raise ArgumentsInvalid((problem,))
         return bound
 
 

@@ -73,9 +73,10 @@ class Plainer:
         hints = get_type_hints(original, localns=self._names, include_extras=True)
         fields = [one for one in dataclasses.fields(original) if one.init]
         converted = {one.name: self.convert(hints[one.name]) for one in fields}
-        if all(converted[one.name] is hints[one.name] and not isinstance(one.type, str) for one in fields):
-            return original
-        return self._copied(original, fields, converted)
+        is_plain = all(converted[one.name] is hints[one.name] for one in fields) and _is_resolvable(original)
+        # A copy would lack what only __init__ takes.
+        takes_more = any(isinstance(hint, dataclasses.InitVar) for hint in hints.values())
+        return original if is_plain or takes_more else self._copied(original, fields, converted)
 
     def _copied(self, original: type[Any], fields: list[dataclasses.Field[Any]], hints: Mapping[str, Any]) -> Any:
         copied = [(one.name, hints[one.name], _same_default(one)) for one in fields]
@@ -87,6 +88,15 @@ class Plainer:
 
         self._done[original] = Annotated[copy, AfterValidator(restored)]
         return self._done[original]
+
+
+def _is_resolvable(original: type[Any]) -> bool:
+    """Whether its module alone explains its annotations: pydantic doesn't see the function around a class."""
+    try:
+        get_type_hints(original)
+    except NameError:
+        return False
+    return True
 
 
 def _same_default(one: dataclasses.Field[Any]) -> Any:

@@ -131,7 +131,7 @@ class Tool:
     def bound_to(self, instance: object) -> Tool:
         """The tool of a method, with the object that it works on."""
         method = self.function.__get__(instance, type(instance))
-        return replace(self, function=method, barrier=getattr(instance, "_ferrule_barrier", None), unbound=False)
+        return replace(self, function=method, barrier=_barrier_of(instance), unbound=False)
 
     @property
     def description(self) -> str:
@@ -224,16 +224,29 @@ def _made(function: Any, options: ToolOptions) -> Tool:
     is_method = not static and _is_in_class_body(plain)
     rules = SignatureRules(plain, subject, skip_first=is_method)
     settings = _settings(options, subject)
-    owner = getattr(plain, "__self__", None)
     return Tool(
         plain,
         name,
         rules,
         options.get("description"),
-        barrier=getattr(owner, "_ferrule_barrier", None),
+        barrier=_barrier_of(getattr(plain, "__self__", None)),
         unbound=is_method,
         **settings,
     )
+
+
+class Barrier:
+    """One for each Toolset instance: whoever must keep its tools from running together goes by it."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _barrier_of(instance: object) -> Barrier | None:
+    if not getattr(type(instance), "shares_state", False):
+        return None
+    # In its __dict__ and not by setattr, so that a frozen dataclass can be a Toolset.
+    barrier: Barrier = vars(instance).setdefault("_ferrule_barrier", Barrier())
+    return barrier
 
 
 def _check_kind(function: Any) -> None:

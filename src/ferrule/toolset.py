@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, ClassVar
 
 from ferrule.errors import ToolDefinitionError
 from ferrule.tool import Tool
-
-
-class Barrier:
-    """One for each Toolset instance: whoever must keep its tools from running together goes by it."""
-
-    __slots__ = ("__weakref__",)
 
 
 class Toolset:
@@ -23,13 +17,7 @@ class Toolset:
     whoever made it opens and closes it.
     """
 
-    _ferrule_barrier: Barrier
-
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Any:
-        instance = super().__new__(cls)
-        # Past __setattr__, so that a frozen dataclass can be a Toolset.
-        object.__setattr__(instance, "_ferrule_barrier", Barrier())
-        return instance
+    shares_state: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -119,7 +119,7 @@ def _wrong(schema: JSONSchema, path: Path, given: Any, fallback: str = "") -> Ar
     wanted = fallback.removeprefix("Input should be ") if place is None and fallback else _wanted(schema, path)
     cure = ""
     if isinstance(value, int | float) and not isinstance(value, bool) and wanted.startswith("a string"):
-        cure = f", such as {shown(str(value)).removeprefix('the string ')}"
+        cure = f', in quotes: "{value}"'
     if value is None and _is_optional(schema, path):
         cure = ", or leave it out"
     return ArgumentProblem(path_text(path), shown(value), f"wanted {wanted}{cure}")
@@ -151,11 +151,16 @@ def _names(schema: JSONSchema, path: Path) -> list[str]:
     return list(place.get("properties", {})) if place else []
 
 
-def boolean_for_number(given: Any, bound: Any) -> Path | None:
-    """Where `true` or `false` became a number, None where it nowhere did.
+def boolean_problem(given: Any, bound: Any, schema: JSONSchema) -> ArgumentProblem | None:
+    """The problem of a `true` or `false` that became a number, None where none did.
 
     pydantic models are left out: their own rules may turn a boolean into anything.
     """
+    path = _boolean_for_number(given, bound)
+    return None if path is None else _wrong(schema, path, given, fallback="a number")
+
+
+def _boolean_for_number(given: Any, bound: Any) -> Path | None:
     if isinstance(given, bool):
         return () if isinstance(bound, int | float) and not isinstance(bound, bool) else None
     pairs: list[tuple[str | int, Any, Any]] = []
@@ -166,7 +171,7 @@ def boolean_for_number(given: Any, bound: Any) -> Path | None:
     elif isinstance(given, list) and isinstance(bound, list | tuple):
         pairs = [(index, *both) for index, both in enumerate(zip(given, bound, strict=False))]
     for key, value, result in pairs:
-        found = boolean_for_number(value, result)
+        found = _boolean_for_number(value, result)
         if found is not None:
             return (key, *found)
     return None

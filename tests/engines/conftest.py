@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from checkpoints import write_checkpoint
+from engine_checkpoints import write_checkpoint
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine_checkpoints import SMALL, random_tensors, write_checkpoint, write_safetensors
 
 from ferrule.engines.cache import KeyValueCache
 from ferrule.engines.config import read_config
@@ -46,7 +47,7 @@ def reference(folder, **shape):
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
             if "norm" in parameter_name:
-                torch.nn.init.uniform_(parameter, 0.5, shape.get("norms", 1.5))
+                torch.nn.init.uniform_(parameter, 0.5, 1.5)
         model.save_pretrained(folder)
         ids = np.random.default_rng(1).integers(0, 272, LENGTH).tolist()
         return ids, model(torch.tensor([ids])).logits[0].numpy()
@@ -125,8 +126,6 @@ def test_a_ragged_batch(model):
 
 def test_large_head_norms_do_not_overflow(tmp_path):
     """Scores far beyond exp()'s range: the softmax then looks for the highest first."""
-    from checkpoints import SMALL, random_tensors, write_checkpoint, write_safetensors
-
     folder = write_checkpoint(tmp_path)
     tensors = random_tensors(SMALL)
     for name in tensors:

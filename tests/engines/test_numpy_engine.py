@@ -10,8 +10,8 @@ import threading
 
 import numpy as np
 import pytest
+from engine_checkpoints import SMALL, random_tensors
 
-from checkpoints import SMALL, random_tensors
 from ferrule.engines import Engine, Finished, NumpyEngine, Sampled, Sampling
 from ferrule.engines.config import read_config
 from ferrule.errors import EngineError

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from engine_checkpoints import write_safetensors
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoints import write_safetensors
 from ferrule.engines.safetensors import read_safetensors
 from ferrule.errors import EngineError
 

@@ -119,7 +119,7 @@ def pattern(phrasing: Phrasing, section: Section) -> re.Pattern[str]:
 
     A number slot takes digits and number words, an expression slot digits and operators, a letter one character, a word
     anything without a space, other slots anything. A named list takes anything where at least four words stand
-    round it; where fewer do, as in "what is {topic}", what is left takes any request, and the list stands for its entries.
+    round it; where fewer do, as in "what is {topic}", that would take any request: the list stands for its entries.
     """
     words = re.findall(r"[a-z]+", " ".join(item.lower() for item in phrasing.node if isinstance(item, str)))
     return re.compile(_Opening(section, len(words) >= _FEWEST_WORDS).expression(phrasing.node))
@@ -139,9 +139,7 @@ def is_frameless(phrasing: Phrasing, section: Section) -> bool:
 def number_slots(section: Section) -> frozenset[str]:
     """The slots of a section's phrasings that numbers stand in."""
     names = {name for phrasing in section.phrasings for name in slots_of(phrasing.node)}
-    return frozenset(
-        name for name in names if base_name(name) not in TEXT_SLOTS and name not in section.lists
-    )
+    return frozenset(name for name in names if base_name(name) not in TEXT_SLOTS and name not in section.lists)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,19 @@
-"""Reads template files into sections of phrasings, and refuses what is wrong in them by file and line.
+"""What a template file holds once it is read: sections of phrasings, and how one phrasing is drawn.
 
-What a slot is filled with is decided elsewhere (`values`); what is written on top of a phrasing is `noise`.
+Reading the files is `parsing`; what a slot is filled with is `turns`; what is written on top of a phrasing is `noise`.
 """
 
 import math
 import random
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ferrule.training.synth.conditions import Condition, ConditionError, parse_condition
-from ferrule.training.synth.hints import Hint, HintError, parse_hint
+from ferrule.training.synth.conditions import Condition
+from ferrule.training.synth.hints import Hint
 
 KINDS = ("symbols", "words", "percent", "count", "length", "reverse", "problem", "error", "chat", "refusal")
 TEXT_SLOTS = frozenset({"word", "phrase", "letter", "name", "things", "thing", "expr"})
 MOST_PHRASING_WEIGHT = 8.0
-_HEADERS = frozenset({"kind", "call", "reply", "where", "weight", "follow"})
-_HEADER = re.compile(r"([a-z][a-z0-9_]*)\s*:(.*)")
-_LIST = re.compile(r"list ([a-z][a-z0-9_]*)\s*:(.*;.*)")
-_SLOT_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
-_FIELD = re.compile(r"\{([a-z][a-z0-9_]*)(?::([a-z]+))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,82 +104,9 @@ class Section:
         return self.weight * math.sqrt(len(self.phrasings))
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A section while its lines are being read."""
-
-    file: str
-    line: int
-    name: str
-    headers: dict[str, tuple[int, str]] = field(default_factory=dict)
-    in_phrasings: bool = False
-    phrasings: list[Phrasing] = field(default_factory=list)
-
-
 def base_name(name: str) -> str:
     """The slot's name without the number that tells it from its like: `name2` is a `name`."""
     return name.rstrip("0123456789")
-
-
-def parse_phrasing(text: str, file: str, line: int) -> Phrasing:
-    """The phrasing written on one line.
-
-    Raises ValueError with the reason where a bracket or a slot is malformed.
-    """
-    node, end = _parse_sequence(text, 0, "")
-    if end != len(text):
-        raise ValueError(f"unexpected {text[end]!r} at column {end + 1} (write \\{text[end]} for the character)")
-    return Phrasing(file, line, text, node, _expansions(node))
-
-
-def _parse_sequence(text: str, at: int, closer: str) -> tuple[Node, int]:
-    items: list[str | Slot | Choice] = []
-    literal = ""
-    while at < len(text):
-        char = text[at]
-        if char in ")]|" and (closer or char != "|"):
-            break
-        if char == "\\" and at + 1 < len(text):
-            literal += text[at + 1]
-            at += 2
-        elif char in "([{":
-            if literal:
-                items.append(literal)
-                literal = ""
-            item, at = _parse_slot(text, at) if char == "{" else _parse_group(text, at)
-            items.append(item)
-        elif char in "}|":
-            raise ValueError(f"unexpected {char!r} at column {at + 1} (write \\{char} for the character)")
-        else:
-            literal += char
-            at += 1
-    if literal:
-        items.append(literal)
-    return tuple(items), at
-
-
-def _parse_group(text: str, start: int) -> tuple[Choice, int]:
-    closer = ")" if text[start] == "(" else "]"
-    alternatives: list[Node] = [()] if closer == "]" else []
-    at = start
-    while at < len(text) and (at == start or text[at] == "|"):
-        node, at = _parse_sequence(text, at + 1, closer)
-        alternatives.append(node)
-    if at >= len(text) or text[at] != closer:
-        raise ValueError(f"the {text[start]!r} at column {start + 1} is not closed by {closer!r}")
-    return Choice(tuple(alternatives)), at + 1
-
-
-def _parse_slot(text: str, start: int) -> tuple[Slot, int]:
-    end = text.find("}", start)
-    name = text[start + 1 : end]
-    if end < 0 or not _SLOT_NAME.match(name):
-        raise ValueError(f"no slot name in lower case follows the '{{' at column {start + 1}")
-    return Slot(name, base_name(name)), end + 1
-
-
-def _expansions(node: Node) -> int:
-    return math.prod(sum(map(_expansions, item.alternatives)) for item in node if isinstance(item, Choice))
 
 
 def slots_of(node: Node, *, certain: bool = False) -> set[str]:
@@ -208,145 +129,3 @@ def expand(node: Node, rng: random.Random, parts: list[str | Slot]) -> None:
             expand(alternatives[int(rng.random() * len(alternatives))], rng, parts)
         else:
             parts.append(item)
-
-
-def parse_fields(text: str) -> Fields:
-    """A call or a reply, cut at its slots. Raises ValueError on a brace that belongs to no slot."""
-    pieces: list[str | Field] = []
-    end = 0
-    for match in _FIELD.finditer(text):
-        pieces += [text[end : match.start()], Field(match[1], match[2] or "")]
-        end = match.end()
-    pieces.append(text[end:])
-    kept = tuple(piece for piece in pieces if piece)
-    if any(isinstance(piece, str) and ("{" in piece or "}" in piece) for piece in kept):
-        raise ValueError("a brace that is no slot")
-    if any(isinstance(piece, Field) and piece.form not in ("", "money") for piece in kept):
-        raise ValueError("the only format of a slot is :money")
-    return kept
-
-
-def parse_templates(texts: Mapping[str, str]) -> tuple[list[Section], list[Problem]]:
-    """Sections of the template files given by name, and everything that is wrong in them.
-
-    A section with a problem in its head is left out; a phrasing with a problem is left out alone.
-    """
-    sections: list[Section] = []
-    problems: list[Problem] = []
-    first_use: dict[str, Section] = {}
-    for file, text in texts.items():
-        lists: dict[str, tuple[str, ...]] = {}
-        drafts = list(_read_drafts(file, text, lists, problems))
-        for draft in drafts:
-            section = _finish(draft, lists, problems)
-            if section is None:
-                continue
-            if section.name in first_use:
-                other = first_use[section.name]
-                problems.append(Problem(file, section.line, f"section {section.name!r} is in {other.file} too"))
-                continue
-            first_use[section.name] = section
-            sections.append(section)
-    return sections, problems
-
-
-def _read_drafts(file: str, text: str, lists: dict[str, tuple[str, ...]], problems: list[Problem]) -> Iterator[_Draft]:
-    draft: _Draft | None = None
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        named_list = _LIST.match(line)
-        if named_list:
-            lists[named_list[1]] = tuple(entry.strip() for entry in named_list[2].split(";") if entry.strip())
-        elif line.startswith("=="):
-            if draft:
-                yield draft
-            draft = _Draft(file, number, line[2:].strip())
-        elif draft is None:
-            problems.append(Problem(file, number, "neither a list nor part of a section"))
-        elif draft.in_phrasings:
-            try:
-                draft.phrasings.append(parse_phrasing(line, file, number))
-            except ValueError as error:
-                problems.append(Problem(file, number, str(error)))
-        elif line == "---":
-            draft.in_phrasings = True
-        elif header := _HEADER.fullmatch(line):
-            draft.headers[header[1]] = (number, header[2].strip())
-        else:
-            problems.append(Problem(file, number, "neither 'name: value' nor the '---' that ends a section's head"))
-    if draft:
-        yield draft
-
-
-def _finish(draft: _Draft, lists: Mapping[str, tuple[str, ...]], problems: list[Problem]) -> Section | None:
-    try:
-        section = _build(draft, lists)
-    except GrammarError as error:
-        problems += error.problems
-        return None
-    kept = []
-    needed = {piece.name for piece in (*(section.call or ()), *section.reply) if isinstance(piece, Field)}
-    needed -= {"r", "e", "prev"}
-    for phrasing in section.phrasings:
-        reason = _phrasing_reason(phrasing, section, needed)
-        if reason:
-            problems.append(Problem(draft.file, phrasing.line, reason))
-        else:
-            kept.append(phrasing)
-    if not kept:
-        problems.append(Problem(draft.file, draft.line, f"section {draft.name!r} has no usable phrasing"))
-        return None
-    return Section(
-        section.file, section.line, section.name, section.kind, section.call, section.reply, section.hints,
-        section.where, section.weight, section.follow, tuple(kept), lists,
-    )  # fmt: skip
-
-
-def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
-    line = draft.line
-
-    def value(name: str) -> str | None:
-        nonlocal line
-        line, text = draft.headers.get(name, (draft.line, None))
-        return text
-
-    try:
-        kind = value("kind") or ""
-        if kind not in KINDS:
-            raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
-        call_text, reply_text = value("call"), value("reply")
-        if not reply_text:
-            raise ValueError(f"section {draft.name!r} has no reply")
-        reply = parse_fields(reply_text)
-        if call_text is None and any(isinstance(piece, Field) and piece.name in "re" for piece in reply):
-            raise ValueError("the reply uses a result, but there is no call")
-        value("call")
-        call = parse_fields(call_text) if call_text else None
-        where_text = value("where")
-        where = parse_condition(where_text) if where_text else None
-        weight = float(value("weight") or 1)
-        follow = {"true": True, "false": False}[value("follow") or "false"]
-        hints = {}
-        for name in draft.headers.keys() - _HEADERS:
-            hints[name] = parse_hint(value(name) or "")
-    except (ValueError, HintError, ConditionError, KeyError) as error:
-        raise GrammarError([Problem(draft.file, line, str(error))]) from error
-    return Section(
-        draft.file, draft.line, draft.name, kind, call, reply, hints, where, weight, follow,
-        tuple(draft.phrasings), lists,
-    )  # fmt: skip
-
-
-def _phrasing_reason(phrasing: Phrasing, section: Section, needed: set[str]) -> str | None:
-    for name in slots_of(phrasing.node) | needed:
-        base = base_name(name)
-        known = base in TEXT_SLOTS or len(base) == 1 or name in section.hints or name in section.lists
-        if not known and not (name == "prev" and section.follow):
-            return f"slot {{{name}}} is neither a number, nor built in, nor a list of this file"
-    missing = needed - slots_of(phrasing.node, certain=True)
-    if missing:
-        names = ", ".join(f"{{{name}}}" for name in sorted(missing))
-        return f"{names}: in the call or the reply of section {section.name!r}, but not always in this phrasing"
-    return None

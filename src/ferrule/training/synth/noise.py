@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ferrule.training.synth.listing import listed
+
 OPENERS = (
     "hey", "hi", "hello", "hi there", "hey there", "ok", "okay", "ok so", "so", "please", "pls", "plz", "um", "uh",
     "right", "well", "now", "and", "also", "next", "then", "quick question", "quick one", "one more", "another one",
@@ -27,10 +29,10 @@ SUFFIXES = (
 )  # fmt: skip
 _WONDERING = ("what", "how", "whats", "what's", "which")
 _VERBS = frozenset(
-    (
+    listed(
         "add subtract multiply divide compute calculate work find count reverse spell tell give solve take evaluate"
         " figure sum double halve square write flip turn check measure raise deduct determine show"
-    ).split()
+    )
 )
 _NEIGHBOURS = dict(
     zip(

@@ -4,13 +4,16 @@ import re
 from collections.abc import Mapping
 
 from ferrule.training.synth.grammar import Field, Fields
+from ferrule.training.synth.listing import listed
 from ferrule.training.synth.numbers import grouped
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 _UNITS = frozenset(
-    "letters characters words spaces times days weeks months years hours minutes seconds dollars euros pounds cents"
-    " miles kilometres kilometers metres meters people pieces items points degrees vowels digits symbols places"
-    " groups rows boxes bags packs pages kilograms grams litres liters feet inches copies slices".split()
+    listed(
+        "letters characters words spaces times days weeks months years hours minutes seconds dollars euros pounds cents"
+        " miles kilometres kilometers metres meters people pieces items points degrees vowels digits symbols places"
+        " groups rows boxes bags packs pages kilograms grams litres liters feet inches copies slices"
+    )
 )
 _IRREGULAR = {"people": "person", "feet": "foot", "inches": "inch", "boxes": "box", "copies": "copy"}
 _ONE_OF = re.compile(r"(?<![\d.,-])1 (\w+)")

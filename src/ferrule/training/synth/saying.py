@@ -2,13 +2,14 @@
 
 import random
 
+from ferrule.training.synth.listing import listed
 from ferrule.training.synth.numbers import Number, grouped
 
-_ONES = (
+_ONES = listed(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     " seventeen eighteen nineteen"
-).split()
-_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+)
+_TENS = listed("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (1000, "thousand"))
 _DOZENS = {6: "half a dozen", 12: "a dozen", 24: "two dozen", 36: "three dozen"}
 _LETTERS = {"thousand": "k", "million": "m", "billion": "bn"}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ferrule.training.synth.conversation import Example, Turn, write_examples
-from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section, parse_templates
+from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section
+from ferrule.training.synth.parsing import parse_templates
 from ferrule.training.synth.replies import is_number
 from ferrule.training.synth.turns import Plan, draw_turn, plan
 

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass, field
 
 from ferrule.sandbox.calculator import calculate
-from ferrule.training.synth.conversation import Turn
 from ferrule.training.synth.conditions import Condition, Value
+from ferrule.training.synth.conversation import Turn
 from ferrule.training.synth.expressions import Expression, draw_expression
 from ferrule.training.synth.grammar import TEXT_SLOTS, Field, Phrasing, Section, Slot, base_name, expand
 from ferrule.training.synth.hints import Hint
@@ -14,8 +14,15 @@ from ferrule.training.synth.noise import Piece, disturbed
 from ferrule.training.synth.numbers import Number, draw_number
 from ferrule.training.synth.replies import call_text, reply_text, show_number
 from ferrule.training.synth.saying import say
+from ferrule.training.synth.split import number_fits
 from ferrule.training.synth.words import (
-    count_call, draw_letter, draw_phrase, draw_word, names, quoted, things,
+    count_call,
+    draw_letter,
+    draw_phrase,
+    draw_word,
+    names,
+    quoted,
+    things,
 )  # fmt: skip
 
 GENERIC_ERROR = "Sorry, that can't be worked out: {e}."
@@ -84,7 +91,7 @@ def draw_turn(
     if drawn is None:
         return None
     section = source.section
-    user = disturbed(rng, _pieces(rng, parts, drawn, source), section.kind)
+    user = disturbed(rng, _pieces(rng, parts, drawn), section.kind)
     shown = {name: number.shown for name, number in drawn.numbers.items()}
     shown |= drawn.texts | {name: expression.shown for name, expression in drawn.expressions.items()}
     shown |= drawn.letters_said
@@ -158,19 +165,19 @@ def _draw_numbers(rng: random.Random, section: Section, wanted: list[str], drawn
         if where is None:
             return True
         if attempt % 2:
-            _make_multiples(rng, where, drawn, set(wanted))
+            _make_multiples(rng, where, drawn, set(wanted), held_out)
         values: dict[str, Value] = {name: drawn.numbers[name].value for name in where.names}
         if where.holds(values):
             return True
     return False
 
 
-def _make_multiples(rng: random.Random, where: Condition, drawn: Drawn, free: set[str]) -> None:
+def _make_multiples(rng: random.Random, where: Condition, drawn: Drawn, free: set[str], held_out: bool) -> None:
     for multiple, factor in where.multiples:
         if multiple in free and factor in drawn.numbers:
             times = 2 + int(rng.random() * (11 if rng.random() < 0.6 else 98))
             product = drawn.numbers[factor].value * times
-            if isinstance(product, int):
+            if isinstance(product, int) and number_fits(str(abs(product)), held_out):
                 drawn.numbers[multiple] = Number(str(product))
 
 
@@ -184,7 +191,7 @@ def _call(source: Plan, drawn: Drawn) -> str:
     return call
 
 
-def _pieces(rng: random.Random, parts: list[str | Slot], drawn: Drawn, source: Plan) -> list[Piece]:
+def _pieces(rng: random.Random, parts: list[str | Slot], drawn: Drawn) -> list[Piece]:
     pieces: list[Piece] = []
     for place, part in enumerate(parts):
         if isinstance(part, str):
@@ -203,7 +210,7 @@ def _pieces(rng: random.Random, parts: list[str | Slot], drawn: Drawn, source: P
             text = drawn.letters_said.get(part.name) or drawn.texts[part.name]
             last = place == len(parts) - 1 or (place == len(parts) - 2 and after in ("?", "."))
             said = _said_text(rng, part.base, text, last, before)
-            if part.base in ("things",) and _counts_one(parts, place, drawn):
+            if part.base == "things" and _counts_one(parts, place, drawn):
                 said = drawn.texts["thing" + part.name[len(part.base) :]]
             bare = part.base in ("word", "phrase", "letter") and said[-1:].isalnum()
             pieces.append(Piece(said, fixed=True, open_ended=bare))

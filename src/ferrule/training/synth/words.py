@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from ferrule.training.synth.listing import listed
 from ferrule.training.synth.split import is_held_out
 
-_ONSETS = "b c d f g h j k l m n p r s t v w z br ch cl cr dr fl gr pl pr sh sl sn sp st th tr".split()
-_VOWELS = "a e i o u a e i o u ai ea ee io oo ou".split()
-_CODAS = ["", "", "", *"l m n r s t x ck ng nt rd sh st ll ss tt".split()]
+_ONSETS = listed("b c d f g h j k l m n p r s t v w z br ch cl cr dr fl gr pl pr sh sl sn sp st th tr")
+_VOWELS = listed("a e i o u a e i o u ai ea ee io oo ou")
+_CODAS = ["", "", "", *listed("l m n r s t x ck ng nt rd sh st ll ss tt")]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_SMALL_WORDS = (
+_SMALL_WORDS = listed(
     "a and are at but by can do for from go has he her his i in is it me my no not of on or our she so"
     " that the they this to up was we with you your"
-).split()
+)
 _TRIES = 80
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from engine_checkpoints import SMALL, random_tensors, write_checkpoint
 
-from checkpoints import SMALL, random_tensors, write_checkpoint
 from ferrule.engines.config import DecoderConfig, read_config
 from ferrule.engines.weights import fold_weights
 from ferrule.errors import EngineError

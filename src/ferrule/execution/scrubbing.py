@@ -1,0 +1,73 @@
+"""Secrets out of what is written down: values whose *name* says that they are one.
+
+A secret that no name gives away (a key in the middle of a sentence) is not found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+SCRUBBED = "[scrubbed]"
+_LONGEST = 10_000
+"""Characters of one string that are kept."""
+
+_NAMES = (
+    r"api[_-]?keys?|access[_-]?keys?|private[_-]?keys?|secret[_-]?keys?|passwords?|passwd|passphrase|pwd|secrets?"
+    r"|authorization|credentials?|cookies?|bearer|token"
+)
+_SECRET_NAME = re.compile(
+    r"apikey|accesskey|privatekey|secretkey|signingkey|encryptionkey|password|passwd|passphrase|secret|authorization"
+    r"|credential|cookie|bearer|token$|^(?:auth|pwd)$"
+)
+_ASSIGNED = re.compile(
+    rf"(?i)((?:{_NAMES})[\"']?\s*(?:[=:]\s*|\s)[\"']?(?:(?:bearer|basic|token)\s+)?)((?!bearer\b|basic\b)[^\s\"'&;,]+)"
+)
+_FLAG_NAMES = re.compile(rf"(?i)(?:{_NAMES})")
+
+
+def scrubbed(value: Any) -> Any:
+    """A JSON value with the secrets in it replaced and its long strings cut."""
+    if isinstance(value, str):
+        return scrubbed_text(value)
+    if isinstance(value, Mapping):
+        return _scrubbed_mapping(value)
+    if isinstance(value, list | tuple):
+        return [scrubbed(element) for element in value]
+    return value
+
+
+def scrubbed_text(text: str) -> str:
+    """Text with the value after a secret's name (`api_key=…`, `Authorization: Bearer …`) replaced, cut if long."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    if _FLAG_NAMES.search(text) is None:
+        return text
+    return _ASSIGNED.sub(rf"\1{SCRUBBED}", text)
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Whether a value of that name is taken for a secret."""
+    plain = "".join(character for character in name.casefold() if character.isalnum())
+    return _SECRET_NAME.search(plain) is not None or (plain.endswith("tokens") and plain != "tokens")
+
+
+def _scrubbed_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    # Headers often come as {"name": "Authorization", "value": "…"}.
+    label = value.get("name", value.get("key"))
+    labelled = isinstance(label, str) and is_secret_name(label)
+    return {
+        name: SCRUBBED if _hides(name, inner) or (labelled and name == "value") else scrubbed(inner)
+        for name, inner in value.items()
+    }
+
+
+def _hides(name: str, inner: Any) -> bool:
+    if inner is None or isinstance(inner, bool):
+        return False
+    # `max_tokens` and the like count something.
+    counts = isinstance(inner, int | float) and name.casefold().endswith("tokens")
+    return not counts and is_secret_name(name)

@@ -1,0 +1,102 @@
+"""What a model is told of a call that came to nothing: always `error: ` and a reason that it can act on.
+
+The same failure gives the same text tomorrow and in training data, so addresses, temporary paths, measured
+durations and generated ids don't get in, unless the model wrote them itself.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ferrule.argument_errors import ArgumentsInvalid
+from ferrule.conversation import MalformedCall, ResultStatus, Text, ToolCall, ToolResult
+from ferrule.errors import ToolFailed, ToolRetry
+
+_MALFORMED = {
+    "truncated": "the call broke off before its end; write it again, whole and shorter",
+    "unclosed": "the call was not closed; write it again with its closing marker",
+    "invalid_json": "the call's arguments are not valid JSON; write it again with valid JSON",
+    "no_name": "the call names no tool; write it again with the name of a tool",
+    "forged_result": "results come from the tools, not from you; write the call, then stop and wait",
+}
+
+
+def failed(call_id: str, name: str, status: ResultStatus, reason: str) -> ToolResult:
+    """The answer to a call that failed."""
+    return ToolResult(call_id, name, (Text(f"error: {reason}"),), status)
+
+
+def malformed_result(call: MalformedCall) -> ToolResult:
+    """The answer to what was meant as a call."""
+    reason = _MALFORMED.get(call.kind) or f"the call can't be read ({call.kind.replace('_', ' ')}); write it again"
+    return failed(call.id, "", "invalid", reason)
+
+
+def unknown_tool_result(call: ToolCall, nearest: Sequence[str], offered: Sequence[str]) -> ToolResult:
+    """The answer to a call of a tool that isn't on offer."""
+    if nearest:
+        cure = f"the nearest are: {', '.join(nearest)}" if len(nearest) > 1 else f"the nearest is: {nearest[0]}"
+    else:
+        cure = f"there are: {', '.join(offered)}" if offered else "there are no tools; answer without one"
+    return failed(call.id, call.name, "unknown_tool", f"there is no tool {call.name!r}; {cure}")
+
+
+def cancelled_result(call: ToolCall | MalformedCall) -> ToolResult:
+    """The answer to a call that was not finished because the run was stopped."""
+    reason = "cancelled: the run was stopped before this call finished; it may have taken effect"
+    return failed(call.id, _name(call), "cancelled", reason)
+
+
+def interrupted_result(call: ToolCall | MalformedCall) -> ToolResult:
+    """The answer, on resuming, to a call that the journal has as started and never ended."""
+    reason = "interrupted: the program ended while this call ran; whether it took effect is unknown"
+    return failed(call.id, _name(call), "interrupted", reason)
+
+
+def failure(error: BaseException, arguments: str) -> tuple[ResultStatus, str]:
+    """Status and reason for what a tool raised; `arguments` is what the model wrote and may see again."""
+    if isinstance(error, ToolRetry):
+        return "retry", error.hint
+    if isinstance(error, ToolFailed):
+        return "error", error.reason
+    if isinstance(error, ArgumentsInvalid):
+        return "invalid", str(error)
+    name = type(error).__name__
+    try:
+        message = str(error).strip()
+    except Exception:  # noqa: BLE001 - an exception that can't say itself still has its name
+        message = ""
+    return "error", scrubbed_message(f"{name}: {message}" if message else name, arguments)
+
+
+def scrubbed_message(message: str, arguments: str) -> str:
+    """`message` without addresses, temporary paths, ids and measured durations that aren't in `arguments`."""
+
+    def shortened(found: re.Match[str]) -> str:
+        whole = found.group()
+        if whole in arguments:
+            return whole
+        return _STAND_INS[found.lastgroup or ""]
+
+    return _volatile().sub(shortened, message)
+
+
+_STAND_INS = {"address": "0x…", "temporary": "<temporary>", "id": "<id>", "duration": "<duration>"}
+
+
+@lru_cache(maxsize=1)
+def _volatile() -> re.Pattern[str]:
+    folders = "|".join(re.escape(folder) for folder in sorted({tempfile.gettempdir(), "/tmp", "/var/tmp"}))
+    return re.compile(
+        r"(?P<address>\b0x[0-9a-fA-F]{6,16}\b)"
+        rf"|(?P<temporary>(?:{folders})/(?:tmp[a-z0-9_]{{6,}}|[\w.-]*[-_.](?=\w*\d)[a-z0-9_]{{8,}})(?![\w.-]))"
+        r"|(?P<id>\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)"
+        r"|(?P<duration>\b\d+\.\d{2,}\s?(?:seconds|secs?|ms|µs|us|s)\b)"
+    )
+
+
+def _name(call: ToolCall | MalformedCall) -> str:
+    return call.name if isinstance(call, ToolCall) else ""
