@@ -38,7 +38,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_
 def decode(text: str) -> Any:
     """The value of strict JSON. Raises `ValueError` with words that a model can act on."""
     try:
-        return _DECODER.decode(text)
+        decoded = _DECODER.decode(text)
+        if not text.isascii() or "\\u" in text:
+            json.dumps(decoded, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         near = json.dumps(text[max(0, error.pos - 20) : error.pos + 20], ensure_ascii=False)
         cure = "; write a line break inside a string as \\n" if "control character" in error.msg else ""
@@ -46,6 +48,13 @@ def decode(text: str) -> Any:
         raise ValueError(f"not valid JSON at {place}, near {near}: {error.msg}{cure}") from None
     except RecursionError:
         raise ValueError("nested too deeply; give a flatter value") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character; write the character itself") from None
+    except ValueError as error:
+        if str(error).startswith("Exceeds the limit"):
+            raise ValueError("a number has too many digits; give a shorter one") from None
+        raise
+    return decoded
 
 
 def decode_arguments(text: str) -> tuple[dict[str, Any], str]:

@@ -74,7 +74,8 @@ class SchemaRules:
         import jsonschema
         from referencing import Registry
 
-        kind = jsonschema.validators.validator_for(self.schema, default=jsonschema.Draft202012Validator)
+        validators: Any = jsonschema.validators
+        kind = validators.validator_for(self.schema, default=jsonschema.Draft202012Validator)
         try:
             kind.check_schema(self.schema)
         except jsonschema.SchemaError as error:
@@ -85,7 +86,7 @@ class SchemaRules:
             "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
         )
         # An empty registry: without it, jsonschema would fetch what `$ref` names.
-        return jsonschema.validators.extend(kind, type_checker=strict)(self.schema, registry=Registry())
+        return validators.extend(kind, type_checker=strict)(self.schema, registry=Registry())
 
     def check(self) -> None:
         """Raise `ToolDefinitionError` where the schema is none."""

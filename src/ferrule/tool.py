@@ -120,7 +120,7 @@ class Tool:
         rules = SchemaRules(parameters, function, f"the tool {name!r}")
         return cls(function, name, rules, description, **_settings(options, f"the tool {name!r}"))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     def __get__(self, instance: object | None, owner: type | None = None) -> Tool:

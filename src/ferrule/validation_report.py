@@ -98,7 +98,9 @@ def as_problems(error: ValidationError, given: dict[str, Any], schema: JSONSchem
     for detail in _details(error):
         path, fork = _path(detail["loc"], given)
         last = detail["loc"][-1] if detail["loc"] else None
-        if detail["type"] in _MISSING and last is not None and fork == len(path) == len(detail["loc"]) - 1:
+        if detail["type"] == "json_invalid":
+            problems[path] = ArgumentProblem(path_text(path), "", f"not valid JSON: {detail['ctx']['error']}")
+        elif detail["type"] in _MISSING and last is not None and fork == len(path) == len(detail["loc"]) - 1:
             problems[(*path, last)] = missing_field((*path, last), _wanted(schema, (*path, last)))
         elif detail["type"] in _UNKNOWN and fork is None:
             problems[path] = unknown_field(path, _names(schema, path[:-1]))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from engine_checkpoints import SMALL, random_tensors
 
 from ferrule.engines import Engine, Finished, NumpyEngine, Sampled, Sampling
 from ferrule.engines.config import read_config
+from ferrule.engines.scheduler import CHUNK
 from ferrule.errors import EngineError
 
 PROMPT = [3, 14, 15, 9, 26, 5]
@@ -44,12 +47,26 @@ async def until(condition) -> None:
             await asyncio.sleep(0.001)
 
 
-def run(checkpoint, use, **settings):
+def long_engine(checkpoint, **settings) -> NumpyEngine:
+    """One whose context is so long that nothing ends by itself while a test looks."""
+    config = replace(read_config(checkpoint / "config.json"), context_length=500_000)
+    return NumpyEngine(config, random_tensors(SMALL), **settings)
+
+
+def run_with(engine, use):
     async def main():
-        async with NumpyEngine.load(checkpoint, **settings) as engine:
+        async with engine:
             return await use(engine)
 
     return asyncio.run(main())
+
+
+def run(checkpoint, use, **settings):
+    return run_with(NumpyEngine.load(checkpoint, **settings), use)
+
+
+def run_long(checkpoint, use, **settings):
+    return run_with(long_engine(checkpoint, **settings), use)
 
 
 def test_a_stop_id_is_sampled_yielded_and_counted(checkpoint):
@@ -107,25 +124,19 @@ def test_a_batch_samples_what_each_would_alone(checkpoint):
 
 def test_a_long_prompt_is_computed_in_chunks_beside_the_others(checkpoint):
     long = prompt(5, 640)
-    config = read_config(checkpoint / "config.json")
-    assert config.context_length == 256
+    assert len(long) > 2 * CHUNK
 
-    async def use(engine):
-        short, (tokens, end) = await asyncio.gather(collect(engine, PROMPT, 300), collect(engine, long, 5))
-        return ids_of(short[0]), ids_of(tokens), end
+    async def together(engine):
+        return await asyncio.gather(collect(engine, PROMPT, 300), collect(engine, long, 5))
 
-    from dataclasses import replace
+    async def alone(engine):
+        return [await collect(engine, PROMPT, 300), await collect(engine, long, 5)]
 
-    async def main(together):
-        config_long = replace(config, context_length=1024)
-        async with NumpyEngine(config_long, random_tensors(SMALL)) as engine:
-            if together:
-                return await use(engine)
-            short, _ = await collect(engine, PROMPT, 300)
-            tokens, end = await collect(engine, long, 5)
-            return ids_of(short), ids_of(tokens), end
-
-    assert asyncio.run(main(True)) == asyncio.run(main(False))
+    for (tokens, end), (expected, expected_end) in zip(
+        run_long(checkpoint, together), run_long(checkpoint, alone), strict=True
+    ):
+        assert ids_of(tokens) == ids_of(expected)
+        assert end == expected_end
 
 
 def test_the_next_turn_costs_its_new_ids_only(checkpoint):
@@ -249,16 +260,7 @@ def test_who_stops_reading_gives_the_place_up(checkpoint, way):
         _, end = await asyncio.wait_for(collect(engine, [1, 2], 3), 10)
         assert end.reason == "length"
 
-    config = read_config(checkpoint / "config.json")
-    from dataclasses import replace
-
-    async def main():
-        # A context so long that nothing ends by itself while the test looks.
-        endless = replace(config, context_length=500_000)
-        async with NumpyEngine(endless, random_tensors(SMALL), max_batch=1) as engine:
-            await use(engine)
-
-    asyncio.run(main())
+    run_long(checkpoint, use, max_batch=1)
 
 
 def test_cancelling_one_that_waits_in_line(checkpoint):
@@ -274,6 +276,35 @@ def test_cancelling_one_that_waits_in_line(checkpoint):
         await until(lambda: engine.occupied == 0)
 
     run(checkpoint, use, max_batch=1)
+
+
+def test_coming_and_going_at_random_leaves_each_to_itself(checkpoint):
+    """Conversations that start, end and are cancelled at any moment, prompts of several chunks among them."""
+    chance = random.Random(0)
+    prompts = [prompt(seed, chance.choice([1, 5, 40, 300, 600])) for seed in range(24)]
+
+    async def one(engine, ids, gives_up):
+        await asyncio.sleep(chance.random() * 0.1)
+        generation = engine.generate(ids, sampling=Sampling(max_tokens=25), stop_ids=())
+        sampled = []
+        async for item in generation:
+            if isinstance(item, Finished):
+                return sampled
+            sampled += ids_of(item)
+            if gives_up and len(sampled) > 5:
+                break
+        return sampled
+
+    async def together(engine):
+        return await asyncio.gather(*(one(engine, ids, number % 3 == 0) for number, ids in enumerate(prompts * 2)))
+
+    async def alone(engine):
+        return [ids_of((await collect(engine, ids, 25))[0]) for ids in prompts]
+
+    expected = run_long(checkpoint, alone, prefix_bytes=0)
+    for outcome, whole in zip(run_long(checkpoint, together, max_batch=5), expected * 2, strict=True):
+        assert outcome == whole[: len(outcome)]
+        assert len(outcome) > 5
 
 
 def test_closing_one_that_another_task_reads_ends_it_there(checkpoint):
@@ -292,14 +323,7 @@ def test_closing_one_that_another_task_reads_ends_it_there(checkpoint):
         await generation.aclose()
         assert await asyncio.wait_for(reader, 10) == []
 
-    from dataclasses import replace
-
-    async def main():
-        endless = replace(read_config(checkpoint / "config.json"), context_length=500_000)
-        async with NumpyEngine(endless, random_tensors(SMALL), max_batch=1) as engine:
-            await use(engine)
-
-    asyncio.run(main())
+    run_long(checkpoint, use, max_batch=1)
 
 
 def test_what_a_slow_reader_has_not_fetched_comes_in_one_list(checkpoint):
@@ -371,10 +395,8 @@ def test_one_engine_serves_several_event_loops(checkpoint):
 
 
 def test_a_loop_that_was_closed_unread_does_not_hold_its_place(checkpoint):
-    from dataclasses import replace
 
-    endless = replace(read_config(checkpoint / "config.json"), context_length=500_000)
-    engine = NumpyEngine(endless, random_tensors(SMALL), max_batch=1)
+    engine = long_engine(checkpoint, max_batch=1)
     loop = asyncio.new_event_loop()
     generation = engine.generate(PROMPT, sampling=Sampling(), stop_ids=())
     loop.run_until_complete(anext(generation))

@@ -15,26 +15,38 @@ from ferrule.conversation import Image
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Text of the dialect itself: the only place where a tokenizer's added tokens are looked for."""
+    """Text of the dialect itself: the only place where a tokenizer's added tokens are looked for.
+
+    `ends_run` True at a generation point: the ids up to here must not depend on what is written after.
+    """
 
     text: str
     trained: bool = False
+    ends_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Text that somebody wrote: it yields ordinary tokens, whatever it looks like."""
+    """Text that somebody wrote: it yields ordinary tokens, whatever it looks like.
+
+    `recurs` True for what many conversations share (a system prompt, the offered tools): worth keeping encoded.
+    """
 
     text: str
     trained: bool = False
+    recurs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SampledIds:
-    """Ids that an engine sampled, kept as they are; always trained. `logprobs` has the same length."""
+    """Ids that an engine sampled, kept as they are; always trained. `logprobs` has the same length.
+
+    `closer` is the control token that must end them: where the model did not sample it, the system writes it, untrained.
+    """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    closer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

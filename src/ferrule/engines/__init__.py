@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ferrule.engines.numpy_engine import NumpyEngine
-    from ferrule.engines.protocol import Engine, Finished, FinishReason, Sampled, Sampling
+    from ferrule.engines.protocol import Engine, Finished, FinishReason, Generation, Sampled, Sampling
 
 _HOMES = {
     "Engine": "protocol",
     "FinishReason": "protocol",
     "Finished": "protocol",
+    "Generation": "protocol",
     "NumpyEngine": "numpy_engine",
     "Sampled": "protocol",
     "Sampling": "protocol",
 }
 
-__all__ = ["Engine", "FinishReason", "Finished", "NumpyEngine", "Sampled", "Sampling"]
+__all__ = ["Engine", "FinishReason", "Finished", "Generation", "NumpyEngine", "Sampled", "Sampling"]
 
 
 def __getattr__(name: str) -> object:

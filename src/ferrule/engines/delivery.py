@@ -100,11 +100,8 @@ class Mailbox:
             channel.put(item)
 
 
-class Generation:
-    """The iterator that `generate` returns: lists of `Sampled`, then one `Finished`. It starts when first read.
-
-    Closing it, dropping it, or cancelling the task that waits for it gives its place in the batch up at once.
-    """
+class Delivery:
+    """The `Generation` of an engine with a step thread: it starts when first read, `cancel` gives its place up."""
 
     def __init__(self, start: Callable[[], Channel], cancel: Callable[[], None]) -> None:
         self._start = start

@@ -18,7 +18,7 @@ import numpy as np
 
 from ferrule.engines.config import DecoderConfig, read_config
 from ferrule.engines.decoder import Decoder
-from ferrule.engines.delivery import Channel, Generation
+from ferrule.engines.delivery import Channel, Delivery
 from ferrule.engines.prefix import Ids, PrefixStore
 from ferrule.engines.protocol import Finished, Sampling
 from ferrule.engines.safetensors import Array, read_safetensors
@@ -78,7 +78,7 @@ class NumpyEngine:
         images: Sequence[object] = (),
         constraint: object | None = None,
         cache_key: str | None = None,
-    ) -> Generation:
+    ) -> Delivery:
         """See `Engine.generate`. Checks its arguments at once, and starts when it is first read.
 
         Keys and values are kept afterwards and found again by ids, so a prompt that extends an earlier one costs its
@@ -98,7 +98,7 @@ class NumpyEngine:
             self._scheduler.submit(request)
             return request.channel
 
-        return Generation(start, lambda: self._scheduler.cancel(request))
+        return Delivery(start, lambda: self._scheduler.cancel(request))
 
     @property
     def occupied(self) -> int:
@@ -161,7 +161,7 @@ def _check_sampling(sampling: Sampling) -> None:
         raise EngineError(f"max_tokens: {sampling.max_tokens} is not 1 or more")
 
 
-def _full_context(prompt_tokens: int) -> Generation:
+def _full_context(prompt_tokens: int) -> Delivery:
     channel = Channel()
     channel.put(Finished("context", prompt_tokens, cached_tokens=0, sampled_tokens=0))
-    return Generation(lambda: channel, lambda: None)
+    return Delivery(lambda: channel, lambda: None)

@@ -6,7 +6,7 @@ no conversations: what to sample, where to stop and what to keep is all that it 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Protocol, Self
@@ -58,6 +58,21 @@ class Finished:
     sampled_tokens: int
 
 
+class Generation(Protocol):
+    """What `generate` returns, an asynchronous iterator: lists of `Sampled`, then one `Finished`.
+
+    Closing it, dropping it, or cancelling the task that waits for it gives its place up at once.
+    """
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> list[Sampled] | Finished: ...
+
+    async def aclose(self) -> None:
+        """Stop; nothing more is yielded. Harmless when it has finished."""
+        ...
+
+
 class Engine(Protocol):
     """Continues token ids. Many generations run at once; each is independent of the others."""
 
@@ -75,12 +90,11 @@ class Engine(Protocol):
         images: Sequence[object] = (),
         constraint: object | None = None,
         cache_key: str | None = None,
-    ) -> AsyncIterator[list[Sampled] | Finished]:
+    ) -> Generation:
         """Sample after `ids` until a stop id, which is yielded too, or a limit; then yield one `Finished`.
 
         Tokens come in lists: those that were sampled since the consumer last asked. `cache_key` names the
-        conversation whose prefix this is. An argument that can't be honoured raises `EngineError`, by name. The
-        iterator that is dropped, closed or cancelled gives its place up at once.
+        conversation whose prefix this is. An argument that can't be honoured raises `EngineError`, by name.
         """
         ...
 

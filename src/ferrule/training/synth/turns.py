@@ -99,9 +99,9 @@ def draw_turn(
         return Turn(user, None, None, reply_text(section.reply, shown, "", raw=True))
     call = _call(source, drawn)
     output = calculate(call)
-    if len(output) > LONGEST_RESULT and not source.raw_result:
-        return None
     failed = output.startswith("error: ")
+    if len(output) > LONGEST_RESULT and not failed and not source.raw_result:
+        return None
     reason = output.removeprefix("error: ")
     if failed != (section.kind == "error"):
         if not failed:
