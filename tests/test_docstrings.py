@@ -71,11 +71,16 @@ def test_numpy_names_that_share_a_text_each_get_it():
         ("Sum: a and b.\n\n    Careful: this is prose: no sections.", "Sum: a and b."),
         ("Find.\n:param city: x", "Find."),
         ("Find.\n\nReturns:\n    x", "Find."),
-        ("Args:\n    city: The city.", ""),
+        ("\n    Find.\n\n    Args:\n        city: x\n    ", "Find."),
     ],
 )
 def test_the_first_paragraph_is_the_description(text, description):
     assert read_docstring(text, ["city"]).description == description
+
+
+def test_a_heading_needs_no_blank_line_before_it():
+    documented = read_docstring("Find.\n    Args:\n        city: A city.\n    Returns:\n        x\n    ", ["city"])
+    assert (documented.description, documented.parameters) == ("Find.", {"city": "A city."})
 
 
 def test_a_parameter_that_the_function_lacks_is_ignored():

@@ -156,7 +156,9 @@ def test_a_tool_without_parameters():
 
     assert now.parameters == {"type": "object", "properties": {}, "additionalProperties": False}
     assert now.bind("") == now.bind("  ") == now.bind("{}") == now.bind({}) == {}
-    assert problem(now, '{"zone": "x"}') == "- zone: there is nothing of this name; leave it out: there is nothing to give"
+    assert (
+        problem(now, '{"zone": "x"}') == "- zone: there is nothing of this name; leave it out: there is nothing to give"
+    )
 
 
 def test_every_schema_is_valid_and_accepts_what_is_accepted():
@@ -407,7 +409,9 @@ def test_an_object_that_was_encoded_twice_is_read():
 
 
 def test_an_encoded_value_that_is_wrong_inside_is_told_of_inside():
-    assert problem(taking(list[int]), '{"value": "[1, \\"b\\"]"}') == '- value[1]: got the string "b"; wanted an integer'
+    assert (
+        problem(taking(list[int]), '{"value": "[1, \\"b\\"]"}') == '- value[1]: got the string "b"; wanted an integer'
+    )
     assert 'got the string "[1, 2"; wanted a list' in problem(taking(list[int]), '{"value": "[1, 2"}')
 
 

@@ -14,7 +14,6 @@ _SECTION = re.compile(r"^[ \t]*(:\w+.*:|[A-Z][\w ]*:[ \t]*$|-{3,}[ \t]*$)", re.M
 _HEADING = re.compile(
     r"^(?=(Args|Arguments|Params|Parameters|Returns|Raises|Yields|Examples?|Notes?):[ \t]*\n[ \t]+\S)", re.MULTILINE
 )
-_NOTHING = "(nothing)"
 _PARAMETER_SECTIONS = ("parameters", "other parameters", "attributes")
 
 
@@ -47,8 +46,8 @@ def _read(text: str, style: str, names: Collection[str]) -> Documented:
 
     parse = {"google": parse_google, "numpy": parse_numpy, "sphinx": parse_sphinx}[style]
     if style == "google":
-        # griffe sees a heading only after a blank line, and never first; people write them anywhere.
-        text = _HEADING.sub("\n", "\n" + text if _HEADING.match(text) is None else f"{_NOTHING}\n{text}")
+        # griffe sees a heading only after a blank line; people leave it out.
+        text = _HEADING.sub("\n", text)
     description = ""
     found: dict[str, str] = {}
     for section in parse(Docstring(text), warnings=False):
@@ -60,4 +59,4 @@ def _read(text: str, style: str, names: Collection[str]) -> Documented:
                 for name in entry.name.replace("*", "").split(","):
                     if name.strip() in names and entry.description:
                         found[name.strip()] = " ".join(entry.description.split())
-    return Documented("" if description == _NOTHING else description, found)
+    return Documented(description, found)

@@ -1,1 +1,33 @@
-"""How tool calls are written for, and read from, each family of models. Pure text: no ids, no I/O."""
+"""How tool calls are written for, and read from, each family of models. Pure text: no ids, no I/O.
+
+Names are looked up here and a dialect is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from ferrule.errors import DialectError
+
+if TYPE_CHECKING:
+    from ferrule.dialects.protocol import Dialect
+
+_MAKERS = {
+    "hermes": ("ferrule.dialects.hermes", "Hermes"),
+    "nanochat": ("ferrule.dialects.nanochat", "Nanochat"),
+    "qwen25": ("ferrule.dialects.hermes", "qwen25"),
+}
+
+
+def dialect_names() -> tuple[str, ...]:
+    """The names that `get_dialect` knows, sorted."""
+    return tuple(sorted(_MAKERS))
+
+
+def get_dialect(name: str) -> Dialect:
+    """A new dialect of that name, with its defaults. Raises `DialectError`, naming those there are."""
+    if name not in _MAKERS:
+        raise DialectError(f"there is no dialect {name!r}; known are {', '.join(dialect_names())}")
+    module, maker = _MAKERS[name]
+    return cast("Dialect", getattr(import_module(module), maker)())

@@ -84,7 +84,7 @@ class CallObject:
         space = _SPACE.match(text, at)
         if space is not None:
             self._end_scalar()
-            return self._take(text, at, space.end(), PieceKind.FRAME)
+            return self._take(at, space.end(), PieceKind.FRAME)
         return self._top(text, at)
 
     def _top(self, text: str, at: int) -> int:
@@ -94,7 +94,7 @@ class CallObject:
             if character != "{":
                 return self._break(at)
             self._depth = 1
-            return self._take(text, at, at + 1, PieceKind.FRAME)
+            return self._take(at, at + 1, PieceKind.FRAME)
         if self._slot is _Slot.VALUE:
             return self._value(text, at)
         if self._slot is _Slot.KEY and character == '"':
@@ -109,13 +109,13 @@ class CallObject:
             self.is_done = True
         else:
             return self._break(at)
-        return self._take(text, at, at + 1, PieceKind.FRAME)
+        return self._take(at, at + 1, PieceKind.FRAME)
 
     def _value(self, text: str, at: int) -> int:
         scalar = _SCALAR.match(text, at)
         if scalar is not None:
             self._in_scalar = True
-            return self._take(text, at, scalar.end(), self._value_kind())
+            return self._take(at, scalar.end(), self._value_kind())
         if self._in_scalar:
             self._end_scalar()
             return at
@@ -126,12 +126,12 @@ class CallObject:
             self._depth = 2
         else:
             return self._break(at)
-        return self._take(text, at, at + 1, self._value_kind())
+        return self._take(at, at + 1, self._value_kind())
 
     def _nested(self, text: str, at: int) -> int:
         plain = _NESTED.match(text, at)
         if plain is not None:
-            return self._take(text, at, plain.end(), self._value_kind())
+            return self._take(at, plain.end(), self._value_kind())
         kind = self._value_kind()
         if text[at] == '"':
             self.in_string = True
@@ -143,7 +143,7 @@ class CallObject:
             self._depth -= 1
             if self._depth == 1:
                 self._slot = _Slot.AFTER
-        return self._take(text, at, at + 1, kind)
+        return self._take(at, at + 1, kind)
 
     def _string(self, text: str, at: int) -> int:
         kind = PieceKind.FRAME if self._slot is _Slot.KEY else self._value_kind()
@@ -152,7 +152,7 @@ class CallObject:
         character = text[at]
         if run is None and not self._is_escaped and character == '"':
             self.in_string = False
-            self._take(text, at, end, kind)
+            self._take(at, end, kind)
             if self._depth == 1:
                 self._end_literal(at)
             return end
@@ -161,7 +161,7 @@ class CallObject:
         self._is_escaped = run is None and not self._is_escaped and character == "\\"
         if self._depth == 1 and kind is PieceKind.FRAME:
             self._literal.append(text[at:end])
-        return self._take(text, at, end, kind)
+        return self._take(at, end, kind)
 
     def _end_literal(self, at: int) -> None:
         """A string of the object itself has ended: a key, or a value."""
@@ -191,7 +191,7 @@ class CallObject:
     def _value_kind(self) -> PieceKind:
         return PieceKind.ARGUMENTS if self._key == self._arguments_key else PieceKind.FRAME
 
-    def _take(self, text: str, at: int, end: int, kind: PieceKind) -> int:
+    def _take(self, at: int, end: int, kind: PieceKind) -> int:
         if self._cuts and self._cuts[-1][0] is kind:
             self._cuts[-1] = (kind, self._cuts[-1][1], end)
         else:

@@ -1,10 +1,11 @@
 """Reads what a model of the Hermes family writes: reasoning, text, and calls as JSON between two markers.
 
-    <think>\\nIt asks for Paris.\\n</think>\\n\\nOne moment.\\n<tool_call>\\n{"name": "weather", "arguments": {}}\\n</tool_call>
+    <think>\\nIt asks for Paris.\\n</think>\\n\\nOne moment.
+    <tool_call>\\n{"name": "weather", "arguments": {"city": "Paris"}}\\n</tool_call>
 
 Where the family leaves room, this reader takes these sides: a call drafted inside of the reasoning is reasoning and
-never run; a call whose JSON is whole counts even where its closer is missing; a closer inside of a JSON string is a part
-of that string; a result that the model writes itself is a malformed call.
+never run; a call whose JSON is whole counts even where its closer is missing; a closer inside of a JSON string is a
+part of that string; a result that the model writes itself is a malformed call.
 """
 
 from __future__ import annotations
@@ -178,11 +179,9 @@ class HermesReader:
                 self._start()
             else:
                 self._body_piece(kind, piece)
-        if self._object.is_done:
-            self._state = _State.AFTER_BODY
-        elif self._object.is_broken:
+        if self._object.is_done or self._object.is_broken:
             self._settle_waiting()
-            self._state = _State.BROKEN
+            self._state = _State.AFTER_BODY if self._object.is_done else _State.BROKEN
         return end
 
     def _body_piece(self, kind: PieceKind, piece: str) -> None:
@@ -206,8 +205,9 @@ class HermesReader:
         """Arguments of a call that will never have a name are framing: no call was started that they could join."""
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
-            is_orphan = isinstance(event, ArgumentsDelta)
-            self._events.append(Framing(event.json_fragment, event.span) if is_orphan else event)
+            if isinstance(event, ArgumentsDelta):
+                event = Framing(event.json_fragment, event.span)  # noqa: PLW2901 - the same piece under another name
+            self._events.append(event)
 
     # Markers.
 
@@ -259,11 +259,11 @@ class HermesReader:
         if self._state is _State.BODY and self._object.in_string and not is_turn_marker:
             self._call_body(marker, 0)
             return
+        self._settle_waiting()
         is_closer = marker == self._wording.call[1]
         if is_closer:
             self._frame(marker)
         elif not is_turn_marker and marker != self._wording.call[0]:
-            self._settle_waiting()
             self._state = _State.BROKEN
             self._frame(marker)
             return

@@ -10,7 +10,7 @@ output markers that the model writes itself are read as a malformed call: a made
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import (
@@ -52,6 +52,7 @@ class Nanochat:
     """The dialect. `tool` and `parameter` are what the expression between the python markers is a call of."""
 
     name = "nanochat"
+    markers = CONTROL_TOKENS
     rewrites_history = False
 
     def __init__(self, tool: str = "calculator", parameter: str = "expression") -> None:
@@ -103,14 +104,14 @@ class Nanochat:
             if message.role == "system":
                 # nanochat has no system turn: as in its own rendering, the text goes before the user's.
                 system_text += message.text + "\n\n"
-                losses.append(Loss("system", "written at the start of the next user message"))
                 continue
             if message.role == "user":
                 if turn_open:
                     segments.append(Control(ASSISTANT_END))
                     turn_open = False
-                text = system_text + message.text
-                segments.extend((Control(USER_START), Content(text), Control(USER_END)))
+                if system_text:
+                    losses.append(Loss("system", "written at the start of the user message that follows it"))
+                segments.extend((Control(USER_START), Content(system_text + message.text), Control(USER_END)))
                 system_text = ""
                 continue
             if not turn_open:
@@ -118,6 +119,8 @@ class Nanochat:
                 turn_open = True
             segments.extend(self._spoken(message, losses))
             turn_open = not _ends_turn(message)
+        if system_text:
+            losses.append(Loss("system", "not written: no user message follows it"))
         prompt = () if turn_open else (Control(ASSISTANT_START),)
         return Layout(tuple(segments), prompt, STOPS, STRAYS, tuple(losses))
 
@@ -127,9 +130,8 @@ class Nanochat:
             yield from (Control(OUTPUT_START), Content(message.result.text), Control(OUTPUT_END))
             return
         if message.sampled is not None and message.sampled.dialect == self.name:
-            yield SampledIds(message.sampled.ids, message.sampled.logprobs)
-            if message.sampled.stop != "turn" and _ends_turn(message):
-                yield Control(ASSISTANT_END)
+            closer = ASSISTANT_END if _ends_turn(message) else PYTHON_END if _is_cut_off(message) else ""
+            yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer)
             return
         for part in message.parts:
             if isinstance(part, Text):
@@ -145,14 +147,36 @@ class Nanochat:
         if _ends_turn(message):
             yield Control(ASSISTANT_END, trained=True)
 
-    def reader(self, tools: Sequence[ToolSpec] = (), *, first_call: int = 1) -> NanochatReader:
-        """A reader for what an assistant writes up to the end of its turn or of a call."""
+    def reader(
+        self,
+        tools: Sequence[ToolSpec] = (),
+        *,
+        first_call: int = 1,
+        opens: str = "",  # noqa: ARG002 - nothing that opens a turn here changes how it is read
+        spelled_out: Collection[str] = (),
+    ) -> NanochatReader:
+        """A reader for what an assistant writes up to the end of its turn or of a call.
+
+        Raises `DialectError` where a marker is spelled out: this dialect needs every one of them as a token.
+        """
         self.offer(tools)
+        if spelled_out:
+            raise DialectError(f"the {self.name} dialect needs a control token for {', '.join(sorted(spelled_out))}")
         return NanochatReader(self.tool, self.parameter, first_call)
 
 
 def _ends_turn(message: Message) -> bool:
-    return message.role == "assistant" and not message.calls
+    """Whether nothing of the turn follows: the message ends in no call, or the model itself ended the turn."""
+    if message.role != "assistant":
+        return False
+    if message.sampled is not None and message.sampled.stop == "turn":
+        return True
+    return not (message.parts and isinstance(message.parts[-1], ToolCall | MalformedCall))
+
+
+def _is_cut_off(message: Message) -> bool:
+    last = message.parts[-1] if message.parts else None
+    return isinstance(last, MalformedCall) and last.kind == "truncated"
 
 
 def neutralised(text: str) -> tuple[str, list[Loss]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from ferrule.capabilities import Capabilities, Loss
@@ -25,9 +25,13 @@ class Reader(Protocol):
 
 
 class Dialect(Protocol):
-    """A notation and a framing together. `rewrites_history`: earlier turns are written otherwise later on."""
+    """A notation and a framing together.
+
+    `markers` is every marker that its reader knows; `rewrites_history`: earlier turns are written otherwise later on.
+    """
 
     name: str
+    markers: tuple[str, ...]
     capabilities: Capabilities
     rewrites_history: bool
 
@@ -47,6 +51,17 @@ class Dialect(Protocol):
         """The whole conversation as segments."""
         ...
 
-    def reader(self, tools: Sequence[ToolSpec], *, first_call: int = 1) -> Reader:
-        """A reader for one assistant message; calls without ids of their own are numbered from `first_call`."""
+    def reader(
+        self,
+        tools: Sequence[ToolSpec] = (),
+        *,
+        first_call: int = 1,
+        opens: str = "",
+        spelled_out: Collection[str] = (),
+    ) -> Reader:
+        """A reader for one assistant message; calls without ids of their own are numbered from `first_call`.
+
+        `opens` is how the prompt ended. `spelled_out` are the markers for which a tokenizer has no token: they
+        are found by their text also in pieces that are said to be ordinary (`control` False).
+        """
         ...

@@ -41,7 +41,8 @@ class Content:
 class SampledIds:
     """Ids that an engine sampled, kept as they are; always trained. `logprobs` has the same length.
 
-    `closer` is the control token that must end them: where the model did not sample it, the system writes it, untrained.
+    `closer` is the control token that must end them: where the model did not sample it, the system writes it,
+    untrained.
     """
 
     ids: tuple[int, ...]

@@ -131,8 +131,8 @@ class Policy:
         verdict = self._judge_effect(tool, hints, arguments, effects[0])
         for effect in effects[1:]:
             verdict = stricter(verdict, self._judge_effect(tool, hints, arguments, effect))
-        if tool.approval == "always":
-            verdict = stricter(verdict, Verdict("ask", f"{tool.name} always asks", "tool"))
+        if tool.approval == "always" and verdict.action != "deny" and verdict.by != "rule":
+            return Verdict("ask", f"{tool.name} always asks", "tool")
         return verdict
 
     def with_always(self, always: Always) -> Policy:
@@ -182,8 +182,9 @@ class Policy:
 
 
 def stricter(first: Verdict, second: Verdict) -> Verdict:
-    """The stricter of two verdicts, the first where they are equal."""
-    return second if _STRICTNESS[second.action] > _STRICTNESS[first.action] else first
+    """The stricter of two verdicts; where they are equal a rule's word counts, else the first."""
+    difference = _STRICTNESS[second.action] - _STRICTNESS[first.action]
+    return second if difference > 0 or (difference == 0 and second.by == "rule") else first
 
 
 def always_for(tool: Judged, intent: Intent | None, trusted: bool) -> Always:

@@ -10,10 +10,20 @@ import re
 import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Literal
 
 from ferrule.argument_errors import ArgumentsInvalid
 from ferrule.conversation import MalformedCall, ResultStatus, Text, ToolCall, ToolResult
 from ferrule.errors import ToolFailed, ToolRetry
+
+
+class RaisedElsewhere(Exception):  # noqa: N818 - it carries an exception, it isn't one more
+    """What a tool raised in a process of its own: the name of its type, and its message."""
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(message)
+        self.type_name = type_name
+
 
 _MALFORMED = {
     "truncated": "the call broke off before its end; write it again, whole and shorter",
@@ -21,6 +31,15 @@ _MALFORMED = {
     "invalid_json": "the call's arguments are not valid JSON; write it again with valid JSON",
     "no_name": "the call names no tool; write it again with the name of a tool",
     "forged_result": "results come from the tools, not from you; write the call, then stop and wait",
+}
+
+
+Manner = Literal["stopped", "abandoned", "killed"]
+
+_TIMED_OUT = {
+    "stopped": "it was stopped and may have taken part of its effect",
+    "abandoned": "it was given up but still runs, and may yet take effect",
+    "killed": "it was killed and may have taken part of its effect",
 }
 
 
@@ -44,6 +63,23 @@ def unknown_tool_result(call: ToolCall, nearest: Sequence[str], offered: Sequenc
     return failed(call.id, call.name, "unknown_tool", f"there is no tool {call.name!r}; {cure}")
 
 
+def timed_out_result(call: ToolCall, manner: Manner, read_only: bool) -> ToolResult:
+    """The answer to a call whose time was up; `manner` says what became of it."""
+    reason = "timed out" if read_only else f"timed out; {_TIMED_OUT[manner]}"
+    return failed(call.id, call.name, "timeout", reason)
+
+
+def not_started_result(call: ToolCall, busy: bool) -> ToolResult:
+    """The answer to a call whose time was up before it ran: behind another of its Toolset, or by the run's deadline."""
+    cause = "an earlier call of the same tools still runs" if busy else "no time is left"
+    return failed(call.id, call.name, "timeout", f"not started: {cause}; it took no effect")
+
+
+def denied_result(call: ToolCall, reason: str) -> ToolResult:
+    """The answer to a call that may not run."""
+    return failed(call.id, call.name, "denied", f"denied: {reason}")
+
+
 def cancelled_result(call: ToolCall | MalformedCall) -> ToolResult:
     """The answer to a call that was not finished because the run was stopped."""
     reason = "cancelled: the run was stopped before this call finished; it may have taken effect"
@@ -64,7 +100,7 @@ def failure(error: BaseException, arguments: str) -> tuple[ResultStatus, str]:
         return "error", error.reason
     if isinstance(error, ArgumentsInvalid):
         return "invalid", str(error)
-    name = type(error).__name__
+    name = error.type_name if isinstance(error, RaisedElsewhere) else type(error).__name__
     try:
         message = str(error).strip()
     except Exception:  # noqa: BLE001 - an exception that can't say itself still has its name

@@ -17,7 +17,9 @@ from ferrule.errors import TokenizerError
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back."""
+    """Text to ids and back. Never changes, and is equal to itself only."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def fingerprint(self) -> str:
@@ -36,6 +38,10 @@ class Tokenizer(Protocol):
 
     def encode_text(self, text: str) -> list[int]:
         """Ids of ordinary text. No id of `control` is among them."""
+        ...
+
+    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of several texts, each as `encode_text` gives them."""
         ...
 
     def token_bytes(self, token: int) -> bytes:
@@ -82,6 +88,10 @@ class ByteTokenizer:
         """The ids of the text's UTF-8 bytes. A lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
         encoded = text.encode("utf-8", "replace")
         return list(encoded) if self._identity else [self._ids_by_byte[byte] for byte in encoded]
+
+    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        return [self.encode_text(text) for text in texts]
 
     def token_bytes(self, token: int) -> bytes:
         """The byte of an ordinary token, the name of a control token. Raises `TokenizerError` for neither."""

@@ -1,0 +1,208 @@
+"""The Hermes dialect, framed as ChatML: what Qwen 2.5 and Qwen 3 write.
+
+    <|im_start|>user\\nWeather in Paris?<|im_end|>\\n<|im_start|>assistant\\n<tool_call>
+    {"name": "weather", "arguments": {"city": "Paris"}}
+    </tool_call><|im_end|>\\n<|im_start|>user\\n<tool_response>\\n21 °C\\n</tool_response><|im_end|>\\n
+
+All that the assistant wrote is trained, `<|im_end|>` included; its header and the newline after the turn are not.
+History stands as it was sampled, so `rewrites_history` is False. Qwen 3's own template leaves the reasoning of earlier
+turns out, which changes ids that were written before; that way of writing is not offered here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+
+from ferrule.capabilities import Capabilities, Loss, adapt
+from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, Text, ToolCall, ToolResult
+from ferrule.dialects.hermes_reader import HermesReader
+from ferrule.dialects.hermes_wording import HERMES, QWEN25, HermesWording
+from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+_OFFERS_KEPT = 16
+
+
+class Hermes:
+    """The dialect, in the words of one member of the family."""
+
+    rewrites_history = False
+
+    def __init__(self, wording: HermesWording = HERMES) -> None:
+        self.wording = wording
+        self.name = wording.name
+        self.markers = wording.markers
+        self.capabilities = Capabilities(reasoning=True)
+        self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], str]] = {}
+
+    def offer(self, tools: Sequence[ToolSpec]) -> str:
+        """The tools block of the system turn: one line of JSON a tool, in the shape of OpenAI's API."""
+        if not tools:
+            return ""
+        return self.wording.tools_before + self._offered(tools) + self.wording.tools_after
+
+    def _offered(self, tools: Sequence[ToolSpec]) -> str:
+        # A ToolSpec is frozen, so the same objects have the same JSON; they are kept, so their ids stay theirs.
+        key = tuple(map(id, tools))
+        known = self._offers.get(key)
+        if known is None:
+            if len(self._offers) >= _OFFERS_KEPT:
+                self._offers.clear()
+            known = (tuple(tools), "".join(f"\n{_offered_json(spec)}" for spec in tools))
+            self._offers[key] = known
+        return known[1]
+
+    def call(self, call: ToolCall) -> str:
+        """The call between its markers. Raises `DialectError` where its arguments are not JSON."""
+        opening, closing = self.wording.call
+        return f"{opening}\n{self._call_object(call)}\n{closing}"
+
+    def _call_object(self, call: ToolCall) -> str:
+        """The JSON of a call: as the model wrote it where that is known and still says the same."""
+        try:
+            arguments = call.decoded()
+        except (ValueError, RecursionError) as error:
+            raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not JSON: {error}") from error
+        if call.source is not None:
+            written = self._object_in(call.source)
+            if written is not None and _says(written, call.name, arguments):
+                return written
+        return f'{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments.strip() or "{}"}}}'
+
+    def _object_in(self, source: str) -> str | None:
+        opening, closing = (f"{self.wording.call[0]}\n", f"\n{self.wording.call[1]}")
+        if len(source) < len(opening + closing) or not source.startswith(opening) or not source.endswith(closing):
+            return None
+        return source[len(opening) : -len(closing)]
+
+    def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
+        """The result between its markers; markers inside of its text are made visible as plain text."""
+        text, losses = neutralised(result.text, self.wording.markers)
+        opening, closing = self.wording.result
+        return f"{opening}\n{text}\n{closing}", losses
+
+    def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
+        """All messages as segments; the results of one group share a turn."""
+        fitted, losses = adapt(conversation, self.capabilities)
+        messages = fitted.messages
+        first_is_system = bool(messages) and messages[0].role == "system"
+        segments: list[Segment] = [*self._system(messages[0].text if first_is_system else None, tools)]
+        last = len(messages) - 1
+        for position, message in enumerate(messages):
+            if message.role == "assistant":
+                segments.extend(self._assistant(message))
+            elif message.role == "tool":
+                if position == 0 or messages[position - 1].role != "tool":
+                    segments.append(Control(f"{self.wording.turn_start}{self.wording.result_role}"))
+                segments.extend(self._result(message.result, losses))
+                if position == last or messages[position + 1].role != "tool":
+                    segments.append(self._turn_end())
+            elif position or message.role == "user":
+                header = Control(f"{self.wording.turn_start}{message.role}\n")
+                segments.extend((header, Content(message.text), self._turn_end()))
+        strays = (self.wording.turn_start, *self.wording.result)
+        return Layout(tuple(segments), (self._header(),), self.wording.ends, strays, tuple(losses))
+
+    def _turn_end(self) -> Control:
+        return Control(f"{self.wording.ends[0]}\n")
+
+    def _header(self) -> Control:
+        return Control(f"{self.wording.turn_start}assistant\n", ends_run=True)
+
+    def _system(self, text: str | None, tools: Sequence[ToolSpec]) -> Iterator[Segment]:
+        text = self.wording.system if text is None else text
+        if not text and not tools:
+            return
+        yield Control(f"{self.wording.turn_start}system\n")
+        yield Content(text, recurs=True)
+        if tools:
+            separator = "\n\n" if text else ""
+            yield Control(separator + self.wording.tools_before)
+            yield Content(self._offered(tools), recurs=True)
+            yield Control(self.wording.tools_after)
+        yield self._turn_end()
+
+    def _result(self, result: ToolResult, losses: list[Loss]) -> Iterator[Segment]:
+        # Not every tokenizer of the family has tokens for these two, so a text that holds them could end the result.
+        text, neutral = neutralised(result.text, self.wording.result)
+        losses.extend(neutral)
+        opening, closing = self.wording.result
+        yield Control(f"\n{opening}\n")
+        yield Content(text)
+        yield Control(f"\n{closing}")
+
+    def _assistant(self, message: Message) -> Iterator[Segment]:
+        yield self._header()
+        end = self.wording.ends[0]
+        if message.sampled is not None and message.sampled.dialect == self.name:
+            yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer=end)
+        else:
+            yield from self._parts(message)
+            yield Control(end, trained=True)
+        yield Control("\n")
+
+    def _parts(self, message: Message) -> Iterator[Segment]:
+        think, end_think = self.wording.reasoning
+        opening, closing = self.wording.call
+        follows = False
+        for part in message.parts:
+            if isinstance(part, Reasoning):
+                yield Control(f"{think}\n", trained=True)
+                yield Content(part.text, trained=True)
+                yield Control(f"\n{end_think}\n\n", trained=True)
+                follows = False
+            elif isinstance(part, Text):
+                yield Content(part.text, trained=True)
+                follows = follows or bool(part.text)
+            elif isinstance(part, ToolCall):
+                before = "\n" if follows else ""
+                yield Control(f"{before}{opening}\n", trained=True)
+                yield Content(self._call_object(part), trained=True)
+                yield Control(f"\n{closing}", trained=True)
+                follows = True
+            elif isinstance(part, MalformedCall):
+                yield Content(part.raw, trained=False)
+                follows = True
+
+    def reader(
+        self,
+        tools: Sequence[ToolSpec] = (),  # noqa: ARG002 - arguments are JSON here: no schema is needed to read them
+        *,
+        first_call: int = 1,
+        opens: str = "",
+        spelled_out: Collection[str] = (),
+    ) -> HermesReader:
+        """A reader for one assistant message, up to the end of its turn."""
+        return HermesReader(self.wording, first_call, opens, spelled_out)
+
+
+def qwen25() -> Hermes:
+    """The dialect with the system message that Qwen 2.5 writes where a conversation has none."""
+    return Hermes(QWEN25)
+
+
+def _offered_json(spec: ToolSpec) -> str:
+    function = {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
+
+
+def _says(written: str, name: str, arguments: object) -> bool:
+    try:
+        decoded = json.loads(written)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(decoded, dict) or decoded.get("name") != name:
+        return False
+    return bool(decoded.get("arguments", {}) == arguments)
+
+
+def neutralised(text: str, markers: Collection[str]) -> tuple[str, list[Loss]]:
+    """`text` with each marker broken by a visible space: `< /tool_response>`, and a `Loss` for each that was there."""
+    losses = []
+    for marker in markers:
+        if marker in text:
+            text = text.replace(marker, f"{marker[0]} {marker[1:]}")
+            losses.append(Loss("marker", f"{marker} in a result, written as plain text"))
+    return text, losses

@@ -1,0 +1,200 @@
+"""May this call run? Its arguments are checked, the policy judges it, and whoever must be asked is asked.
+
+Nothing runs here but a tool's `intent`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pydantic_core import to_jsonable_python
+
+from ferrule.conversation import MalformedCall, ToolCall, ToolResult
+from ferrule.errors import ToolFailed
+from ferrule.execution.approver import Approver
+from ferrule.execution.decisions import Decision, Pending, Request, request_hash
+from ferrule.execution.journal import Permission
+from ferrule.execution.policy import Policy, Verdict, always_for
+from ferrule.execution.words import denied_result, failed, failure, malformed_result, unknown_tool_result
+from ferrule.intent import Intent
+from ferrule.registry import BoundRegistry
+from ferrule.tool import Tool
+
+_EDITS = 3
+_SCALARS = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that may run. `arguments` are the function's, `plain` the same as JSON values.
+
+    `approved` is the intent that somebody said yes to, None where nobody was asked.
+    """
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+    plain: Mapping[str, Any]
+    permission: Permission
+    approved: Intent | None = None
+    is_edited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that is answered without being run. `arguments` are what was to be run, as far as it could be read."""
+
+    call: ToolCall | MalformedCall
+    result: ToolResult
+    arguments: Any
+    permission: Permission | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+    plain: Mapping[str, Any]
+    intent: Intent | None
+    verdict: Verdict
+
+    def ready(self, permission: Permission, asked: bool = False, edited: bool = False) -> Ready:
+        approved = self.intent if asked else None
+        return Ready(self.call, self.tool, self.arguments, self.plain, permission, approved, edited)
+
+    def denied(self, permission: Permission) -> Refused:
+        return Refused(self.call, denied_result(self.call, permission.reason), self.plain, permission)
+
+
+class Desk:
+    """Decides on calls. `policy` is the one in force: an "always" answer replaces it by one with a rule more."""
+
+    def __init__(
+        self, registry: BoundRegistry, policy: Policy, approver: Approver | None, on_ask: Literal["deny", "pause"]
+    ) -> None:
+        self.registry = registry
+        self.policy = policy
+        self._approver = approver
+        self._on_ask = on_ask
+        self._defaults: dict[str, dict[str, Any]] = {}
+
+    async def decision_on(
+        self, call: ToolCall | MalformedCall, decision: Decision | None = None
+    ) -> Ready | Refused | Pending:
+        """What is to be done with a call; `decision` is one that was made on it before, bound by its hash."""
+        if isinstance(call, MalformedCall):
+            return Refused(call, malformed_result(call), call.raw)
+        tool = self.registry.get(call.name)
+        if tool is None:
+            result = unknown_tool_result(call, self.registry.nearest(call.name), self.registry.names)
+            return Refused(call, result, _written(call.arguments))
+        proposal = self._proposal(call, tool, call.arguments)
+        if isinstance(proposal, Refused):
+            return proposal
+        verdict = proposal.verdict
+        if verdict.action == "deny":
+            return proposal.denied(Permission("deny", verdict.by, verdict.reason))
+        if verdict.action == "allow" and decision is None:
+            return proposal.ready(Permission("allow", verdict.by, verdict.reason))
+        return await self._asked(proposal, decision)
+
+    def _proposal(self, call: ToolCall, tool: Tool, written: str) -> _Proposal | Refused:
+        try:
+            arguments = tool.bind(written)
+            plain = {name: _plain(value) for name, value in arguments.items()}
+            intent = tool.intent(dict(arguments)) if tool.intent is not None else None
+            if intent is not None and not isinstance(intent, Intent):
+                raise ToolFailed(f"the intent of {tool.name} is a {type(intent).__name__}, not an Intent")
+            verdict = self.policy.judge(tool, self._with_defaults(tool, plain), intent)
+        except Exception as error:  # noqa: BLE001 - a check of the tool's own may raise anything
+            status, reason = failure(error, written)
+            return Refused(call, failed(call.id, call.name, status, reason), _written(written))
+        return _Proposal(call, tool, arguments, plain, intent, verdict)
+
+    async def _asked(self, proposal: _Proposal, decision: Decision | None) -> Ready | Refused | Pending:
+        verdict = proposal.verdict
+        request = self._request(proposal)
+        if decision is not None and decision.hash == request.hash:
+            outcome = self._applied(proposal, decision)
+            if not isinstance(outcome, str):
+                return outcome
+            request = replace(request, problem=outcome)
+        elif verdict.action == "allow":
+            return proposal.ready(Permission("allow", verdict.by, verdict.reason))
+        if self._approver is None:
+            if self._on_ask == "pause":
+                return Pending(proposal.call, verdict.reason, request)
+            reason = f"this call needs approval and there is nobody to give it ({verdict.reason})"
+            return proposal.denied(Permission("deny", "nobody", reason))
+        for _ in range(_EDITS):
+            outcome = self._applied(proposal, await self._approver.decide(request))
+            if not isinstance(outcome, str):
+                return outcome
+            request = replace(request, problem=outcome)
+        return proposal.denied(Permission("deny", "executor", "the edited arguments were wrong every time"))
+
+    def _request(self, proposal: _Proposal) -> Request:
+        tool, verdict = proposal.tool, proposal.verdict
+        always = None
+        if verdict.action == "ask" and verdict.by == "profile":
+            always = always_for(tool, proposal.intent, self.policy.trusts(tool.origin)).scope
+        seal = request_hash(tool.name, proposal.plain, proposal.intent)
+        return Request(
+            proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, seal
+        )
+
+    def _applied(self, proposal: _Proposal, decision: Decision) -> Ready | Refused | str:
+        """What a decision makes of a proposal; a text where it is an edit with wrong arguments."""
+        by = decision.by or "caller"
+        if decision.action == "deny":
+            return proposal.denied(Permission("deny", by, decision.reason or "the user said no"))
+        if decision.action == "edit":
+            return self._edited(proposal, decision, by)
+        if decision.action == "always" and proposal.verdict.by == "profile":
+            tool = proposal.tool
+            always = always_for(tool, proposal.intent, self.policy.trusts(tool.origin))
+            self.policy = self.policy.with_always(always)
+        return proposal.ready(Permission(decision.action, by, proposal.verdict.reason), asked=True)
+
+    def _edited(self, proposal: _Proposal, decision: Decision, by: str) -> Ready | Refused | str:
+        edited = self._proposal(proposal.call, proposal.tool, json.dumps(dict(decision.arguments or {})))
+        if isinstance(edited, Refused):
+            return edited.result.text
+        if edited.verdict.action == "deny":
+            return edited.denied(Permission("deny", edited.verdict.by, edited.verdict.reason))
+        # Whoever wrote the arguments agrees to them, so there is no asking again.
+        return edited.ready(Permission("edit", by, proposal.verdict.reason), asked=True, edited=True)
+
+    def _with_defaults(self, tool: Tool, plain: dict[str, Any]) -> dict[str, Any]:
+        """The arguments with the function's defaults among them, where a rule looks at arguments."""
+        if not any(rule.arguments for rule in self.policy.rules):
+            return plain
+        if tool.name not in self._defaults:
+            parameters = inspect.signature(tool.function).parameters.values()
+            self._defaults[tool.name] = {
+                one.name: _plain(one.default) for one in parameters if one.default is not inspect.Parameter.empty
+            }
+        return {**self._defaults[tool.name], **plain}
+
+
+def _plain(value: Any) -> Any:
+    """An argument as a JSON value."""
+    if isinstance(value, _SCALARS):
+        return value
+    try:
+        return to_jsonable_python(value, fallback=str)
+    except ValueError:  # bytes that are no text
+        return str(value)
+
+
+def _written(arguments: str) -> Any:
+    """Arguments that were refused, for the journal: decoded where that works, so that secrets are found by name."""
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments

@@ -1,0 +1,123 @@
+"""A call in a process of its own, for what must be killable. `child.py` is the other side.
+
+The child starts a fresh interpreter in a session of its own, imports the function by name, and is killed with all that
+it started when it has answered, when its time is up, or when this process dies. It contains nothing: that is what
+`sandbox/` is for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ferrule.conversation import Image, Text
+from ferrule.errors import ToolFailed, ToolRetry
+from ferrule.execution.frames import read_frame, write_frame
+from ferrule.execution.words import RaisedElsewhere
+
+_BOOTSTRAP = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from ferrule.execution.child import main; main(int(sys.argv.pop()))"
+)
+
+
+class Address(NamedTuple):
+    """Where the child finds a function."""
+
+    module: str
+    file: str | None
+    qualified_name: str
+
+
+def address_of(function: Callable[..., Any]) -> Address:
+    """Where a function is written. Raises `ToolFailed` where another process couldn't import it."""
+    name = getattr(function, "__qualname__", "")
+    if not inspect.isfunction(function) or "<" in name:
+        raise ToolFailed(
+            f"this tool can't run in a process of its own: {name or function!r} is not a function at the top of a module"
+        )
+    module = sys.modules.get(function.__module__)
+    file = getattr(module, "__file__", None)
+    if function.__module__ == "__main__" and (file is None or not os.path.exists(file)):  # noqa: PTH110 - may be "<stdin>"
+        raise ToolFailed("this tool can't run in a process of its own: its module is not a file that can be imported")
+    return Address(function.__module__, file, name)
+
+
+class IsolatedCall:
+    """One call in a child process: `run` blocks until it has ended, `kill` ends it, from any thread."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+        address = address_of(function)
+        try:
+            self._arguments = pickle.dumps(dict(arguments))
+        except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+            raise ToolFailed(f"the arguments can't be handed to the tool's process: {error}") from error
+        self._address = json.dumps(address).encode()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_killed = False
+
+    def run(self) -> tuple[Text | Image, ...]:
+        """The parts of the result. Raises what the function raised: `ToolFailed`, `ToolRetry` or `RaisedElsewhere`."""
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as answers:
+            try:
+                process = self._started(writing)
+            finally:
+                os.close(writing)
+            assert process.stdin is not None
+            try:
+                with suppress(BrokenPipeError):
+                    write_frame(process.stdin, self._address)
+                    write_frame(process.stdin, self._arguments)
+                answer = read_frame(answers)
+                if answer is None:
+                    process.wait()
+            finally:
+                self.kill()
+                status = process.wait()
+                process.stdin.close()
+        return _unpacked(answer, status)
+
+    def kill(self) -> None:
+        """End the process and all that it started in its session, if it still runs or hasn't started yet."""
+        with self._lock:
+            self._is_killed = True
+            # Not reaped yet, so the number is still this process's.
+            if self._process is not None and self._process.returncode is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _started(self, writing: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", _BOOTSTRAP, str(writing), json.dumps(sys.path)]
+        with self._lock:
+            if self._is_killed:
+                raise ToolFailed("given up before it started")
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, pass_fds=(writing,), start_new_session=True, bufsize=0
+            )
+            return self._process
+
+
+def _unpacked(answer: bytes | None, status: int) -> tuple[Text | Image, ...]:
+    if answer is None:
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        raise RaisedElsewhere("ProcessDied", f"the tool's process ended without a result ({how})")
+    kind, content = pickle.loads(answer)
+    if kind == "failed":
+        raise ToolFailed(content)
+    if kind == "retry":
+        raise ToolRetry(content)
+    if kind == "raised":
+        raise RaisedElsewhere(*content)
+    parts: tuple[Text | Image, ...] = content
+    return parts

@@ -1,0 +1,122 @@
+"""A Hugging Face `tokenizer.json`, through the `tokenizers` library (the extra `ferrule[local]`).
+
+Text is encoded by a copy that has no added tokens at all. The library's own switch, `split_special_tokens`, still finds
+those that were added as not special, which is what `<tool_call>` and `<think>` are in many models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ferrule.errors import TokenizerError
+from ferrule.tokens.tokenizer import byte_alphabet
+
+_SPACE = "▁"
+
+
+class HuggingFaceTokenizer:
+    """Text to ids and back as `transformers` has them, for text that holds no added token."""
+
+    def __init__(self, path: Path) -> None:
+        """Read a `tokenizer.json`, or the one in a folder. Raises `TokenizerError` where that can't be done."""
+        path = path / "tokenizer.json" if path.is_dir() else path
+        try:
+            raw = path.read_bytes()
+            settings = json.loads(raw)
+            self.control = {entry["content"]: int(entry["id"]) for entry in settings.get("added_tokens") or ()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
+        self.fingerprint = hashlib.sha256(raw).hexdigest()[:16]
+        self._plain = _without_added_tokens(settings, path)
+        vocabulary = self._plain.get_vocab(with_added_tokens=False)
+        self.vocabulary_size = 1 + max(*self.control.values(), *vocabulary.values(), -1, -1)
+        self._control_ids = frozenset(self.control.values())
+        # Only where the name of an added token is also an ordinary entry can plain encoding arrive at its id.
+        self._can_leak = any(name in vocabulary for name in self.control)
+        self._is_byte_level = "ByteLevel" in _types(settings.get("decoder"), settings.get("pre_tokenizer"))
+        self._is_metaspace = _SPACE in json.dumps([settings.get("decoder")], ensure_ascii=False)
+        self._names = {token: name for name, token in self.control.items()}
+        self._texts: dict[int, str] = {token: text for text, token in vocabulary.items() if token not in self._names}
+
+    def encode_text(self, text: str) -> list[int]:
+        """The ids of ordinary text; a lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
+        ids: list[int] = self._plain.encode(_encodable(text), add_special_tokens=False).ids
+        return self._without_control(text, ids) if self._can_leak else ids
+
+    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        encodings = self._plain.encode_batch_fast([_encodable(text) for text in texts], add_special_tokens=False)
+        if not self._can_leak:
+            return [encoding.ids for encoding in encodings]
+        return [self._without_control(text, e.ids) for text, e in zip(texts, encodings, strict=True)]
+
+    def _without_control(self, text: str, ids: list[int]) -> list[int]:
+        """`ids`, or where one is a control token's, those of the text cut inside of the names that gave it."""
+        found = self._control_ids.intersection(ids)
+        if not found:
+            return ids
+        name = max((n for n in self.control if self.control[n] in found), key=len)
+        if name not in text or len(name) < 2:
+            # An unknown token, say, which no cut can avoid: left out, since it stands for no text.
+            return [token for token in ids if token not in self._control_ids]
+        pieces = text.split(name)
+        halves = [pieces[0], *(name[1:] + piece for piece in pieces[1:])]
+        cut = [half + name[0] if at < len(halves) - 1 else half for at, half in enumerate(halves)]
+        return [token for piece in cut if piece for token in self.encode_text(piece)]
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of an ordinary token, the name of a control token.
+
+        Raises `TokenizerError` for an id that isn't there, and where the decoder is neither byte-level nor
+        SentencePiece's.
+        """
+        if token in self._names:
+            return self._names[token].encode()
+        text = self._texts.get(token)
+        if text is None:
+            raise TokenizerError(f"{token} is no id of this vocabulary")
+        if self._is_byte_level:
+            alphabet = byte_alphabet()
+            return bytes(alphabet[character] for character in text)
+        if self._is_metaspace:
+            is_byte = len(text) == 6 and text.startswith("<0x") and text.endswith(">")
+            return bytes([int(text[3:5], 16)]) if is_byte else text.replace(_SPACE, " ").encode()
+        raise TokenizerError("this tokenizer's decoder is not known here, so a single token has no certain bytes")
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _without_added_tokens(settings: dict[str, Any], path: Path) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise TokenizerError(
+            f"reading {path} needs the tokenizers library; install it with: pip install 'ferrule[local]'"
+        ) from error
+    plain = {**settings, "added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    for step in _steps(plain.get("pre_tokenizer")):
+        # "first" puts a space before the first text of a prompt only; a run here is hardly ever that.
+        if step.get("prepend_scheme") == "first":
+            plain = json.loads(json.dumps(plain).replace('"prepend_scheme": "first"', '"prepend_scheme": "never"'))
+    try:
+        return Tokenizer.from_str(json.dumps(plain))
+    except Exception as error:  # the library raises Exception itself for a file that it can't read
+        raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
+
+
+def _steps(part: Any) -> Iterator[dict[str, Any]]:
+    """A pre-tokenizer or decoder, and those inside of it where it is a sequence."""
+    if isinstance(part, dict):
+        yield part
+        for inner in part.get("pretokenizers") or part.get("decoders") or ():
+            yield from _steps(inner)
+
+
+def _types(*parts: Any) -> set[str]:
+    return {str(step.get("type")) for part in parts for step in _steps(part)}
