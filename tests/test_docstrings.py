@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from ferrule.tool import tool
 from ferrule.docstrings import read_docstring
+from ferrule.tool import tool
 
 GOOGLE = """Find a town.
 

@@ -85,7 +85,8 @@ def test_what_is_meant_is_understood(written, bound):
         ('{"city": "Rome", "days": "x"}', 'days: got the string "x"; wanted an integer from 1 to 9'),
         ('{"city": "Rome", "unit": "m"}', 'unit: got the string "m"; wanted one of "km", "miles"'),
         ('{"city": "Rome", "stops": [{}]}', "stops[0].at: got nothing; wanted an integer"),
-        ('{"city": "Rome", "stops": 1}', "stops: got the number 1; wanted a list, each item an object with at (an integer)"),
+        ('{"city": "Rome", "stops": 1}',
+         "stops: got the number 1; wanted a list, each item an object with at (an integer)"),
         ('{"city": "Rome", "either": "x"}',
          'either: got the string "x"; wanted an integer or a list, each item an integer'),
         ('{"city": "Rome", "dys": 1}', "dys: there is nothing of this name; did you mean days?"),
@@ -112,6 +113,7 @@ def test_an_open_schema_takes_only_what_its_function_takes():
     [
         ({"type": "array"}, everything, '"type": "object"'),
         ("text", everything, '"type": "object"'),
+        ({"properties": ["a"]}, everything, '"properties" must be an object'),
         (SCHEMA, lambda city: None, "its function takes no keyword 'days'"),
     ],
 )
@@ -148,3 +150,26 @@ def test_a_reference_elsewhere_is_never_fetched():
             tool.bind('{"a": 1}')
         listener.join()
     assert not asked
+
+
+def test_schemas_that_hold_themselves_are_no_trap():
+    node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}}
+    tool = made({"type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
+    assert tool.bind('{"a": {"next": {"next": null}}}') == {"a": {"next": {"next": None}}}
+    assert problem(tool, '{"a": {"next": 1}}')[0].startswith("a.next: got the number 1; wanted an object with next")
+    endless = {"anyOf": [{"$ref": "#/$defs/endless"}, {"type": "null"}]}
+    tool = made({"type": "object", "properties": {"a": {"$ref": "#/$defs/endless"}}, "$defs": {"endless": endless}})
+    with pytest.raises(ToolDefinitionError, match="refers to itself without end"):
+        tool.bind('{"a": 1}')
+
+
+def test_a_field_that_may_not_be_given():
+    tool = made({"type": "object", "properties": {"a": False}})
+    assert problem(tool, '{"a": 1}')[0].endswith("got the number 1; wanted nothing")
+
+
+def test_names_are_keywords_too():
+    tool = Tool.from_schema(name="n", description="d", parameters={"type": "object"}, function=everything)
+    assert tool.name == "n"
+    with pytest.raises(TypeError, match="there is no option 'readonly'"):
+        Tool.from_schema("n", "d", {"type": "object"}, everything, readonly=True)

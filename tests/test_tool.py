@@ -252,7 +252,9 @@ def test_a_type_that_nothing_defines_names_the_parameter():
     @tool
     def f(price: Decimal) -> str: ...
 
-    with pytest.raises(ToolDefinitionError, match="the type of 'price', Decimal, can't be resolved.*top of the module"):
+    with pytest.raises(
+        ToolDefinitionError, match=r"the type of 'price', Decimal, can't be resolved.*top of the module"
+    ):
         _ = f.spec
 
 
@@ -366,13 +368,7 @@ def test_inherited_tools_come_first_and_an_override_decides():
     assert tools[0]() == "derived"
 
 
-def test_a_method_without_self_and_decorators_in_the_wrong_order_are_refused():
-    with pytest.raises(ToolDefinitionError, match="takes no self"):
-
-        class NoSelf(Toolset):
-            @tool
-            def f() -> str: ...
-
+def test_decorators_in_the_wrong_order_are_refused():
     with pytest.raises(ToolDefinitionError, match="write @tool above @staticmethod"):
 
         class Wrong(Toolset):
@@ -386,6 +382,21 @@ def test_a_method_without_self_and_decorators_in_the_wrong_order_are_refused():
             @tool
             @classmethod
             def f(cls, a: int) -> str: ...
+
+
+def test_static_functions_of_a_class_keep_all_their_parameters():
+    class Helpers:
+        @staticmethod
+        def join(left: str, right: str) -> str:
+            return left + right
+
+        @staticmethod
+        def now() -> str:
+            return "now"
+
+    join = Tool.from_callable(Helpers.join)
+    assert join(**join.bind('{"left": "a", "right": "b"}')) == "ab"
+    assert Tool.from_callable(Helpers.now)() == "now"
 
 
 # ---- other callables

@@ -6,6 +6,7 @@ twice, no boolean where a number is wanted.
 
 from __future__ import annotations
 
+import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -113,9 +114,12 @@ def _annotation(hint: Any, default: Any) -> Any:
     """The type with what its default says of it: `= Field(...)`, or None where the type has no place for it."""
     if isinstance(default, FieldInfo):
         return Annotated[hint, default]
-    if default is None and not _takes_none(hint):
-        return Union[hint, None]  # noqa: UP007 - `|` fails for types that are strings
-    return hint
+    if default is not None or _takes_none(hint):
+        return hint
+    if typing.get_origin(hint) is Annotated:
+        inner, *extras = typing.get_args(hint)
+        return Annotated[(_annotation(inner, None), *extras)]
+    return Union[hint, None]  # noqa: UP007 - `|` fails for types that are strings
 
 
 def _takes_none(hint: Any) -> bool:
@@ -139,7 +143,9 @@ def _note_default(field: dict[str, Any], default: Any) -> None:
     if default is MISSING or default is None:
         return
     try:
-        field.setdefault("default", to_jsonable_python(default))
+        shown = to_jsonable_python(default)
+        json.dumps(shown, allow_nan=False)
+        field.setdefault("default", shown)
     except ValueError:  # a default that JSON can't show is still the function's own
         return
 

@@ -81,7 +81,7 @@ class Plainer:
     def _copied(self, original: type[Any], fields: list[dataclasses.Field[Any]], hints: Mapping[str, Any]) -> Any:
         copied = [(one.name, hints[one.name], _same_default(one)) for one in fields]
         copy = dataclasses.make_dataclass(original.__name__, copied, kw_only=True)
-        copy.__module__ = original.__module__
+        copy.__module__, copy.__doc__ = original.__module__, original.__doc__
 
         def restored(value: Any) -> Any:
             return original(**{one.name: getattr(value, one.name) for one in fields})

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ferrule.errors import RegistryError
 from ferrule.offers import offered
+from ferrule.signature import enclosing_names
 from ferrule.tool import Tool
 from ferrule.toolset import Toolset, method_tools
 from ferrule.toolspec import ToolSpec
@@ -236,7 +237,8 @@ def _offers(item: Any) -> list[_Offer]:
 
 async def _opened(source: _Source, stack: AsyncExitStack) -> Toolset:
     try:
-        toolset = source.make()
+        made: Any = source.make()
+        toolset: Toolset = await made if inspect.isawaitable(made) else made
         await _lifecycle(toolset, "open")
     except Exception as error:
         raise RegistryError(f"the Toolset {source.name} can't be opened: {type(error).__name__}: {error}") from error
@@ -281,7 +283,7 @@ def _some(tools: tuple[Tool, ...], toolset: type[Toolset]) -> tuple[Tool, ...]:
 def _made_by(item: Any) -> type[Toolset] | None:
     """The Toolset class that calling `item` gives, None where it gives something else.
 
-    A class, a `functools.partial` of one, or a function without parameters whose return type is one.
+    A class, a `functools.partial` of one, or a function (plain or async) without parameters whose return type is one.
     """
     if isinstance(item, partial):
         return item.func if isinstance(item.func, type) and issubclass(item.func, Toolset) else None
@@ -293,7 +295,7 @@ def _made_by(item: Any) -> type[Toolset] | None:
     if not inspect.isroutine(item):
         return None
     try:
-        returned = typing.get_type_hints(item).get("return")
+        returned = typing.get_type_hints(item, localns=enclosing_names(item)).get("return")
     except (NameError, TypeError):
         return None
     return returned if isinstance(returned, type) and issubclass(returned, Toolset) else None

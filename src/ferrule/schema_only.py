@@ -47,12 +47,14 @@ class SchemaRules:
     def __init__(self, schema: JSONSchema, function: Callable[..., Any], subject: str) -> None:
         if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
             raise ToolDefinitionError(f'{subject}: its parameters must be a JSON Schema of "type": "object"')
-        self.schema: JSONSchema = {"type": "object", "properties": {}, **schema}
+        self._schema: JSONSchema = {"type": "object", "properties": {}, **schema}
+        if not isinstance(self._schema["properties"], Mapping):
+            raise ToolDefinitionError(f'{subject}: "properties" must be an object of schemas by name')
         self._subject = subject
         self._parameters = _parameters(function)
         self._accepts_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in self._parameters)
         self._accepted = {one.name for one in self._parameters if one.kind in _NAMED} - {self.scope_parameter}
-        refused = [name for name in self.schema["properties"] if not self._accepts(name)]
+        refused = [name for name in self._schema["properties"] if not self._accepts(name)]
         if refused:
             raise ToolDefinitionError(
                 f"{subject}: its function takes no keyword {refused[0]!r}, which its schema has; add it, or **arguments"
@@ -75,9 +77,9 @@ class SchemaRules:
         from referencing import Registry
 
         validators: Any = jsonschema.validators
-        kind = validators.validator_for(self.schema, default=jsonschema.Draft202012Validator)
+        kind = validators.validator_for(self._schema, default=jsonschema.Draft202012Validator)
         try:
-            kind.check_schema(self.schema)
+            kind.check_schema(self._schema)
         except jsonschema.SchemaError as error:
             place = path_text(list(error.absolute_path))
             raise ToolDefinitionError(f"{self._subject}: not a JSON Schema at {place}: {error.message}") from None
@@ -86,11 +88,13 @@ class SchemaRules:
             "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
         )
         # An empty registry: without it, jsonschema would fetch what `$ref` names.
-        return validators.extend(kind, type_checker=strict)(self.schema, registry=Registry())
+        return validators.extend(kind, type_checker=strict)(self._schema, registry=Registry())
 
-    def check(self) -> None:
-        """Raise `ToolDefinitionError` where the schema is none."""
+    @property
+    def schema(self) -> JSONSchema:
+        """The schema as it was given. Raises `ToolDefinitionError` where it is none."""
         _ = self._validator
+        return self._schema
 
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function. Raises `ArgumentsInvalid`."""
@@ -101,7 +105,7 @@ class SchemaRules:
             errors = self._errors(decoded)
         problems = [problem for error in errors for problem in self._problems(error)]
         known = {problem.field for problem in problems}
-        names = list(self.schema["properties"]) or sorted(self._accepted)
+        names = list(self._schema["properties"]) or sorted(self._accepted)
         problems += [unknown_field((name,), names) for name in decoded if not self._accepts(name) and name not in known]
         if problems:
             raise ArgumentsInvalid(dict.fromkeys(problems))
@@ -116,6 +120,8 @@ class SchemaRules:
             raise ToolDefinitionError(
                 f"{self._subject}: its schema refers to {error.ref!r}, which it doesn't hold; put it under $defs"
             ) from None
+        except RecursionError:
+            raise ToolDefinitionError(f"{self._subject}: its schema refers to itself without end; mend it") from None
 
     def _problems(self, error: Any) -> Iterator[ArgumentProblem]:
         path = tuple(error.absolute_path)
@@ -123,14 +129,14 @@ class SchemaRules:
             for name in error.validator_value:
                 if name not in error.instance:
                     fields = error.schema.get("properties", {})
-                    yield missing_field((*path, name), wanted_words(fields.get(name, {}), self.schema))
+                    yield missing_field((*path, name), wanted_words(fields.get(name, {}), self._schema))
         elif error.validator in ("additionalProperties", "unevaluatedProperties") and isinstance(error.instance, dict):
             known = list(error.schema.get("properties", {}))
             for name in error.instance:
                 if name not in known:
                     yield unknown_field((*path, name), known)
         else:
-            wanted = wanted_words(error.schema, self.schema)
+            wanted = wanted_words(error.schema, self._schema)
             yield ArgumentProblem(path_text(path), shown(error.instance), f"wanted {wanted}")
 
 

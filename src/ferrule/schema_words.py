@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_LISTED = 12
+_LISTED = 20
+_DEPTH = 4
+_HOPS = 8
 
 
 def schema_at(schema: Mapping[str, Any], path: Sequence[str | int]) -> Mapping[str, Any] | None:
@@ -26,42 +28,53 @@ def schema_at(schema: Mapping[str, Any], path: Sequence[str | int]) -> Mapping[s
 
 
 def _followed(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema behind a local `$ref`; words beside the reference are kept."""
-    for _ in range(8):
-        reference = schema.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#/"):
+    """The schema behind local references and "this or null"; words beside a reference are kept."""
+    for _ in range(_HOPS):
+        target = _target(schema.get("$ref"), root)
+        choices = [c for c in schema.get("anyOf", ()) if isinstance(c, Mapping) and c.get("type") != "null"]
+        if target is not None:
+            schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+        elif len(choices) == 1 and "properties" not in schema:
+            schema = choices[0]
+        else:
             break
-        target: Any = root
-        for step in reference[2:].split("/"):
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
-        if not isinstance(target, Mapping):
-            break
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    choices = [c for c in schema.get("anyOf", ()) if isinstance(c, Mapping) and c.get("type") != "null"]
-    if len(choices) == 1 and "properties" not in schema:
-        return _followed(choices[0], root)
     return schema
 
 
-def wanted_words(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """A schema in words: "an integer from 1 to 10", "one of "km", "miles"", "a list, each item a string"."""
+def _target(reference: Any, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    target: Any = root
+    for step in reference[2:].split("/"):
+        target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+    return target if isinstance(target, Mapping) else None
+
+
+def wanted_words(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
+    """A schema in words: "an integer from 1 to 10", "one of "km", "miles"", "a list, each item a string".
+
+    Schemas may hold themselves, so what lies deeper than `depth` 4 is only "a JSON value".
+    """
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return "nothing" if schema is False else "a JSON value"
     nullable = any(isinstance(c, Mapping) and c.get("type") == "null" for c in schema.get("anyOf", ()))
-    schema = _followed(schema, root)
-    words = _kind_words(schema, root, depth)
+    words = _kind_words(_followed(schema, root), root, depth)
     return f"{words}, or null" if nullable and not words.endswith("null") else words
 
 
 def _kind_words(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if "const" in schema or "enum" in schema:
         allowed = schema.get("enum", [schema.get("const")])
-        values = [json.dumps(value, ensure_ascii=False) for value in allowed]
+        values = [json.dumps(value, ensure_ascii=False) for value in allowed[:_LISTED]]
+        if len(allowed) > _LISTED:
+            values.append("…")
         return values[0] if len(values) == 1 else "one of " + ", ".join(values)
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
-            return " or ".join(dict.fromkeys(wanted_words(option, root, depth) for option in schema[choice]))
+            return " or ".join(dict.fromkeys(wanted_words(option, root, depth + 1) for option in schema[choice]))
     kind = schema.get("type")
     if isinstance(kind, list):
-        return " or ".join(_kind_words({**schema, "type": one}, root, depth) for one in kind)
+        return " or ".join(_kind_words({**schema, "type": one}, root, depth + 1) for one in kind)
     if kind in ("integer", "number"):
         return ("an integer" if kind == "integer" else "a number") + _range_words(schema)
     if kind == "string":
@@ -124,14 +137,14 @@ def _list_words(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) 
     low, high = schema.get("minItems"), schema.get("maxItems")
     words = "a list" if low is None and high is None else f"a list of {_count_words(low, high)} items"
     items = schema.get("items")
-    if isinstance(items, Mapping) and items and depth < 2:
+    if isinstance(items, Mapping) and items and depth < _DEPTH - 1:
         words += f", each item {wanted_words(items, root, depth + 1)}"
     return words
 
 
 def _object_words(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     fields = schema.get("properties", {})
-    if fields and depth < 2:
+    if fields and depth < _DEPTH - 1:
         required = schema.get("required", ())
         listed = [
             f"{name} ({'' if name in required else 'optional, '}{wanted_words(one, root, depth + 1)})"
@@ -139,6 +152,6 @@ def _object_words(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int
         ]
         return "an object with " + ", ".join([*listed, *(["…"] if len(fields) > _LISTED else [])])
     values = schema.get("additionalProperties")
-    if isinstance(values, Mapping) and values and depth < 2:
+    if isinstance(values, Mapping) and values and depth < _DEPTH - 1:
         return f"an object, each value {wanted_words(values, root, depth + 1)}"
     return "an object"

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import Any
 
 from ferrule.errors import ToolDefinitionError
@@ -34,17 +34,16 @@ def read_parameters(function: Callable[..., Any], subject: str, skip_first: bool
 
     Raises `ToolDefinitionError`, naming the parameter and the cure.
     """
-    parameters = list(_signature(function, subject).parameters.values())
+    parameters = list(signature_of(function, subject).parameters.values())
     if skip_first:
-        if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
-            raise ToolDefinitionError(f"{subject} is defined in a class but takes no self; add it, or @staticmethod")
         parameters = parameters[1:]
     for parameter in parameters:
         _check(parameter, subject)
     return tuple(Parameter(one.name, one.annotation, one.default) for one in parameters)
 
 
-def _signature(function: Callable[..., Any], subject: str) -> inspect.Signature:
+def signature_of(function: Callable[..., Any], subject: str) -> inspect.Signature:
+    """The signature, names in it unresolved. Raises `ToolDefinitionError` where there is none to read."""
     try:
         if sys.version_info >= (3, 14):
             from annotationlib import Format
@@ -145,4 +144,6 @@ def is_scope(hint: Any) -> bool:
     """Whether a parameter asks for the `CallScope`: annotated so, or as an optional one."""
     if typing.get_origin(hint) is typing.Annotated:
         hint = typing.get_args(hint)[0]
-    return hint is CallScope or CallScope in typing.get_args(hint)
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        return CallScope in typing.get_args(hint)
+    return hint is CallScope

@@ -17,14 +17,15 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 from ferrule.errors import ToolDefinitionError
 from ferrule.schema import ArgumentRules, SignatureRules
 from ferrule.schema_only import SchemaRules
+from ferrule.signature import signature_of
 from ferrule.toolspec import Annotations, Approval, JSONSchema, ToolSpec
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 """What a tool may be called: the names that every provider and every text notation can write."""
 
 
-class ToolOptions(TypedDict, total=False):
-    """What can be said of a tool beside its signature.
+class ToolSettings(TypedDict, total=False):
+    """What can be said of a tool beside its name and parameters.
 
     `read_only`, `destructive`, `idempotent` and `open_world` are MCP's hints; `annotations` gives all four at once.
     `timeout` is in seconds. `isolate="process"` runs each call in a process that can be killed. A `serial` tool
@@ -32,8 +33,6 @@ class ToolOptions(TypedDict, total=False):
     `intent` tells a policy what a call would do, from its arguments.
     """
 
-    name: str
-    description: str
     annotations: Annotations
     read_only: bool | None
     destructive: bool | None
@@ -46,6 +45,13 @@ class ToolOptions(TypedDict, total=False):
     serial: bool
     retries: int
     intent: Callable[..., Any] | None
+
+
+class ToolOptions(ToolSettings, total=False):
+    """Settings, and what a function says itself otherwise: its name, and its docstring's first paragraph."""
+
+    name: str
+    description: str
 
 
 _HINTS = ("read_only", "destructive", "idempotent", "open_world")
@@ -110,15 +116,14 @@ class Tool:
         description: str,
         parameters: JSONSchema,
         function: Callable[..., Any],
-        /,
-        **options: Unpack[ToolOptions],
+        **settings: Unpack[ToolSettings],
     ) -> Tool:
         """A tool of a JSON Schema and a callable that gets the checked arguments as keywords.
 
         Raises `ToolDefinitionError` where the schema isn't one of an object, or the function can't take its fields.
         """
         rules = SchemaRules(parameters, function, f"the tool {name!r}")
-        return cls(function, name, rules, description, **_settings(options, f"the tool {name!r}"))
+        return cls(function, name, rules, description, **_settings(settings, f"the tool {name!r}"))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -221,7 +226,7 @@ def _made(function: Any, options: ToolOptions) -> Tool:
     if not isinstance(name, str) or name == "<lambda>":
         raise ToolDefinitionError(f"{function!r} has no name of its own; give name=")
     subject = f"the tool {name!r}"
-    is_method = not static and _is_in_class_body(plain)
+    is_method = not static and _is_method(plain)
     rules = SignatureRules(plain, subject, skip_first=is_method)
     settings = _settings(options, subject)
     return Tool(
@@ -262,15 +267,21 @@ def _check_kind(function: Any) -> None:
         raise ToolDefinitionError(f"{function.__name__!r} yields; a tool returns its result, so return a list")
 
 
-def _is_in_class_body(function: Any) -> bool:
-    """Whether a function was written in the body of a class, so that it will be given `self`."""
+def _is_method(function: Any) -> bool:
+    """Whether a function was written in the body of a class, to be given `self`.
+
+    The class may not exist yet, so the signature tells: a static method's first parameter has a type.
+    """
     if not inspect.isfunction(function):
         return False
     outer = function.__qualname__.rpartition(".")[0]
-    return bool(outer) and not outer.endswith("<locals>")
+    if not outer or outer.endswith("<locals>"):
+        return False
+    first = next(iter(signature_of(function, function.__qualname__).parameters.values()), None)
+    return first is not None and (first.name == "self" or first.annotation is inspect.Parameter.empty)
 
 
-def _settings(options: ToolOptions, subject: str) -> dict[str, Any]:
+def _settings(options: ToolSettings, subject: str) -> dict[str, Any]:
     unknown = set(options) - set(ToolOptions.__annotations__)
     if unknown:
         raise TypeError(f"{subject}: there is no option {min(unknown)!r}")
