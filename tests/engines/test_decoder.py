@@ -150,7 +150,7 @@ def test_a_cache_keeps_its_places_when_it_grows(checkpoint):
         decoder.extend(cache, 0, list(range(8)), 0, logits=False)
     small.reserve(3, 20, [8])
     small.move(0, 2, 8)
-    small.restore(1, small.saved(2, 8), 5)
+    small.restore(1, small.view(2, 8).copy(), 5)
     assert small.data.shape[1] >= 3
     np.testing.assert_array_equal(small.data[:, 2, :, :8], large.data[:, 0, :, :8])
     np.testing.assert_array_equal(small.data[:, 1, :, :5], large.data[:, 0, :, :5])

@@ -228,7 +228,7 @@ def test_many_conversations_finish_in_turn(checkpoint):
         )
         assert [end.sampled_tokens for _, end in outcomes] == [1 + seed % 17 for seed in range(120)]
         assert all(len(tokens) == end.sampled_tokens for tokens, end in outcomes)
-        assert engine.occupied == 0
+        await until(lambda: engine.occupied == 0)
 
     run(checkpoint, use, max_batch=7)
 

@@ -6,30 +6,75 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.engines.prefix import Prefix, PrefixStore, common_prefix
+from ferrule.engines.prefix import PrefixStore, common_prefix
+
+ROOM = 1_000_000
 
 
-def prefix(*ids: int, key: str | None = None) -> Prefix:
-    return Prefix(np.array(ids, np.int64), np.zeros((1, 2, len(ids), 4), np.float32), key)
+def keys_values(ids) -> np.ndarray:
+    """Contents that tell which ids they belong to, all ids before a position included, as in a model."""
+    sums = np.cumsum(np.array(ids, np.float32) + 1)
+    return np.broadcast_to(sums[None, None, :, None], (2, 2, len(ids), 4)).astype(np.float32)
+
+
+def add(store: PrefixStore, *ids: int, key: str | None = None) -> None:
+    store.add(np.array(ids, np.int64), keys_values(ids), key)
 
 
 def find(store: PrefixStore, *ids: int) -> tuple[int, tuple[int, ...]]:
     length, entry = store.find(np.array(ids, np.int64))
-    return length, tuple(entry.ids) if entry else ()
+    if entry is None:
+        return length, ()
+    np.testing.assert_array_equal(entry.keys_values[:, :, : len(entry.ids)], keys_values(entry.ids))
+    return length, tuple(entry.ids.tolist())
+
+
+def shared(one, other) -> int:
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return length
+
+
+def size_of(*ids: int) -> int:
+    store = PrefixStore(ROOM)
+    add(store, *ids)
+    return store.size
+
+
+IDS = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 
 
 @given(st.lists(st.integers(0, 2)), st.lists(st.integers(0, 2)))
 def test_common_prefix(one, other):
-    expected = 0
-    while expected < min(len(one), len(other)) and one[expected] == other[expected]:
-        expected += 1
-    assert common_prefix(np.array(one, np.int64), np.array(other, np.int64)) == expected
+    assert common_prefix(np.array(one, np.int64), np.array(other, np.int64)) == shared(one, other)
+
+
+@given(st.lists(IDS, min_size=1, max_size=12), IDS)
+def test_what_was_added_is_found_with_its_own_contents(added, ids):
+    store = PrefixStore(ROOM)
+    for each in added:
+        add(store, *each)
+    length, entry = find(store, *ids)
+    assert length == max(shared(each, ids) for each in added)
+    assert length == 0 or list(entry) in added
+
+
+@given(st.lists(st.tuples(IDS, st.sampled_from([None, "a", "b"])), max_size=30), st.integers(0, 1500))
+def test_the_bound_holds_and_contents_stay_right(added, limit):
+    store = PrefixStore(limit)
+    for ids, key in added:
+        add(store, *ids, key=key)
+        assert store.size <= limit
+        find(store, *ids)
+    store.clear()
+    assert (len(store), store.size) == (0, 0)
 
 
 def test_the_longest_is_found():
-    store = PrefixStore(10_000)
+    store = PrefixStore(ROOM)
     for ids in ((1, 2, 3), (1, 2, 9, 9), (5,)):
-        store.add(prefix(*ids))
+        add(store, *ids)
     assert find(store, 1, 2, 9, 7) == (3, (1, 2, 9, 9))
     assert find(store, 1, 2, 3, 4) == (3, (1, 2, 3))
     assert find(store, 8) == (0, ())
@@ -37,38 +82,38 @@ def test_the_longest_is_found():
 
 
 def test_the_longer_of_two_is_kept():
-    store = PrefixStore(10_000)
-    store.add(prefix(1, 2))
-    store.add(prefix(1, 2, 3))
-    store.add(prefix(1))
+    store = PrefixStore(ROOM)
+    add(store, *range(8))
+    add(store, *range(10))  # in the room that the first has left
+    add(store, *range(40))
+    add(store, 0)
     assert len(store) == 1
-    assert store.size == prefix(1, 2, 3).size
+    assert find(store, *range(50)) == (40, tuple(range(40)))
 
 
 def test_a_key_keeps_its_latest_only_and_its_own():
-    store = PrefixStore(10_000)
-    store.add(prefix(1, 2, key="a"))
-    store.add(prefix(1, 2, 3, key="b"))
+    store = PrefixStore(ROOM)
+    add(store, 1, 2, key="a")
+    add(store, 1, 2, 3, key="b")
     assert len(store) == 2
-    store.add(prefix(7, 8, key="a"))
+    add(store, 7, 8, key="a")
     assert find(store, 1, 2, 3) == (3, (1, 2, 3))
     assert find(store, 7, 8) == (2, (7, 8))
     assert len(store) == 2
 
 
 def test_the_least_recently_used_goes_first():
-    store = PrefixStore(2 * prefix(0, 0).size)
-    store.add(prefix(1, 1))
-    store.add(prefix(2, 2))
+    store = PrefixStore(2 * size_of(0, 0))
+    add(store, 1, 1)
+    add(store, 2, 2)
     find(store, 1, 1)
-    store.add(prefix(3, 3))
+    add(store, 3, 3)
     assert find(store, 2, 2) == (0, ())
     assert find(store, 1, 1) == (2, (1, 1))
-    assert store.size == 2 * prefix(0, 0).size
+    assert store.size == 2 * size_of(0, 0)
 
 
 def test_what_can_not_fit_is_not_kept():
-    store = PrefixStore(prefix(1).size)
-    assert not store.fits(prefix(1, 2).size)
-    store.add(prefix(1, 2))
+    store = PrefixStore(size_of(1))
+    add(store, 1, 2)
     assert (len(store), store.size) == (0, 0)

@@ -47,13 +47,13 @@ class KeyValueCache:
         """Copy the first `length` positions of one place to another."""
         self.data[:, target, :, :length] = self.data[:, source, :, :length]
 
-    def saved(self, place: int, length: int) -> Array:
-        """A copy of the first `length` positions, to be kept outside."""
-        return self.data[:, place, :, :length].copy()
+    def view(self, place: int, length: int) -> Array:
+        """The first `length` positions, (layers, 2 kv_heads, length, head_dim), to be copied from."""
+        return self.data[:, place, :, :length]
 
-    def restore(self, place: int, saved: Array, length: int) -> None:
-        """Write the first `length` positions of what `saved` returned."""
-        self.data[:, place, :, :length] = saved[:, :, :length]
+    def restore(self, place: int, kept: Array, length: int) -> None:
+        """Write the first `length` positions of a copy of such a view."""
+        self.data[:, place, :, :length] = kept[:, :, :length]
 
 
 def _power_of_two(value: int) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from ferrule.engines.cache import KeyValueCache
 from ferrule.engines.decoder import Decoder
 from ferrule.engines.delivery import Channel, Item, Mailbox
-from ferrule.engines.prefix import Ids, Prefix, PrefixStore, common_prefix
+from ferrule.engines.prefix import Ids, PrefixStore, common_prefix
 from ferrule.engines.protocol import Finished, FinishReason, Sampled
 from ferrule.engines.safetensors import Array
 from ferrule.engines.sampling import Chooser, choose
@@ -206,8 +206,8 @@ class Scheduler:
             else:
                 continue
             done.append(request)
-        self._remove(done)
         self._send(requests)
+        self._remove(done)
 
     def _post(self, request: Request, item: Item) -> None:
         if request.mailbox is not None and not request.is_cancelled:
@@ -237,10 +237,9 @@ class Scheduler:
             self._rows[place] = self._rows[source]
 
     def _keep(self, request: Request) -> None:
-        bytes_each = self._cache.data[:, 0, :, 0].nbytes
-        if request.computed and self._prefixes.fits(request.computed * (bytes_each + request.ids.itemsize)):
-            keys_values = self._cache.saved(self._rows.index(request), request.computed)
-            self._prefixes.add(Prefix(request.ids[: request.computed].copy(), keys_values, request.cache_key))
+        if request.computed:
+            keys_values = self._cache.view(self._rows.index(request), request.computed)
+            self._prefixes.add(request.ids[: request.computed], keys_values, request.cache_key)
 
     def _fail(self, error: Exception) -> None:
         """Tell every consumer, and start afresh: the cache may hold half a step."""

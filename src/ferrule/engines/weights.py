@@ -25,6 +25,8 @@ _SAFE_SCORE = 60.0  # exp(60) summed over a million positions is far from float3
 class LayerWeights:
     """One layer. Matrices are (inputs, outputs), contiguous; `head_norm` is (heads + kv_heads, head_dim).
 
+    `gate_up` gives the gate negated, and `down` is negated.
+
     `scores_are_small`: head norms keep every attention score so low that exp() can't overflow float32, so that a
     softmax need not look for the highest score first.
     """
@@ -80,8 +82,8 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
         highest_score = float(np.abs(query_norm).max() * np.abs(key_norm).max())
     else:
         queries = queries * scale
-    # silu(g) = (g/2)(1 + tanh(g/2)): half of the gate is folded in, and no large g overflows.
-    gate = matrix("mlp.gate_proj", inner, hidden) * 0.5
+    # silu(g) = g / (1 + exp(-g)): the decoder is given -g, and `down` takes the sign back.
+    gate = -matrix("mlp.gate_proj", inner, hidden)
     up = matrix("mlp.up_proj", inner, hidden)
     attention_norm = _norm(tensors, f"{prefix}input_layernorm.weight", hidden)
     mlp_norm = _norm(tensors, f"{prefix}post_attention_layernorm.weight", hidden)
@@ -91,7 +93,7 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
         scores_are_small=highest_score < _SAFE_SCORE,
         out=_columns(matrix("self_attn.o_proj", hidden, query_width)),
         gate_up=_columns(np.concatenate([gate, up]) * mlp_norm),
-        down=_columns(matrix("mlp.down_proj", hidden, inner)),
+        down=_columns(-matrix("mlp.down_proj", hidden, inner)),
     )
 
 
