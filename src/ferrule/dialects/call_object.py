@@ -11,7 +11,7 @@ import re
 from enum import Enum, auto
 from typing import NoReturn
 
-_STRING = re.compile(r'[^"\\\x00-\x1f]+')
+_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\[^\x00-\x1f])++')
 _SPACE = re.compile(r"[ \t\n\r]+")
 _SCALAR = re.compile(r"[-+.\w]+")
 # A `<` outside of a string is never JSON: it is how a marker begins, and the end of reading.

@@ -25,6 +25,25 @@ from ferrule.toolspec import ToolSpec
 _OFFERS_KEPT = 16
 
 
+class _Controls:
+    """The control segments of a wording, made once: most of a layout is these."""
+
+    def __init__(self, wording: HermesWording) -> None:
+        self.header = {role: Control(f"{wording.turn_start}{role}\n") for role in ("system", "user")}
+        self.header["assistant"] = Control(f"{wording.turn_start}assistant\n", ends_run=True)
+        self.results_header = Control(f"{wording.turn_start}{wording.result_role}")
+        self.turn_end = Control(f"{wording.ends[0]}\n")
+        self.message_end = Control(wording.ends[0], trained=True)
+        self.newline = Control("\n")
+        self.result_start = Control(f"\n{wording.result[0]}\n")
+        self.result_end = Control(f"\n{wording.result[1]}")
+        self.call_start = Control(f"{wording.call[0]}\n", trained=True)
+        self.next_call_start = Control(f"\n{wording.call[0]}\n", trained=True)
+        self.call_end = Control(f"\n{wording.call[1]}", trained=True)
+        self.think_start = Control(f"{wording.reasoning[0]}\n", trained=True)
+        self.think_end = Control(f"\n{wording.reasoning[1]}\n\n", trained=True)
+
+
 class Hermes:
     """The dialect, in the words of one member of the family."""
 
@@ -36,6 +55,7 @@ class Hermes:
         self.markers = wording.markers
         self.capabilities = Capabilities(reasoning=True)
         self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], str]] = {}
+        self._controls = _Controls(wording)
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
         """The tools block of the system turn: one line of JSON a tool, in the shape of OpenAI's API."""
@@ -95,72 +115,62 @@ class Hermes:
                 segments.extend(self._assistant(message))
             elif message.role == "tool":
                 if position == 0 or messages[position - 1].role != "tool":
-                    segments.append(Control(f"{self.wording.turn_start}{self.wording.result_role}"))
+                    segments.append(self._controls.results_header)
                 segments.extend(self._result(message.result, losses))
                 if position == last or messages[position + 1].role != "tool":
-                    segments.append(self._turn_end())
+                    segments.append(self._controls.turn_end)
             elif position or message.role == "user":
-                header = Control(f"{self.wording.turn_start}{message.role}\n")
-                segments.extend((header, Content(message.text), self._turn_end()))
+                header = self._controls.header[message.role]
+                segments.extend((header, Content(message.text), self._controls.turn_end))
         strays = (self.wording.turn_start, *self.wording.result)
-        return Layout(tuple(segments), (self._header(),), self.wording.ends, strays, tuple(losses))
-
-    def _turn_end(self) -> Control:
-        return Control(f"{self.wording.ends[0]}\n")
-
-    def _header(self) -> Control:
-        return Control(f"{self.wording.turn_start}assistant\n", ends_run=True)
+        return Layout(tuple(segments), (self._controls.header["assistant"],), self.wording.ends, strays, tuple(losses))
 
     def _system(self, text: str | None, tools: Sequence[ToolSpec]) -> Iterator[Segment]:
         text = self.wording.system if text is None else text
         if not text and not tools:
             return
-        yield Control(f"{self.wording.turn_start}system\n")
+        yield self._controls.header["system"]
         yield Content(text, recurs=True)
         if tools:
             separator = "\n\n" if text else ""
             yield Control(separator + self.wording.tools_before)
             yield Content(self._offered(tools), recurs=True)
             yield Control(self.wording.tools_after)
-        yield self._turn_end()
+        yield self._controls.turn_end
 
     def _result(self, result: ToolResult, losses: list[Loss]) -> Iterator[Segment]:
         # Not every tokenizer of the family has tokens for these two, so a text that holds them could end the result.
         text, neutral = neutralised(result.text, self.wording.result)
         losses.extend(neutral)
-        opening, closing = self.wording.result
-        yield Control(f"\n{opening}\n")
+        yield self._controls.result_start
         yield Content(text)
-        yield Control(f"\n{closing}")
+        yield self._controls.result_end
 
     def _assistant(self, message: Message) -> Iterator[Segment]:
-        yield self._header()
-        end = self.wording.ends[0]
+        yield self._controls.header["assistant"]
         if message.sampled is not None and message.sampled.dialect == self.name:
-            yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer=end)
+            yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer=self.wording.ends[0])
         else:
             yield from self._parts(message)
-            yield Control(end, trained=True)
-        yield Control("\n")
+            yield self._controls.message_end
+        yield self._controls.newline
 
     def _parts(self, message: Message) -> Iterator[Segment]:
-        think, end_think = self.wording.reasoning
-        opening, closing = self.wording.call
+        controls = self._controls
         follows = False
         for part in message.parts:
             if isinstance(part, Reasoning):
-                yield Control(f"{think}\n", trained=True)
+                yield controls.think_start
                 yield Content(part.text, trained=True)
-                yield Control(f"\n{end_think}\n\n", trained=True)
+                yield controls.think_end
                 follows = False
             elif isinstance(part, Text):
                 yield Content(part.text, trained=True)
                 follows = follows or bool(part.text)
             elif isinstance(part, ToolCall):
-                before = "\n" if follows else ""
-                yield Control(f"{before}{opening}\n", trained=True)
+                yield controls.next_call_start if follows else controls.call_start
                 yield Content(self._call_object(part), trained=True)
-                yield Control(f"\n{closing}", trained=True)
+                yield controls.call_end
                 follows = True
             elif isinstance(part, MalformedCall):
                 yield Content(part.raw, trained=False)

@@ -52,7 +52,7 @@ class Nanochat:
     """The dialect. `tool` and `parameter` are what the expression between the python markers is a call of."""
 
     name = "nanochat"
-    markers = CONTROL_TOKENS
+    markers: tuple[str, ...] = CONTROL_TOKENS
     rewrites_history = False
 
     def __init__(self, tool: str = "calculator", parameter: str = "expression") -> None:
@@ -169,9 +169,11 @@ def _ends_turn(message: Message) -> bool:
     """Whether nothing of the turn follows: the message ends in no call, or the model itself ended the turn."""
     if message.role != "assistant":
         return False
-    if message.sampled is not None and message.sampled.stop == "turn":
+    last = message.parts[-1] if message.parts else None
+    if message.sampled is not None and isinstance(last, MalformedCall) and last.kind == "unclosed":
+        # The model ended its turn inside of the call; what answers it opens the next.
         return True
-    return not (message.parts and isinstance(message.parts[-1], ToolCall | MalformedCall))
+    return not isinstance(last, ToolCall | MalformedCall)
 
 
 def _is_cut_off(message: Message) -> bool:

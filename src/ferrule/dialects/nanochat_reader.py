@@ -57,7 +57,7 @@ class NanochatReader:
         held = self._scanner.flush()
         events = self._read(held, False) if held else []
         if self._expression is not None:
-            events.append(self._malformed("unclosed" if stopped else "truncated"))
+            events.append(self._malformed("unclosed" if stopped else "truncated", self._position))
         if self._forged is not None:
             events.append(self._forgery())
         return events
@@ -85,7 +85,7 @@ class NanochatReader:
         if self._expression is not None:
             if marker == _PYTHON_END:
                 return [framing, *self._finished()]
-            events: list[ReaderEvent] = [self._malformed("unclosed")]
+            events: list[ReaderEvent] = [self._malformed("unclosed", span[0])]
             return events + self._marker(marker, span)
         if marker == _PYTHON_START:
             self._expression = []
@@ -112,18 +112,18 @@ class NanochatReader:
         self._expression = None
         return events
 
-    def _malformed(self, kind: str) -> CallMalformed:
+    def _malformed(self, kind: str, at: int) -> CallMalformed:
         raw = _PYTHON_START + "".join(self._expression or [])
         self._expression = None
-        return self._broken(kind, raw)
+        return self._broken(kind, raw, at)
 
     def _forgery(self) -> CallMalformed:
         raw = "".join(self._forged or [])
         self._forged = None
-        return self._broken("forged_result", raw)
+        return self._broken("forged_result", raw, self._position)
 
-    def _broken(self, kind: str, raw: str) -> CallMalformed:
-        event = CallMalformed(self._index, kind, raw, False, (self._position, self._position))
+    def _broken(self, kind: str, raw: str, at: int) -> CallMalformed:
+        event = CallMalformed(self._index, kind, raw, False, (at, at))
         self._advance()
         return event
 

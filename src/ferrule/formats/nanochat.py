@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ferrule.conversation import Conversation, Message, Part, ResultStatus, Text, ToolCall, ToolResult, tool
+from ferrule.conversation import Conversation, Message, Part, ResultStatus, Text, ToolCall, ToolResult, tool_message
 from ferrule.errors import ConversationError
 
 _EXTRA = "nanochat"
@@ -89,7 +89,7 @@ class _Turn:
                     messages.append(Message(role, tuple(parts)))
                     parts = []
                 status: ResultStatus = "error" if text.startswith("error:") else "ok"
-                messages.append(tool(ToolResult(open_calls.pop(0), TOOL, (Text(text),), status)))
+                messages.append(tool_message(ToolResult(open_calls.pop(0), TOOL, (Text(text),), status)))
             elif kind == "python":
                 call = ToolCall(f"call_{self.number}", TOOL, json.dumps({PARAMETER: text}, ensure_ascii=False))
                 self.number += 1
@@ -128,6 +128,8 @@ def dump(conversation: Conversation) -> dict[str, Any]:
         if continues and not starts and isinstance(entries[-1]["content"], list):
             entries[-1]["content"].extend(_parts(message))
             continue
+        if message.role == "tool":
+            raise ConversationError(f"the result for {message.result.call_id!r} follows no assistant's turn")
         content: Any = _parts(message)
         if kept.get("string") or (message.role in ("system", "user") and not kept):
             content = message.text
@@ -143,10 +145,20 @@ def _parts(message: Message) -> list[dict[str, str]]:
         if isinstance(part, Text):
             parts.append({"type": "text", "text": part.text})
         elif isinstance(part, ToolCall) and part.name == TOOL:
-            parts.append({"type": "python", "text": str(part.decoded().get(PARAMETER, ""))})
+            parts.append({"type": "python", "text": _expression(part)})
         else:
             raise ConversationError(f"the nanochat format has no part for {type(part).__name__}")
     return parts
+
+
+def _expression(call: ToolCall) -> str:
+    try:
+        arguments = call.decoded()
+    except json.JSONDecodeError as error:
+        raise ConversationError(f"the arguments of {call.id!r} are not JSON: {error}") from error
+    if not isinstance(arguments, dict) or set(arguments) != {PARAMETER} or not isinstance(arguments[PARAMETER], str):
+        raise ConversationError(f"the nanochat format holds one text for a call, {PARAMETER!r}; {call.id!r} has others")
+    return str(arguments[PARAMETER])
 
 
 def read_jsonl(path: Path) -> Iterator[Conversation]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ class HuggingFaceTokenizer:
         try:
             raw = path.read_bytes()
             settings = json.loads(raw)
-            self.control = {entry["content"]: int(entry["id"]) for entry in settings.get("added_tokens") or ()}
+            added = settings.get("added_tokens") or ()
+            self.control: dict[str, int] = {str(entry["content"]): int(entry["id"]) for entry in added}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
         self.fingerprint = hashlib.sha256(raw).hexdigest()[:16]
@@ -44,15 +45,9 @@ class HuggingFaceTokenizer:
 
     def encode_text(self, text: str) -> list[int]:
         """The ids of ordinary text; a lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
-        ids: list[int] = self._plain.encode(_encodable(text), add_special_tokens=False).ids
+        # The batch of one: only this way in leaves out the offsets, which cost a tenth of the time.
+        ids: list[int] = self._plain.encode_batch_fast((_encodable(text),), add_special_tokens=False)[0].ids
         return self._without_control(text, ids) if self._can_leak else ids
-
-    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text."""
-        encodings = self._plain.encode_batch_fast([_encodable(text) for text in texts], add_special_tokens=False)
-        if not self._can_leak:
-            return [encoding.ids for encoding in encodings]
-        return [self._without_control(text, e.ids) for text, e in zip(texts, encodings, strict=True)]
 
     def _without_control(self, text: str, ids: list[int]) -> list[int]:
         """`ids`, or where one is a control token's, those of the text cut inside of the names that gave it."""

@@ -28,38 +28,31 @@ class _Encoder:
     """A tokenizer with what was already split and encoded by it."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
         self.control = dict(tokenizer.control)
+        self.encode = tokenizer.encode_text
         names = sorted(self.control, key=len, reverse=True)
         # Without added tokens nothing is split off: a pattern that never matches.
         self._splitter = re.compile("(" + "|".join(map(re.escape, names)) + ")" if names else "((?!))")
-        self._splits: dict[str, tuple[str, ...]] = {}
-        self._runs: dict[str, Sequence[int]] = {}
+        self._splits: dict[str, tuple[str | int, ...]] = {}
+        self._runs: dict[str, list[int]] = {}
 
-    def split(self, text: str) -> tuple[str, ...]:
-        """Text and added tokens by turns; text stands at the even places."""
+    def split(self, text: str) -> tuple[str | int, ...]:
+        """Control text as ordinary text and the ids of added tokens."""
         pieces = self._splits.get(text)
         if pieces is None:
-            pieces = tuple(self._splitter.split(text))
+            found = self._splitter.split(text)
+            pieces = tuple(self.control[piece] if at % 2 else piece for at, piece in enumerate(found) if piece)
             if len(self._splits) < _CONTROLS_KEPT:
                 self._splits[text] = pieces
         return pieces
 
-    def encode(self, runs: Sequence[tuple[str, bool]]) -> list[Sequence[int]]:
-        """The ids of each (text, does it recur)."""
-        found = [self._runs.get(text) if recurs else None for text, recurs in runs]
-        missing = [text for (text, _), ids in zip(runs, found, strict=True) if ids is None]
-        encoded = iter(self._tokenizer.encode_texts(missing) if missing else ())
-        return [
-            ids if ids is not None else self._kept(text, recurs, next(encoded))
-            for (text, recurs), ids in zip(runs, found, strict=True)
-        ]
-
-    def _kept(self, text: str, recurs: bool, ids: Sequence[int]) -> Sequence[int]:
-        if recurs:
+    def encode_recurring(self, text: str) -> list[int]:
+        """The ids of a text that many conversations share."""
+        ids = self._runs.get(text)
+        if ids is None:
             if len(self._runs) >= _RUNS_KEPT:
                 self._runs.clear()
-            self._runs[text] = ids
+            ids = self._runs[text] = self.encode(text)
         return ids
 
 
@@ -69,45 +62,52 @@ def _encoder_of(tokenizer: Tokenizer) -> _Encoder:
 
 
 class _Writer:
-    """Gathers runs and ids in order; the runs are encoded together at the end."""
+    """Gathers ids, mask and log-probabilities; text waits until the run it belongs to is complete."""
+
+    __slots__ = ("_encoder", "_run", "_run_recurs", "_run_trained", "ids", "logprobs", "mask")
 
     def __init__(self, encoder: _Encoder) -> None:
         self._encoder = encoder
-        # Ids that are known already, with their flag; or, as None, the place of a run.
-        self._items: list[tuple[Sequence[int] | None, bool]] = []
-        self._runs: list[tuple[str, bool]] = []
-        self._sampled: dict[int, SampledIds] = {}
-        self._run: list[str] = []
+        self.ids: list[int] = []
+        self.mask: list[int] = []
+        # From the start to the last sampled id; what follows has none.
+        self.logprobs: list[float | None] = []
+        self._run = ""
         self._run_trained = False
         self._run_recurs = True
 
     def text(self, text: str, trained: bool, recurs: bool) -> None:
-        if text:
-            if trained != self._run_trained:
-                self.end_run()
-                self._run_trained = trained
-            self._run.append(text)
-            self._run_recurs = self._run_recurs and recurs
+        if trained != self._run_trained:
+            self.end_run()
+            self._run_trained = trained
+        self._run += text
+        if not recurs:
+            self._run_recurs = False
 
     def end_run(self) -> None:
         if self._run:
-            self._items.append((None, self._run_trained))
-            self._runs.append(("".join(self._run), self._run_recurs))
-            self._run = []
+            encode = self._encoder.encode_recurring if self._run_recurs else self._encoder.encode
+            ids = encode(self._run)
+            self.ids += ids
+            self.mask += (1 if self._run_trained else 0,) * len(ids)
+            self._run = ""
         self._run_recurs = True
 
     def control(self, text: str, trained: bool) -> None:
-        for at, piece in enumerate(self._encoder.split(text)):
-            if at % 2:
+        for piece in self._encoder.split(text):
+            if isinstance(piece, int):
                 self.end_run()
-                self._items.append(((self._encoder.control[piece],), trained))
+                self.ids.append(piece)
+                self.mask.append(1 if trained else 0)
             else:
                 self.text(piece, trained, recurs=True)
 
     def sampled(self, segment: SampledIds) -> None:
         self.end_run()
-        self._sampled[len(self._items)] = segment
-        self._items.append((segment.ids, True))
+        self.logprobs += (None,) * (len(self.ids) - len(self.logprobs))
+        self.logprobs += segment.logprobs
+        self.ids += segment.ids
+        self.mask += (1,) * len(segment.ids)
         closer = self._encoder.control.get(segment.closer)
         if segment.closer and (closer is None or segment.ids[-1:] != (closer,)):
             self.control(segment.closer, trained=False)
@@ -115,29 +115,21 @@ class _Writer:
 
     def trace(self) -> Trace:
         self.end_run()
-        encoded = iter(self._encoder.encode(self._runs))
-        ids: list[int] = []
-        mask: list[int] = []
-        logprobs: list[float | None] = []
-        for at, (known, trained) in enumerate(self._items):
-            some = next(encoded) if known is None else known
-            ids += some
-            mask += (1 if trained else 0,) * len(some)
-            sampled = self._sampled.get(at)
-            logprobs += (None,) * len(some) if sampled is None else sampled.logprobs
-        return Trace(tuple(ids), tuple(mask), tuple(logprobs))
+        rest = (None,) * (len(self.ids) - len(self.logprobs))
+        return Trace(tuple(self.ids), tuple(self.mask), (*self.logprobs, *rest) if self.logprobs else rest)
 
 
 def trace_of(segments: Iterable[Segment], tokenizer: Tokenizer) -> Trace:
     """The ids, mask and log-probabilities of segments. Raises `TokenizerError` for an image: none is text."""
     writer = _Writer(_encoder_of(tokenizer))
     for segment in segments:
-        if isinstance(segment, Content):
-            writer.text(segment.text, segment.trained, segment.recurs)
-        elif isinstance(segment, Control):
+        if isinstance(segment, Control):
             writer.control(segment.text, segment.trained)
             if segment.ends_run:
                 writer.end_run()
+        elif isinstance(segment, Content):
+            if segment.text:
+                writer.text(segment.text, segment.trained, segment.recurs)
         elif isinstance(segment, SampledIds):
             writer.sampled(segment)
         elif isinstance(segment, ImageSlot):
@@ -157,7 +149,7 @@ def render(
 
     Ids that were sampled with another tokenizer or dialect mean nothing here: those messages are encoded anew.
     """
-    layout = dialect.layout(_own_samples(conversation, dialect, tokenizer), tools)
+    layout = dialect.layout(with_own_samples(conversation, dialect, tokenizer), tools)
     return trace_of(layout.with_prompt if with_prompt else layout.segments, tokenizer)
 
 
@@ -166,7 +158,7 @@ def spelled_out(dialect: Dialect, tokenizer: Tokenizer) -> tuple[str, ...]:
     return tuple(marker for marker in dialect.markers if marker not in tokenizer.control)
 
 
-def _own_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
+def with_own_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
     def is_foreign(sampled: Sampled | None) -> bool:
         if sampled is None:
             return False

@@ -40,10 +40,6 @@ class Tokenizer(Protocol):
         """Ids of ordinary text. No id of `control` is among them."""
         ...
 
-    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of several texts, each as `encode_text` gives them."""
-        ...
-
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; of a control token, those of its name."""
         ...
@@ -88,10 +84,6 @@ class ByteTokenizer:
         """The ids of the text's UTF-8 bytes. A lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
         encoded = text.encode("utf-8", "replace")
         return list(encoded) if self._identity else [self._ids_by_byte[byte] for byte in encoded]
-
-    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text."""
-        return [self.encode_text(text) for text in texts]
 
     def token_bytes(self, token: int) -> bytes:
         """The byte of an ordinary token, the name of a control token. Raises `TokenizerError` for neither."""

@@ -1,0 +1,295 @@
+"""Rendering with a loss mask: conversations a CPU-second, against `apply_chat_template` of transformers.
+
+    python benchmarks/rendering.py [--json] [--conversations 400] [--rounds 5]
+
+An 8k byte-level BPE is trained here on the standard library's own sources, with Qwen's added tokens. The conversations
+have three turns, a question and its answer, with a call and its result between them in one turn of the three; about
+300 tokens (the figure is printed) with the offered tools, which are one of three fixed sets. Both sides give ids and a
+mask, which must be identical, and run in one thread; what is compared is CPU time, in rounds that take turns. Needs the
+extra `ferrule[local]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, system, tool_message, user
+from ferrule.dialects.hermes import Hermes
+from ferrule.tokens.hf import HuggingFaceTokenizer
+from ferrule.tokens.render import render
+from ferrule.toolspec import ToolSpec
+
+ADDED = (
+    ("<|endoftext|>", True),
+    ("<|im_start|>", True),
+    ("<|im_end|>", True),
+    ("<tool_call>", False),
+    ("</tool_call>", False),
+    ("<tool_response>", False),
+    ("</tool_response>", False),
+    ("<think>", False),
+    ("</think>", False),
+)
+QWEN_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+# Qwen 3's template without its treatment of reasoning, and with the marks that `return_assistant_tokens_mask` needs.
+TEMPLATE = """\
+{%- if tools %}
+    {{- '<|im_start|>system\\n' }}
+    {%- if messages[0].role == 'system' %}
+        {{- messages[0].content + '\\n\\n' }}
+    {%- endif %}
+    {{- "# Tools\\n\\nYou may call one or more functions to assist with the user query.\\n\\nYou are provided with \
+function signatures within <tools></tools> XML tags:\\n<tools>" }}
+    {%- for tool in tools %}
+        {{- "\\n" }}
+        {{- tool | tojson }}
+    {%- endfor %}
+    {{- "\\n</tools>\\n\\nFor each function call, return a json object with function name and arguments within \
+<tool_call></tool_call> XML tags:\\n<tool_call>\\n{\\"name\\": <function-name>, \\"arguments\\": <args-json-object>}\\n\
+</tool_call><|im_end|>\\n" }}
+{%- elif messages[0].role == 'system' %}
+    {{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}
+{%- endif %}
+{%- for message in messages %}
+    {%- if (message.role == "user") or (message.role == "system" and not loop.first) %}
+        {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+    {%- elif message.role == "assistant" %}
+        {{- '<|im_start|>assistant\\n' }}
+        {%- generation %}
+        {{- message.content }}
+        {%- if message.tool_calls %}
+            {%- for tool_call in message.tool_calls %}
+                {%- if (loop.first and message.content) or (not loop.first) %}
+                    {{- '\\n' }}
+                {%- endif %}
+                {{- '<tool_call>\\n{"name": "' }}
+                {{- tool_call.function.name }}
+                {{- '", "arguments": ' }}
+                {{- tool_call.function.arguments | tojson }}
+                {{- '}\\n</tool_call>' }}
+            {%- endfor %}
+        {%- endif %}
+        {{- '<|im_end|>' }}
+        {%- endgeneration %}
+        {{- '\\n' }}
+    {%- elif message.role == "tool" %}
+        {%- if loop.first or (messages[loop.index0 - 1].role != "tool") %}
+            {{- '<|im_start|>user' }}
+        {%- endif %}
+        {{- '\\n<tool_response>\\n' + message.content + '\\n</tool_response>' }}
+        {%- if loop.last or (messages[loop.index0 + 1].role != "tool") %}
+            {{- '<|im_end|>\\n' }}
+        {%- endif %}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\\n' }}
+{%- endif %}
+"""
+
+PROSE = (
+    "the value of this file which returns a new list when it is called with every key from that class and sets one "
+    "default name for all other modules in order to read back what was written before any error could be raised again"
+)
+WORDS = PROSE.split()
+CITIES = ("Paris", "Rome", "Oslo", "Lima", "Kyoto", "Zürich", "San José")
+
+
+def train_tokenizer(path: Path, vocabulary: int = 8192) -> None:
+    """Write a byte-level BPE of `vocabulary` entries, and Qwen's added tokens, to `path`."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(QWEN_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator(_library_texts(), trainer)
+    for name, is_special in ADDED:
+        tokenizer.add_tokens([AddedToken(name, special=is_special, normalized=False)])
+    tokenizer.save(str(path))
+
+
+def _library_texts(limit: int = 4_000_000) -> Iterator[str]:
+    library = Path(sysconfig.get_path("stdlib"))
+    for source in [*sorted((library / "pydoc_data").glob("*.py")), *sorted(library.glob("*.py"))]:
+        text = source.read_text(encoding="utf-8", errors="replace")
+        yield text
+        limit -= len(text)
+        if limit < 0:
+            return
+
+
+def tool_sets() -> list[list[ToolSpec]]:
+    """Three fixed sets of one or two small tools."""
+
+    def spec(name: str, description: str, **properties: str) -> ToolSpec:
+        schema = {key: {"type": kind} for key, kind in properties.items()}
+        return ToolSpec(
+            name, description, {"type": "object", "properties": schema, "required": list(properties)}, origin="code"
+        )
+
+    weather = spec("get_weather", "The weather of a city.", city="string", days="integer")
+    calculator = spec("calculator", "Evaluates an expression exactly.", expression="string")
+    search = spec("search", "Searches the documents.", query="string")
+    return [[weather], [calculator, search], [search]]
+
+
+def conversations(count: int, seed: int = 0) -> list[tuple[Conversation, list[ToolSpec]]]:
+    """Conversations of three turns, one of which has a call, and the tools that they offer."""
+    generator = random.Random(seed)
+    sets = tool_sets()
+    made = []
+    for number in range(count):
+        tools = sets[number % len(sets)]
+        conversation = Conversation((system("Answer briefly."),))
+        calling_turn = generator.randrange(3)
+        for turn in range(3):
+            conversation = conversation.add(user(_sentence(generator, 6)))
+            if turn == calling_turn:
+                spec = generator.choice(tools)
+                call = ToolCall("call_1", spec.name, json.dumps(_arguments(generator, spec), ensure_ascii=False))
+                result = ToolResult(call.id, spec.name, (Text(json.dumps({"value": generator.randint(0, 999)})),))
+                conversation = conversation.add(
+                    assistant(_sentence(generator, 3), call) if number % 2 else assistant(call), tool_message(result)
+                )
+            conversation = conversation.add(assistant(_sentence(generator, 7)))
+        made.append((conversation, tools))
+    return made
+
+
+def _sentence(generator: random.Random, length: int) -> str:
+    words = [generator.choice(WORDS) for _ in range(length)]
+    return f"{' '.join(words).capitalize()}."
+
+
+def _arguments(generator: random.Random, spec: ToolSpec) -> dict[str, Any]:
+    drawn = {
+        "city": generator.choice(CITIES),
+        "days": generator.randint(1, 9),
+        "expression": f"{generator.randint(1, 9999)} * {generator.randint(1, 9999)}",
+        "query": _sentence(generator, 3),
+    }
+    return {name: drawn[name] for name in spec.parameters["properties"]}
+
+
+def as_dictionaries(conversation: Conversation) -> list[dict[str, Any]]:
+    """The messages in the shape that transformers' templates take."""
+    messages: list[dict[str, Any]] = []
+    for message in conversation.messages:
+        if message.role == "tool":
+            messages.append({"role": "tool", "content": message.result.text})
+            continue
+        entry: dict[str, Any] = {"role": message.role, "content": message.text}
+        calls = [part for part in message.calls if isinstance(part, ToolCall)]
+        if calls:
+            entry["tool_calls"] = [
+                {"type": "function", "function": {"name": call.name, "arguments": call.decoded()}} for call in calls
+            ]
+        messages.append(entry)
+    return messages
+
+
+def offered(tools: list[ToolSpec]) -> list[dict[str, Any]]:
+    """The tools in the shape that transformers' templates take."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)},
+        }
+        for spec in tools
+    ]
+
+
+def measured(folder: Path, count: int, rounds: int) -> dict[str, Any]:
+    """Conversations a CPU-second of both sides, and whether they agree. Raises `SystemExit` where they don't."""
+    from transformers import PreTrainedTokenizerFast
+
+    path = folder / "tokenizer.json"
+    train_tokenizer(path)
+    ours = HuggingFaceTokenizer(path)
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(path), eos_token="<|im_end|>", chat_template=TEMPLATE)
+    dialect = Hermes()
+    data = conversations(count)
+    dictionaries = [(as_dictionaries(conversation), offered(tools)) for conversation, tools in data]
+
+    def their_side() -> list[tuple[list[int], list[int]]]:
+        results = []
+        for messages, tools in dictionaries:
+            encoded = theirs.apply_chat_template(
+                messages, tools=tools, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
+            )
+            results.append((encoded["input_ids"], encoded["assistant_masks"]))
+        return results
+
+    def our_side() -> list[tuple[list[int], list[int]]]:
+        traces = (render(conversation, dialect, ours, tools) for conversation, tools in data)
+        return [(list(trace.ids), list(trace.mask)) for trace in traces]
+
+    expected, given = their_side(), our_side()
+    different = sum(one[0] != other[0] for one, other in zip(expected, given, strict=True))
+    masked = sum(one[1] != other[1] for one, other in zip(expected, given, strict=True))
+    if different or masked:
+        raise SystemExit(f"ids differ in {different} and masks in {masked} of {count} conversations")
+    times: dict[str, list[float]] = {"ferrule": [], "transformers": []}
+    for _ in range(rounds):
+        for name, side in (("ferrule", our_side), ("transformers", their_side)):
+            start = time.process_time()
+            side()
+            times[name].append(time.process_time() - start)
+    speeds = {name: count / statistics.median(taken) for name, taken in times.items()}
+    return {
+        "conversations": count,
+        "tokens_per_conversation": statistics.mean(len(ids) for ids, _ in given),
+        "vocabulary": ours.vocabulary_size,
+        "ferrule_per_cpu_second": speeds["ferrule"],
+        "transformers_per_cpu_second": speeds["transformers"],
+        "ratio": speeds["ferrule"] / speeds["transformers"],
+        "identical_ids": True,
+        "identical_masks": True,
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Rendering with a mask against transformers.")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--conversations", type=int, default=400, help="how many conversations a round renders")
+    parser.add_argument("--rounds", type=int, default=5, help="how many rounds the median is taken of")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = measured(Path(folder), arguments.conversations, arguments.rounds)
+    if arguments.json:
+        json.dump(figures, sys.stdout, indent=2)
+        print()
+        return
+    print(f"{figures['tokens_per_conversation']:.0f} tokens a conversation, ids and masks identical")
+    print(f"ferrule       {figures['ferrule_per_cpu_second']:8,.0f} conversations a CPU-second")
+    print(f"transformers  {figures['transformers_per_cpu_second']:8,.0f} conversations a CPU-second")
+    print(f"ratio         {figures['ratio']:8.2f}")
+
+
+if __name__ == "__main__":
+    main()
