@@ -39,14 +39,15 @@ def main(answers: int) -> None:
     threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
     if address is None or arguments is None:
         return
-    answer = _answer(*json.loads(address), arguments)
+    answer = _answer(json.loads(address), arguments)
     sys.stdout.flush()
     sys.stderr.flush()
     with os.fdopen(answers, "wb", buffering=0) as stream:
         write_frame(stream, pickle.dumps(answer))
 
 
-def _answer(module_name: str, file: str | None, qualified_name: str, arguments: bytes) -> tuple[str, Any]:
+def _answer(address: tuple[str, str | None, str], arguments: bytes) -> tuple[str, Any]:
+    module_name, file, qualified_name = address
     try:
         function = _function(_module(module_name, file), qualified_name)
         value = function(**pickle.loads(arguments))

@@ -17,8 +17,7 @@ from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import ToolFailed
 from ferrule.execution.approver import Approver
 from ferrule.execution.decisions import Decision, Pending, Request, request_hash
-from ferrule.execution.journal import Permission
-from ferrule.execution.policy import Policy, Verdict, always_for
+from ferrule.execution.policy import Hints, Policy, Verdict, always_for
 from ferrule.execution.words import denied_result, failed, failure, malformed_result, unknown_tool_result
 from ferrule.intent import Intent
 from ferrule.registry import BoundRegistry
@@ -29,18 +28,32 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A call that may run. `arguments` are the function's, `plain` the same as JSON values.
+class Proposal:
+    """A call whose arguments are right, judged.
 
-    `approved` is the intent that somebody said yes to, None where nobody was asked.
+    `arguments` are the function's, `plain` the same as JSON values, `hints` the tool's annotations as they count.
     """
 
     call: ToolCall
     tool: Tool
     arguments: dict[str, Any]
     plain: Mapping[str, Any]
-    permission: Permission
-    approved: Intent | None = None
+    hints: Hints
+    intent: Intent | None
+    verdict: Verdict
+
+    def denied(self, reason: str, by: str) -> Refused:
+        """This call, answered with a denial."""
+        return Refused(self.call, denied_result(self.call, reason), self.plain, Verdict("deny", reason, by))
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that may run, and why. `was_asked`: somebody said yes to exactly this."""
+
+    proposal: Proposal
+    verdict: Verdict
+    was_asked: bool = False
     is_edited: bool = False
 
 
@@ -51,24 +64,7 @@ class Refused:
     call: ToolCall | MalformedCall
     result: ToolResult
     arguments: Any
-    permission: Permission | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Proposal:
-    call: ToolCall
-    tool: Tool
-    arguments: dict[str, Any]
-    plain: Mapping[str, Any]
-    intent: Intent | None
-    verdict: Verdict
-
-    def ready(self, permission: Permission, asked: bool = False, edited: bool = False) -> Ready:
-        approved = self.intent if asked else None
-        return Ready(self.call, self.tool, self.arguments, self.plain, permission, approved, edited)
-
-    def denied(self, permission: Permission) -> Refused:
-        return Refused(self.call, denied_result(self.call, permission.reason), self.plain, permission)
+    verdict: Verdict | None = None
 
 
 class Desk:
@@ -81,6 +77,7 @@ class Desk:
         self.policy = policy
         self._approver = approver
         self._on_ask = on_ask
+        self._hints: dict[str, Hints] = {}
         self._defaults: dict[str, dict[str, Any]] = {}
 
     async def decision_on(
@@ -92,31 +89,32 @@ class Desk:
         tool = self.registry.get(call.name)
         if tool is None:
             result = unknown_tool_result(call, self.registry.nearest(call.name), self.registry.names)
-            return Refused(call, result, _written(call.arguments))
+            return Refused(call, result, written(call.arguments))
         proposal = self._proposal(call, tool, call.arguments)
         if isinstance(proposal, Refused):
             return proposal
         verdict = proposal.verdict
         if verdict.action == "deny":
-            return proposal.denied(Permission("deny", verdict.by, verdict.reason))
+            return proposal.denied(verdict.reason, verdict.by)
         if verdict.action == "allow" and decision is None:
-            return proposal.ready(Permission("allow", verdict.by, verdict.reason))
+            return Ready(proposal, verdict)
         return await self._asked(proposal, decision)
 
-    def _proposal(self, call: ToolCall, tool: Tool, written: str) -> _Proposal | Refused:
+    def _proposal(self, call: ToolCall, tool: Tool, text: str) -> Proposal | Refused:
         try:
-            arguments = tool.bind(written)
+            hints = self._hints_of(tool)
+            arguments = tool.bind(text)
             plain = {name: _plain(value) for name, value in arguments.items()}
             intent = tool.intent(dict(arguments)) if tool.intent is not None else None
             if intent is not None and not isinstance(intent, Intent):
                 raise ToolFailed(f"the intent of {tool.name} is a {type(intent).__name__}, not an Intent")
-            verdict = self.policy.judge(tool, self._with_defaults(tool, plain), intent)
+            verdict = self.policy.judge(tool, self._with_defaults(tool, plain), intent, hints)
         except Exception as error:  # noqa: BLE001 - a check of the tool's own may raise anything
-            status, reason = failure(error, written)
-            return Refused(call, failed(call.id, call.name, status, reason), _written(written))
-        return _Proposal(call, tool, arguments, plain, intent, verdict)
+            status, reason = failure(error, text)
+            return Refused(call, failed(call.id, call.name, status, reason), written(text))
+        return Proposal(call, tool, arguments, plain, hints, intent, verdict)
 
-    async def _asked(self, proposal: _Proposal, decision: Decision | None) -> Ready | Refused | Pending:
+    async def _asked(self, proposal: Proposal, decision: Decision | None) -> Ready | Refused | Pending:
         verdict = proposal.verdict
         request = self._request(proposal)
         if decision is not None and decision.hash == request.hash:
@@ -125,50 +123,57 @@ class Desk:
                 return outcome
             request = replace(request, problem=outcome)
         elif verdict.action == "allow":
-            return proposal.ready(Permission("allow", verdict.by, verdict.reason))
+            return Ready(proposal, verdict)
         if self._approver is None:
             if self._on_ask == "pause":
                 return Pending(proposal.call, verdict.reason, request)
             reason = f"this call needs approval and there is nobody to give it ({verdict.reason})"
-            return proposal.denied(Permission("deny", "nobody", reason))
+            return proposal.denied(reason, "nobody")
         for _ in range(_EDITS):
             outcome = self._applied(proposal, await self._approver.decide(request))
             if not isinstance(outcome, str):
                 return outcome
             request = replace(request, problem=outcome)
-        return proposal.denied(Permission("deny", "executor", "the edited arguments were wrong every time"))
+        return proposal.denied("the edited arguments were wrong every time", "executor")
 
-    def _request(self, proposal: _Proposal) -> Request:
+    def _request(self, proposal: Proposal) -> Request:
         tool, verdict = proposal.tool, proposal.verdict
         always = None
         if verdict.action == "ask" and verdict.by == "profile":
             always = always_for(tool, proposal.intent, self.policy.trusts(tool.origin)).scope
         seal = request_hash(tool.name, proposal.plain, proposal.intent)
-        return Request(
-            proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, seal
-        )
+        return Request(proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, seal)
 
-    def _applied(self, proposal: _Proposal, decision: Decision) -> Ready | Refused | str:
+    def _applied(self, proposal: Proposal, decision: Decision) -> Ready | Refused | str:
         """What a decision makes of a proposal; a text where it is an edit with wrong arguments."""
         by = decision.by or "caller"
         if decision.action == "deny":
-            return proposal.denied(Permission("deny", by, decision.reason or "the user said no"))
+            return proposal.denied(decision.reason or "the user said no", by)
         if decision.action == "edit":
             return self._edited(proposal, decision, by)
+        reason = decision.reason
         if decision.action == "always" and proposal.verdict.by == "profile":
             tool = proposal.tool
             always = always_for(tool, proposal.intent, self.policy.trusts(tool.origin))
             self.policy = self.policy.with_always(always)
-        return proposal.ready(Permission(decision.action, by, proposal.verdict.reason), asked=True)
+            reason = f"always: {always.scope}"
+        return Ready(proposal, Verdict("allow", reason, by), was_asked=True)
 
-    def _edited(self, proposal: _Proposal, decision: Decision, by: str) -> Ready | Refused | str:
+    def _edited(self, proposal: Proposal, decision: Decision, by: str) -> Ready | Refused | str:
         edited = self._proposal(proposal.call, proposal.tool, json.dumps(dict(decision.arguments or {})))
         if isinstance(edited, Refused):
             return edited.result.text
         if edited.verdict.action == "deny":
-            return edited.denied(Permission("deny", edited.verdict.by, edited.verdict.reason))
+            return edited.denied(edited.verdict.reason, edited.verdict.by)
         # Whoever wrote the arguments agrees to them, so there is no asking again.
-        return edited.ready(Permission("edit", by, proposal.verdict.reason), asked=True, edited=True)
+        return Ready(edited, Verdict("allow", "edited", by), was_asked=True, is_edited=True)
+
+    def _hints_of(self, tool: Tool) -> Hints:
+        """The policy's view of a tool, which no "always" changes."""
+        hints = self._hints.get(tool.name)
+        if hints is None:
+            hints = self._hints[tool.name] = self.policy.hints(tool)
+        return hints
 
     def _with_defaults(self, tool: Tool, plain: dict[str, Any]) -> dict[str, Any]:
         """The arguments with the function's defaults among them, where a rule looks at arguments."""
@@ -192,7 +197,7 @@ def _plain(value: Any) -> Any:
         return str(value)
 
 
-def _written(arguments: str) -> Any:
+def written(arguments: str) -> Any:
     """Arguments that were refused, for the journal: decoded where that works, so that secrets are found by name."""
     try:
         return json.loads(arguments)

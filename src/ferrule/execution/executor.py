@@ -3,46 +3,43 @@
     executor = Executor(bound_registry, journal=FileJournal("calls.jsonl"))
     results = await executor.run_all(message.calls, scope)
 
-Each stage is a room of its own: `deciding.py` (with `policy.py` and `approver.py`), `running.py`, `shaping.py`,
-`journal.py`. The loop that asks a model and gives it these results is `pipeline.py`.
+Here a batch of calls is brought into order. `deciding.py` says whether a call may run (with `policy.py` and
+`approver.py`), `performing.py` takes it through the rest. The loop that asks a model and hands it these results is
+`pipeline.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from ferrule.blobs import BlobStore
-from ferrule.conversation import MalformedCall, Text, ToolCall, ToolResult
-from ferrule.errors import PolicyError, ToolFailed
+from ferrule.conversation import MalformedCall, ToolCall, ToolResult
+from ferrule.errors import PolicyError
 from ferrule.execution.approver import Approver
 from ferrule.execution.deciding import Desk, Ready, Refused
 from ferrule.execution.decisions import Decision, Pending
-from ferrule.execution.gates import Turn, gate_of
-from ferrule.execution.journal import Journal, NullJournal, Permission
+from ferrule.execution.journal import Journal, NullJournal
+from ferrule.execution.performing import Performer
 from ferrule.execution.policy import Policy
 from ferrule.execution.read_result import NAME as READ_RESULT
-from ferrule.execution.running import Job, end_of
-from ferrule.execution.shaping import LIMIT, limited, shaped
-from ferrule.execution.threads import Ended
-from ferrule.execution.words import Manner, denied_result, failed, failure, not_started_result, timed_out_result
+from ferrule.execution.recording import record_cancelled, record_pending, record_refused
+from ferrule.execution.shaping import LIMIT
 from ferrule.registry import BoundRegistry
 from ferrule.scope import CallScope
-from ferrule.tool import Tool
 
-Call = ToolCall | MalformedCall
-"""What is answered here."""
+Call: TypeAlias = ToolCall | MalformedCall
+Decided: TypeAlias = Ready | Refused | Pending
 
 
 class Executor:
-    """Runs the calls of a model. It never raises for what a model or a tool did wrong: that is a result.
+    """Answers the calls of a model. It never raises for what a model or a tool did wrong: that is a result.
 
     `limit` counts characters of text in one result; the whole of what is cut is kept in `blobs`. `default_timeout`, in
     seconds, is for tools that name none. Where the policy asks and there is no approver, `on_ask` says what happens.
-    It raises `OSError` where its journal can't be written, and what an approver raises.
+    `OSError` gets out where the journal can't be written, and whatever an approver raises.
     """
 
     def __init__(
@@ -57,21 +54,17 @@ class Executor:
         default_timeout: float | None = None,
         on_ask: Literal["deny", "pause"] = "deny",
     ) -> None:
+        self.blobs = blobs if blobs is not None else BlobStore()
         self._desk = Desk(registry, policy or Policy(), approver, on_ask)
         self._journal = journal or NullJournal()
-        self.blobs = blobs or BlobStore()
-        self._limit = limit
-        self._default_timeout = default_timeout
-        self._is_async: dict[str, bool] = {}
+        self._performer = Performer(self._journal, self.blobs, limit, READ_RESULT in registry, default_timeout)
 
     @property
     def policy(self) -> Policy:
         """The policy in force, with the rules that "always" answers added."""
         return self._desk.policy
 
-    async def run(
-        self, call: Call, scope: CallScope, decision: Decision | None = None
-    ) -> ToolResult | Pending:
+    async def run(self, call: Call, scope: CallScope, decision: Decision | None = None) -> ToolResult | Pending:
         """Answer one call: see `run_all`."""
         decisions = None if decision is None else {call.id: decision}
         return (await self.run_all((call,), scope, decisions=decisions))[0]
@@ -86,22 +79,93 @@ class Executor:
     ) -> list[ToolResult | Pending]:
         """Answer calls: all are decided first, in order, then they run; the answers are in call order.
 
-        `decisions`, by call id, are answers to a `Pending` of before, bound by `Pending.decide`. Calls run together
-        but for `serial` tools, which run alone, and the tools of one Toolset instance that aren't `read_only`. From
-        the first `Pending` on nothing runs, so that order is kept when the rest is run later. `on_result` is called
-        with each result as soon as it is there.
+        Calls run together, but for `serial` tools, which run alone, and tools of one Toolset instance that aren't
+        `read_only`, which wait for each other. From the first call that is `Pending` on nothing runs, so that the
+        order holds when the rest is run later. `decisions`, by call id, are answers to a `Pending` of before, bound by
+        `Pending.decide`; one that isn't raises `PolicyError`. `on_result` gets each result as soon as it is there.
 
-        Cancelled, it stops async tools, gives up sync ones, records what has no answer yet as `cancelled`, and
-        raises `CancelledError`; what `on_result` has been given by then stands.
+        Cancelled, it stops async tools, gives up sync ones, records every call without an answer as `cancelled`, and
+        raises `CancelledError`; what `on_result` got by then stands.
         """
         batch = _Batch(calls, on_result)
         try:
-            decided = [await self._decided(call, decisions) for call in calls]
-            held = next((place for place, one in enumerate(decided) if isinstance(one, Pending)), len(decided))
+            decided = [await self._desk.decision_on(call, _bound(call, decisions)) for call in calls]
+            held = next((place for place, one in enumerate(decided) if isinstance(one, Pending)), len(calls))
             for group in _groups(decided[:held]):
                 await self._run_group(group, scope, batch)
-        except BaseException:
-            for call in batch.untouched():
-                self._refused(call, _arguments(call), "cancelled", None, "the run was stopped")
+        except asyncio.CancelledError:
+            for call in batch.untouched:
+                record_cancelled(self._journal, call)
             raise
-        return [*batch.results(held), *(self._paused(call, one) for call, one in zip(calls[held:], decided[held:], strict=True))]
+        waiting = [_held_back(one) for one in decided[held:]]
+        for pending in waiting:
+            record_pending(self._journal, pending)
+        return [*(batch.answers[place] for place in range(held)), *waiting]
+
+    async def _run_group(self, group: list[tuple[int, Ready | Refused]], scope: CallScope, batch: _Batch) -> None:
+        if len(group) == 1:
+            # A task of its own would cost more than the rest of the way through here.
+            await self._answer(*group[0], scope, batch)
+            return
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for place, one in group:
+                    tasks.create_task(self._answer(place, one, scope, batch))
+        except BaseExceptionGroup as errors:
+            # The same error whether a call ran alone or beside others.
+            raise errors.exceptions[0] from errors
+
+    async def _answer(self, place: int, one: Ready | Refused, scope: CallScope, batch: _Batch) -> None:
+        batch.begun.add(place)
+        if isinstance(one, Refused):
+            result = one.result
+            record_refused(self._journal, one)
+        else:
+            result = await self._performer.perform(one, scope)
+        batch.answers[place] = result
+        if batch.on_result is not None:
+            batch.on_result(result)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Calls that are answered together, and how far they are, by place."""
+
+    calls: Sequence[Call]
+    on_result: Callable[[ToolResult], None] | None
+    begun: set[int] = field(default_factory=set)
+    answers: dict[int, ToolResult] = field(default_factory=dict)
+
+    @property
+    def untouched(self) -> list[Call]:
+        """The calls that nothing was done about yet."""
+        return [call for place, call in enumerate(self.calls) if place not in self.begun]
+
+
+def _groups(decided: Iterable[Decided]) -> list[list[tuple[int, Ready | Refused]]]:
+    """The calls that may run together, in order; a serial tool's is a group of its own."""
+    groups: list[list[tuple[int, Ready | Refused]]] = []
+    is_open = False
+    for place, one in enumerate(decided):
+        if isinstance(one, Pending):
+            continue
+        is_serial = isinstance(one, Ready) and one.proposal.tool.serial
+        if not is_open or is_serial:
+            groups.append([])
+        groups[-1].append((place, one))
+        is_open = not is_serial
+    return groups
+
+
+def _held_back(one: Decided) -> Pending:
+    if isinstance(one, Pending):
+        return one
+    call = one.proposal.call if isinstance(one, Ready) else one.call
+    return Pending(call, "waits for the decision on an earlier call")
+
+
+def _bound(call: Call, decisions: Mapping[str, Decision] | None) -> Decision | None:
+    decision = decisions.get(call.id) if decisions else None
+    if decision is not None and decision.hash is None:
+        raise PolicyError(f"the decision on {call.id!r} isn't bound to what it was made on; use Pending.decide")
+    return decision

@@ -75,8 +75,9 @@ class Gate:
                 self._admit(turn)
                 admitted.append(turn)
         for turn in admitted:
+            assert turn.loop is not None
+            assert turn.admitted is not None
             try:
-                assert turn.loop is not None
                 turn.loop.call_soon_threadsafe(_settle, turn.admitted)
             except RuntimeError:  # its loop was closed while it waited
                 turn.leave()

@@ -42,9 +42,7 @@ def address_of(function: Callable[..., Any]) -> Address:
     """Where a function is written. Raises `ToolFailed` where another process couldn't import it."""
     name = getattr(function, "__qualname__", "")
     if not inspect.isfunction(function) or "<" in name:
-        raise ToolFailed(
-            f"this tool can't run in a process of its own: {name or function!r} is not a function at the top of a module"
-        )
+        raise ToolFailed(f"this tool can't run in a process of its own: {name!r} is not a function of a module")
     module = sys.modules.get(function.__module__)
     file = getattr(module, "__file__", None)
     if function.__module__ == "__main__" and (file is None or not os.path.exists(file)):  # noqa: PTH110 - may be "<stdin>"

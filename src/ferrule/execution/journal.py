@@ -14,56 +14,38 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from ferrule.execution.scrubbing import scrubbed, scrubbed_text
+from pydantic_core import PydanticSerializationError, to_json
 
-_LATE_TEXT = 2_000
+from ferrule.execution.scrubbing import scrubbed
+
+Event = Literal["started", "finished", "late", "refused", "pending"]
+"""`refused` and `pending` calls have no `started` line: they weren't run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """Why a call may run, or why it may not: the decision, whose it was, and the reason."""
-
-    decision: str
-    by: str
-    reason: str = ""
+_FREE = frozenset({"arguments", "detail", "text"})
+"""The fields that others wrote, in which there may be secrets."""
 
 
 class Journal(Protocol):
-    """Where calls are recorded. Each method is callable from any thread and returns once the line is written."""
+    """Where calls are recorded. Both methods can be called from any thread."""
 
-    def started(self, call_id: str, tool: str, arguments: Mapping[str, Any], permission: Permission) -> str:
-        """A call is about to run. Returns the key that its later lines are written under."""
+    def new_key(self) -> str:
+        """A key that all the lines of one call share, and no other call's."""
 
-    def finished(self, key: str, call_id: str, tool: str, status: str, seconds: float, detail: str = "") -> None:
-        """A call that started has its answer; `detail` is the reason where it failed."""
-
-    def refused(
-        self, call_id: str, tool: str, arguments: Any, status: str, permission: Permission | None, detail: str
-    ) -> None:
-        """A call was answered, or paused, without being run."""
-
-    def late(self, key: str, call_id: str, tool: str, status: str, seconds: float, text: str) -> None:
-        """A call that had been given up came to its end after all."""
+    def record(self, event: Event, key: str, fields: Mapping[str, Any], /) -> None:
+        """Record what happened; back once it is written. `fields` are JSON values, secrets still in them."""
 
 
 class NullJournal:
     """Records nothing."""
 
-    def started(self, call_id: str, tool: str, arguments: Mapping[str, Any], permission: Permission) -> str:
-        """Forget it."""
+    def new_key(self) -> str:
+        """A key that is never written."""
         return ""
 
-    def finished(self, key: str, call_id: str, tool: str, status: str, seconds: float, detail: str = "") -> None:
-        """Forget it."""
-
-    def refused(
-        self, call_id: str, tool: str, arguments: Any, status: str, permission: Permission | None, detail: str
-    ) -> None:
-        """Forget it."""
-
-    def late(self, key: str, call_id: str, tool: str, status: str, seconds: float, text: str) -> None:
+    def record(self, _event: Event, _key: str, _fields: Mapping[str, Any], /) -> None:
         """Forget it."""
 
 
@@ -88,41 +70,24 @@ class FileJournal:
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             os.write(self._file, b"\n")  # the last writer died inside its line
 
-    def started(self, call_id: str, tool: str, arguments: Mapping[str, Any], permission: Permission) -> str:
-        """Write the line that stands before a call."""
-        key = f"{self._prefix}-{next(self._numbers)}"
-        self._write("started", key, call_id, tool, arguments=scrubbed(arguments), **_permission(permission))
-        return key
+    def new_key(self) -> str:
+        """A key that no other journal gives either."""
+        return f"{self._prefix}-{next(self._numbers)}"
 
-    def finished(self, key: str, call_id: str, tool: str, status: str, seconds: float, detail: str = "") -> None:
-        """Write a call's outcome."""
-        more = {"detail": scrubbed_text(detail)} if detail else {}
-        self._write("finished", key, call_id, tool, status=status, seconds=round(seconds, 6), **more)
-
-    def refused(
-        self, call_id: str, tool: str, arguments: Any, status: str, permission: Permission | None, detail: str
-    ) -> None:
-        """Write the one line of a call that isn't run."""
-        key = f"{self._prefix}-{next(self._numbers)}"
-        kept = scrubbed(arguments)
-        self._write(
-            "refused",
-            key,
-            call_id,
-            tool,
-            status=status,
-            arguments=kept,
-            detail=scrubbed_text(detail),
-            **_permission(permission),
-        )
-
-    def late(self, key: str, call_id: str, tool: str, status: str, seconds: float, text: str) -> None:
-        """Write what an abandoned call came to; nothing once the journal is closed."""
-        kept = scrubbed_text(text[:_LATE_TEXT])
-        self._write("late", key, call_id, tool, or_closed=True, status=status, seconds=round(seconds, 6), text=kept)
+    def record(self, event: Event, key: str, fields: Mapping[str, Any], /) -> None:
+        """Write one line, secrets scrubbed. Once the journal is closed, a `late` one is dropped."""
+        head = {"event": event, "key": key, "time": time.time(), "who": self._who}
+        line = _line({**head, **{name: scrubbed(fields[name]) if name in _FREE else fields[name] for name in fields}})
+        with self._lock:
+            if not self._is_open:
+                if event == "late":
+                    return
+                raise OSError("the journal is closed")
+            if os.write(self._file, line) != len(line):
+                raise OSError("a line of the journal could not be written whole; is the disk full?")
 
     def close(self) -> None:
-        """Close the file; late results are no longer recorded."""
+        """Close the file."""
         with self._lock:
             if self._is_open:
                 self._is_open = False
@@ -134,24 +99,12 @@ class FileJournal:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _write(
-        self, event: str, key: str, call_id: str, tool: str, or_closed: bool = False, **fields: Any
-    ) -> None:
-        head = {"event": event, "key": key, "time": round(time.time(), 6), "who": self._who, "call": call_id}
-        line = json.dumps({**head, "tool": tool, **fields}).encode() + b"\n"
-        with self._lock:
-            if not self._is_open:
-                if or_closed:
-                    return
-                raise OSError("the journal is closed")
-            if os.write(self._file, line) != len(line):
-                raise OSError("a line of the journal could not be written whole; is the disk full?")
 
-
-def _permission(permission: Permission | None) -> dict[str, str]:
-    if permission is None:
-        return {}
-    return {"decision": permission.decision, "by": permission.by, "reason": permission.reason}
+def _line(entry: dict[str, Any]) -> bytes:
+    try:
+        return to_json(entry) + b"\n"
+    except PydanticSerializationError:  # half a surrogate pair, which a model may write and UTF-8 can't
+        return json.dumps(entry).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from ferrule.toolspec import Annotations, Approval
 
 Action = Literal["allow", "ask", "deny"]
 Profile = Literal["plan", "ask", "accept-edits", "auto", "all"]
-DecidedBy = Literal["rule", "tool", "profile", "always"]
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -78,11 +77,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy says of one call, why, and whose word it was."""
+    """What is to happen with one call, why, and whose word it was.
+
+    `by` is `rule`, `profile`, `tool` (its own approval), `always` (an earlier answer), or whoever was asked.
+    """
 
     action: Action
     reason: str = ""
-    by: DecidedBy = "profile"
+    by: str = "profile"
+
+
+_ALL = Verdict("allow", "the profile all lets everything run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +129,23 @@ class Policy:
             open_world=not (said.open_world is False and trusted),
         )
 
-    def judge(self, tool: Judged, arguments: Mapping[str, Any], intent: Intent | None = None) -> Verdict:
-        """The verdict on one call: each of its effects is judged by itself, and the strictest counts."""
-        hints = self.hints(tool)
+    def judge(
+        self, tool: Judged, arguments: Mapping[str, Any], intent: Intent | None = None, hints: Hints | None = None
+    ) -> Verdict:
+        """The verdict on one call: each of its effects is judged by itself, and the strictest counts.
+
+        `hints` saves working them out a second time.
+        """
+        hints = hints or self.hints(tool)
         effects: tuple[Effect | None, ...] = intent.effects if intent is not None and intent.effects else (None,)
+        if intent is not None and not self.trusts(tool.origin):
+            # What it says it would do counts as well as, not instead of, all that it might do.
+            effects = (None, *intent.effects)
         verdict = self._judge_effect(tool, hints, arguments, effects[0])
         for effect in effects[1:]:
             verdict = stricter(verdict, self._judge_effect(tool, hints, arguments, effect))
-        if tool.approval == "always" and verdict.action != "deny" and verdict.by != "rule":
+        is_for_the_tool = verdict.action == "allow" or (verdict.action == "ask" and verdict.by == "profile")
+        if tool.approval == "always" and is_for_the_tool:
             return Verdict("ask", f"{tool.name} always asks", "tool")
         return verdict
 
@@ -139,14 +153,10 @@ class Policy:
         """This policy after an "always" answer."""
         return replace(self, always=self.always + always.rules)
 
-    def _judge_effect(
-        self, tool: Judged, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None
-    ) -> Verdict:
+    def _judge_effect(self, tool: Judged, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> Verdict:
         found: Rule | None = None
         for rule in self.rules:
             if found is not None and _STRICTNESS[rule.action] <= _STRICTNESS[found.action]:
-                continue
-            if rule.action == "allow" and self._doubts(tool, rule):
                 continue
             if rule.matches(tool, hints, arguments, effect):
                 found = rule
@@ -161,22 +171,17 @@ class Policy:
             return Verdict("allow", "allowed before, always", "always")
         return verdict
 
-    def _doubts(self, tool: Judged, rule: Rule) -> bool:
-        """Whether an allow rule rests on an effect that an untrusted tool claims of itself."""
-        return (rule.effect is not None or rule.target is not None) and not self.trusts(tool.origin)
-
     def _profile_verdict(self, tool: Judged, hints: Hints, effect: Effect | None) -> Verdict:
         profile = self.profile or ("all" if tool.origin == "code" else "ask")
         if profile == "all":
-            return Verdict("allow", "the profile all lets everything run")
-        trusted = self.trusts(tool.origin)
-        if _only_reads(hints, effect, trusted):
+            return _ALL
+        if _only_reads(hints, effect):
             return Verdict("allow", f"the profile {profile} lets reading run")
         if profile == "plan":
             return Verdict("deny", "the profile plan lets only reading run; plan the change instead of making it")
-        if profile == "accept-edits" and trusted and effect is not None and effect.kind == "write":
+        if profile == "accept-edits" and effect is not None and effect.kind == "write":
             return Verdict("allow", "the profile accept-edits lets writing run")
-        if profile == "auto" and trusted and tool.annotations.destructive is not True:
+        if profile == "auto" and self.trusts(tool.origin) and tool.annotations.destructive is not True:
             return Verdict("allow", "the profile auto lets run what isn't said to be destructive")
         return Verdict("ask", f"the profile {profile} asks before {_what(tool, effect)}")
 
@@ -202,10 +207,10 @@ def always_for(tool: Judged, intent: Intent | None, trusted: bool) -> Always:
     return Always(f"{tool.name}: {', '.join(scopes)}", rules)
 
 
-def _only_reads(hints: Hints, effect: Effect | None, trusted: bool) -> bool:
+def _only_reads(hints: Hints, effect: Effect | None) -> bool:
     if effect is None:
         return hints.read_only
-    return trusted and (effect.kind == "read" or (effect.kind == "net" and hints.read_only))
+    return effect.kind == "read" or (effect.kind == "net" and hints.read_only)
 
 
 def _what(tool: Judged, effect: Effect | None) -> str:

@@ -1,13 +1,13 @@
 """A policy from outside: TOML or plain data, checked field by field.
 
-    profile = "ask"
-    trusted = ["project"]
+profile = "ask"
+trusted = ["project"]
 
-    [[rules]]
-    tool = "bash"
-    arguments = { command = "rm *" }
-    action = "deny"
-    reason = "move files to the bin instead"
+[[rules]]
+tool = "bash"
+arguments = { command = "rm *" }
+action = "deny"
+reason = "move files to the bin instead"
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from typing import Any
 
 from ferrule.argument_errors import ArgumentsInvalid
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.execution.isolated import IsolatedCall
 from ferrule.execution.threads import Ended, OwnThread
 from ferrule.execution.words import Manner
+from ferrule.scope import CallScope
 from ferrule.tool import Tool
 
 _FIRST_DELAY = 0.1
@@ -49,7 +49,7 @@ async def end_of(job: Job) -> Ended | Manner:
         end = await _attempt(job)
         if isinstance(end, str) or end.error is None or isinstance(end.error, _FINAL):
             return end
-        await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 - jitter, no secret
+        await asyncio.sleep(delay * random.uniform(0.5, 1))
         delay = min(2 * delay, _LONGEST_DELAY)
     return await _attempt(job)
 
@@ -90,7 +90,7 @@ async def _awaited(job: Job) -> Ended | Manner:
 async def _threaded(job: Job) -> Ended | Manner:
     context = copy_context()
     work = partial(context.run, partial(job.tool.function, **job.arguments))
-    thread = OwnThread(work, job.on_late, f"tool {job.tool.name}")
+    thread = OwnThread(work, job.on_late)
     try:
         return await thread.ended(job.timeout) or "abandoned"
     finally:
@@ -98,15 +98,24 @@ async def _threaded(job: Job) -> Ended | Manner:
 
 
 async def _isolated(job: Job) -> Ended | Manner:
+    from ferrule.execution.isolated import IsolatedCall
+
     try:
-        isolated = IsolatedCall(job.tool.function, job.arguments)
+        isolated = IsolatedCall(job.tool.function, {name: _portable(value) for name, value in job.arguments.items()})
     except ToolFailed as error:
         return Ended(error=error)
-    thread = OwnThread(isolated.run, _forget, f"process of the tool {job.tool.name}")
+    thread = OwnThread(isolated.run, _forget)
     try:
         return await thread.ended(job.timeout) or "killed"
     finally:
         isolated.kill()
+
+
+def _portable(value: Any) -> Any:
+    """A scope as far as it can cross into another process: nobody hears its progress there, and it keeps no blobs."""
+    if isinstance(value, CallScope):
+        return CallScope(value.call, value.conversation, value.deadline)
+    return value
 
 
 def _forget(_end: Ended) -> None:

@@ -6,7 +6,6 @@ A secret that no name gives away (a key in the middle of a sentence) is not foun
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -32,9 +31,9 @@ def scrubbed(value: Any) -> Any:
     """A JSON value with the secrets in it replaced and its long strings cut."""
     if isinstance(value, str):
         return scrubbed_text(value)
-    if isinstance(value, Mapping):
-        return _scrubbed_mapping(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, dict):
+        return _scrubbed_object(value)
+    if isinstance(value, list):
         return [scrubbed(element) for element in value]
     return value
 
@@ -55,19 +54,17 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(plain) is not None or (plain.endswith("tokens") and plain != "tokens")
 
 
-def _scrubbed_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+def _scrubbed_object(value: dict[str, Any]) -> dict[str, Any]:
+    hidden = {name for name, inner in value.items() if is_secret_name(name) and _may_be_secret(name, inner)}
     # Headers often come as {"name": "Authorization", "value": "…"}.
-    label = value.get("name", value.get("key"))
-    labelled = isinstance(label, str) and is_secret_name(label)
-    return {
-        name: SCRUBBED if _hides(name, inner) or (labelled and name == "value") else scrubbed(inner)
-        for name, inner in value.items()
-    }
+    label = value.get("name", value.get("key")) if "value" in value else None
+    if isinstance(label, str) and is_secret_name(label):
+        hidden.add("value")
+    return {name: SCRUBBED if name in hidden else scrubbed(inner) for name, inner in value.items()}
 
 
-def _hides(name: str, inner: Any) -> bool:
+def _may_be_secret(name: str, inner: Any) -> bool:
     if inner is None or isinstance(inner, bool):
         return False
     # `max_tokens` and the like count something.
-    counts = isinstance(inner, int | float) and name.casefold().endswith("tokens")
-    return not counts and is_secret_name(name)
+    return not (isinstance(inner, int | float) and name.casefold().endswith("tokens"))

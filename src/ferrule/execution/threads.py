@@ -1,8 +1,4 @@
-"""A blocking function in a thread of its own, which can be given up but never stopped.
-
-No pool: a shared one would let a stuck tool hold up the others. The threads are daemons, so that leaving the
-interpreter doesn't wait for them.
-"""
+"""A blocking function in a thread of its own, which can be given up but never stopped."""
 
 from __future__ import annotations
 
@@ -11,6 +7,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from ferrule.execution.workers import run_in_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class OwnThread:
     the loop was gone.
     """
 
-    def __init__(self, work: Callable[[], Any], on_late: Callable[[Ended], None], name: str) -> None:
+    def __init__(self, work: Callable[[], Any], on_late: Callable[[Ended], None]) -> None:
         self._work = work
         self._on_late = on_late
         self._loop = asyncio.get_running_loop()
@@ -36,7 +34,7 @@ class OwnThread:
         self._lock = threading.Lock()
         self._end: Ended | None = None
         self.is_given_up = False
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        run_in_worker(self._run)
 
     async def ended(self, timeout: float | None) -> Ended | None:
         """Wait for the end; None where `timeout` seconds pass first, and the run is given up then."""

@@ -1,0 +1,191 @@
+"""The terminal approver, at a real terminal and through real pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import pty
+import threading
+import tty
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running_tools import answer, call
+
+from ferrule.conversation import ToolCall
+from ferrule.execution import Decision, Policy, Rule, TerminalApprover
+from ferrule.execution.decisions import Request
+from ferrule.execution.showing import shown_request, visible
+from ferrule.intent import Effect, Intent
+from ferrule.tool import tool
+
+ASK = Policy(profile="ask")
+
+
+@tool
+async def write(path: str, text: str = "") -> str:
+    """Write a file."""
+    return f"{path} {text}"
+
+
+def asked(typed, **arguments):
+    """What comes of a call where somebody types this, and what they saw."""
+    output = io.StringIO()
+    approver = TerminalApprover(io.StringIO(typed), output)
+    result = answer(write, call("write", **arguments), policy=ASK, approver=approver)
+    return result, output.getvalue()
+
+
+def test_a_call_is_shown_and_answered():
+    result, shown = asked("y\n", path="a.txt", text="one\ntwo\n")
+    assert result.text == "a.txt one\ntwo\n"
+    assert shown == (
+        "▸ write asks to run\n"
+        '  path: "a.txt"\n'
+        "  text:\n"
+        "  │ one\n"
+        "  │ two\n"
+        "  why you are asked: the profile ask asks before write, which isn't known to read only\n"
+        "[y]es, [n]o REASON, [e]dit, [a]lways this session (every call of write)? "
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("YES\n", "a "),
+        ("n\n", "error: denied: the user said no"),
+        ("no  use b instead \n", "error: denied: use b instead"),
+        ("", "error: denied: nobody answered"),
+        ("what?\n\ny\n", "a "),
+        ("e\n" + '{"path": "b"}\n', 'b \n[the user changed the arguments; what was run: {"path": "b"}]'),
+        ('edit {"path": "b"}\n', 'b \n[the user changed the arguments; what was run: {"path": "b"}]'),
+        ("e\nnot json\ny\n", "a "),
+        ("e\n[1]\ny\n", "a "),
+        ('e {"path": 5}\ny\n', "a "),
+        ("e\n", "error: denied: nobody answered"),
+        ("a\n", "a "),
+    ],
+)
+def test_answers(typed, text):
+    assert asked(typed, path="a")[0].text == text
+
+
+def test_a_wrong_edit_says_what_is_wrong():
+    _, shown = asked('e {"path": 5}\ny\n', path="a")
+    assert "  │ not taken: " in shown
+    assert "path: " in shown.partition("not taken")[2]
+
+
+def test_always_is_offered_only_where_it_helps():
+    output = io.StringIO()
+    approver = TerminalApprover(io.StringIO("a\nn\n"), output)
+    result = answer(write, call("write", path="a"), policy=Policy((Rule("ask"),)), approver=approver)
+    assert result.status == "denied"
+    assert "always" not in output.getvalue()
+
+
+def request(arguments, intent=None):
+    return Request(ToolCall("c", "write", "{}"), "write", arguments, intent, "asked", None, "0")
+
+
+HIDDEN = "\x1b[2J\r\x07\u202e\u2066\u200b\u200d\ufeff\u00ad\u2028\x85\U000e0041\u3164\ufe0f\u00a0"
+
+
+def test_nothing_hides_or_moves_the_cursor():
+    intent = Intent((Effect("run", f"ls {HIDDEN}"),), f"$ ls {HIDDEN}\n[y]es, [n]o?")
+    for line in shown_request(request({f"na{HIDDEN}me": f"va{HIDDEN}lue", "more": f"a\n{HIDDEN}"}, intent)):
+        assert not set(line) & set(HIDDEN) - set("[2J")
+        assert line.isprintable()
+    assert visible("\u202e") == "\\u202e"
+    assert visible("grün 猫 🐈 é") == "grün 猫 🐈 é"
+
+
+@given(st.text(max_size=60), st.dictionaries(st.text(max_size=5), st.text(max_size=60), max_size=3))
+def test_whatever_the_call_holds_each_line_is_one_printable_line(preview, arguments):
+    for line in shown_request(request(arguments, Intent((Effect("write", preview),), preview))):
+        assert line.isprintable()
+        assert line.startswith(("▸ ", "  "))
+
+
+def test_both_ends_of_something_long_are_shown():
+    shown = "\n".join(
+        shown_request(request({"text": "begin" + "x" * 100_000 + "end", "lines": "a\n" * 500 + "rm -rf"}))
+    )
+    assert len(shown) < 12_000
+    assert "begin" in shown
+    assert "xend" in shown
+    assert "rm -rf" in shown
+    assert "not shown" in shown
+
+
+def test_at_a_real_terminal():
+    leader, follower = pty.openpty()
+    tty.setraw(follower)
+    with os.fdopen(follower, "r+b", buffering=0) as raw:
+        terminal = io.TextIOWrapper(raw, "utf-8", write_through=True)
+        seen = bytearray()
+
+        def person():
+            while not seen.endswith(b"? "):
+                seen.extend(os.read(leader, 1024))
+            os.write(leader, "n lieber später\n".encode())
+
+        typing = threading.Thread(target=person)
+        typing.start()
+        reader = io.TextIOWrapper(io.BufferedReader(io.FileIO(os.dup(follower), "r")), "utf-8")
+        with reader:
+            approver = TerminalApprover(reader, terminal)
+            result = answer(write, call("write", path="a\x1b[2J"), policy=ASK, approver=approver)
+        typing.join()
+        terminal.detach()
+    os.close(leader)
+    assert result.text == "error: denied: lieber später"
+    assert b"\x1b" not in seen
+    assert b"\\u001b[2J" in seen
+
+
+def test_a_withdrawn_question_leaves_the_next_one_its_answer():
+    reading, writing = os.pipe()
+    output = io.StringIO()
+
+    async def run(source):
+        approver = TerminalApprover(source, output)
+        first = asyncio.create_task(approver.decide(request({"a": 1})))
+        await asyncio.sleep(0.05)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        second = asyncio.create_task(approver.decide(request({"b": 2})))
+        await asyncio.sleep(0.05)
+        os.write(writing, b"y\n")
+        assert (await second).action == "allow"
+        third = asyncio.create_task(approver.decide(request({"c": 3})))
+        await asyncio.sleep(0.05)
+        third.cancel()
+        os.write(writing, b"y\n")
+        await asyncio.sleep(0.1)
+        # That yes was for the third question.
+        fourth = asyncio.create_task(approver.decide(request({"d": 4})))
+        await asyncio.sleep(0.05)
+        os.write(writing, b"n stop\n")
+        return await fourth
+
+    with os.fdopen(reading, "r") as source:
+        decision = asyncio.run(run(source))
+    os.close(writing)
+    assert decision == Decision.deny("stop", "terminal")
+
+
+def test_questions_come_one_at_a_time():
+    output = io.StringIO()
+
+    async def run():
+        approver = TerminalApprover(io.StringIO("y\nn\n"), output)
+        return await asyncio.gather(approver.decide(request({"a": 1})), approver.decide(request({"b": 2})))
+
+    assert [decision.action for decision in asyncio.run(run())] == ["allow", "deny"]
+    shown = output.getvalue()
+    assert shown.index("a: 1") < shown.index("[y]es") < shown.index("b: 2")

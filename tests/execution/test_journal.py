@@ -1,0 +1,241 @@
+"""What is written down of calls, what is not, and what can be told from it after a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running_tools import answers, call
+
+from ferrule.conversation import MalformedCall, ToolCall
+from ferrule.execution import Executor, FileJournal, Policy, Rule, interrupted
+from ferrule.execution.journal import entries
+from ferrule.execution.scrubbing import SCRUBBED, scrubbed, scrubbed_text
+from ferrule.registry import ToolRegistry
+from ferrule.scope import CallScope
+from ferrule.tool import tool
+
+
+@tool
+async def fetch(url: str, headers: dict[str, str] | None = None) -> str:
+    """Fetch it."""
+    if url == "bad":
+        raise ValueError("no such host")
+    return "page"
+
+
+def test_every_call_has_its_lines(tmp_path):
+    path = tmp_path / "new" / "folder" / "calls.jsonl"
+    calls = [
+        call("fetch", "c1", url="https://example.org", headers={"Authorization": "Bearer abc", "Accept": "*/*"}),
+        call("fetch", "c2", url="bad"),
+        call("fetch", "c3", url="https://secret.example.org"),
+        call("nothing", "c4"),
+        MalformedCall("c5", "fetch(password='abc', ", "truncated"),
+        ToolCall("c6", "fetch", '{"url": "half \\ud83d", "api_key": "abc"}'),
+    ]
+    policy = Policy((Rule("deny", arguments={"url": "*secret*"}, reason="not there"),))
+    with FileJournal(path, who="a test") as journal:
+        answers([fetch], calls, policy=policy, journal=journal)
+    assert path.stat().st_mode & 0o077 == 0
+    assert b"abc" not in path.read_bytes()
+    lines = entries(path)
+    assert all(line["who"] == "a test" and line["time"] > 0 for line in lines)
+    first = [line for line in lines if line["call"] == "c1"]
+    assert [line["event"] for line in first] == ["started", "finished"]
+    assert first[0]["tool"] == "fetch"
+    assert first[0]["arguments"] == {
+        "url": "https://example.org",
+        "headers": {"Authorization": SCRUBBED, "Accept": "*/*"},
+    }
+    assert (first[0]["decision"], first[0]["by"]) == ("allow", "profile")
+    assert (first[1]["status"], 0 <= first[1]["seconds"] < 5) == ("ok", True)
+    second = [line for line in lines if line["call"] == "c2"]
+    assert second[1]["detail"] == "error: ValueError: no such host"
+    (third,) = [line for line in lines if line["call"] == "c3"]
+    assert (third["event"], third["decision"], third["by"], third["reason"]) == ("refused", "deny", "rule", "not there")
+    statuses = {line["call"]: line.get("status") for line in lines}
+    assert statuses == {
+        "c1": "ok",
+        "c2": "error",
+        "c3": "denied",
+        "c4": "unknown_tool",
+        "c5": "invalid",
+        "c6": "invalid",
+    }
+
+
+def test_started_stands_there_before_the_call_runs(tmp_path):
+    path = tmp_path / "j"
+
+    @tool
+    async def peek() -> int:
+        """Count the lines."""
+        return len(entries(path))
+
+    with FileJournal(path) as journal:
+        assert answers([peek], [call("peek")], journal=journal)[0].text == "1"
+
+
+def test_a_call_that_cannot_be_recorded_is_not_run(tmp_path):
+    ran = []
+
+    @tool
+    async def act() -> str:
+        """Act."""
+        ran.append(1)
+        return ""
+
+    journal = FileJournal(tmp_path / "j")
+    journal.close()
+    journal.close()
+    for calls in ([call("act")], [call("act", "c1"), call("act", "c2")]):
+        with pytest.raises(OSError, match="the journal is closed"):
+            answers([act], calls, journal=journal)
+    assert ran == []
+
+
+def test_a_crash_leaves_what_was_interrupted(tmp_path):
+    path = tmp_path / "j"
+    script = f"""
+        import asyncio, os, signal
+        from ferrule.conversation import ToolCall
+        from ferrule.execution import Executor, FileJournal
+        from ferrule.registry import ToolRegistry
+        from ferrule.scope import CallScope
+        from ferrule.tool import tool
+
+        @tool
+        async def fine() -> str:
+            "End."
+            return ""
+
+        @tool
+        async def crash(amount: int) -> str:
+            "Die."
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        async def main():
+            async with ToolRegistry([fine, crash]).open() as bound:
+                executor = Executor(bound, journal=FileJournal({str(path)!r}, who="them"))
+                await executor.run(ToolCall("c1", "fine", ""), CallScope())
+                await executor.run(ToolCall("c2", "crash", '{{"amount": 5}}'), CallScope())
+
+        asyncio.run(main())
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=30, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (found,) = interrupted(path)
+    assert (found.call_id, found.tool, found.arguments, found.who) == ("c2", "crash", {"amount": 5}, "them")
+
+
+def test_a_torn_line_costs_itself_alone(tmp_path):
+    path = tmp_path / "j"
+    with FileJournal(path) as journal:
+        journal.record("started", "k1", {"call": "c1", "tool": "t", "arguments": {}})
+    with path.open("ab") as file:
+        file.write(b'{"event": "finished", "key": "k1", "st')
+    with FileJournal(path) as journal:
+        journal.record("started", "k2", {"call": "c2", "tool": "t", "arguments": {}})
+    assert [one.call_id for one in interrupted(path)] == ["c1", "c2"]
+
+
+def test_the_same_call_ids_in_one_journal_are_told_apart(tmp_path):
+    with FileJournal(tmp_path / "j") as one, FileJournal(tmp_path / "j") as other:
+        answers([fetch], [call("fetch", url="a")], journal=one)
+        other.record("started", other.new_key(), {"call": "call_1", "tool": "fetch", "arguments": {"url": "b"}})
+    assert [one.arguments for one in interrupted(tmp_path / "j")] == [{"url": "b"}]
+
+
+def test_lines_of_many_threads_stay_whole(tmp_path):
+    with FileJournal(tmp_path / "j") as journal:
+
+        def write():
+            for _ in range(200):
+                journal.record("started", journal.new_key(), {"call": "c", "tool": "t", "arguments": {"x": "y" * 500}})
+
+        threads = [threading.Thread(target=write) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    lines = entries(tmp_path / "j")
+    assert len({line["key"] for line in lines}) == 800
+
+
+def test_a_full_disk_is_an_error(tmp_path):
+    if not os.path.exists("/dev/full"):  # noqa: PTH110
+        pytest.skip("/dev/full is missing")
+    with FileJournal("/dev/full") as journal, pytest.raises(OSError, match="No space"):
+        journal.record("started", "k", {})
+
+
+NAMES = ["api_key", "apiKey", "OPENAI_API_KEY", "token", "access_token", "password", "Authorization", "client-secret"]
+NAMES += ["x-api-key", "set-cookie", "privateKey", "db_passwd", "refreshTokens"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_secrets_are_scrubbed_by_name_at_any_depth(name):
+    value = {"a": [{name: "hidden", "kept": "shown"}, {"name": name, "value": "hidden"}]}
+    text = json.dumps(scrubbed(value))
+    assert "hidden" not in text
+    assert "shown" in text
+    assert "hidden" not in json.dumps(scrubbed({name: {"deep": ["hidden"]}}))
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "tokens", "tokenizer", "key", "keyboard", "author", "path"])
+def test_what_only_sounds_like_a_secret_stays(name):
+    assert scrubbed({name: 5}) == {name: 5}
+    assert scrubbed({"password": None, "token": True}) == {"password": None, "token": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("curl -H 'Authorization: Bearer hidden' https://x", "curl -H 'Authorization: Bearer [scrubbed]' https://x"),
+        ("API_KEY=hidden make", "API_KEY=[scrubbed] make"),
+        ("https://x/?token=hidden&page=2", "https://x/?token=[scrubbed]&page=2"),
+        ('{"password": "hidden"}', '{"password": "[scrubbed]"}'),
+        ("login --password hidden now", "login --password [scrubbed] now"),
+        ("the tokenizer reads tokens", "the tokenizer reads tokens"),
+        ("count the tokens of this", "count the tokens of this"),
+    ],
+)
+def test_secrets_inside_text_are_scrubbed_where_a_name_stands_before_them(text, kept):
+    assert scrubbed_text(text) == kept
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON)
+def test_scrubbing_keeps_the_shape(value):
+    json.dumps(scrubbed(value))
+
+
+def test_long_arguments_are_cut(tmp_path):
+    with FileJournal(tmp_path / "j") as journal:
+        answers([fetch], [call("fetch", url="x" * 1_000_000)], journal=journal)
+    assert (tmp_path / "j").stat().st_size < 20_000
+
+
+def test_an_executor_without_a_journal_writes_nothing(tmp_path):
+    import asyncio
+
+    async def run():
+        async with ToolRegistry([fetch]).open() as bound:
+            return await Executor(bound).run(call("fetch", url="a"), CallScope())
+
+    assert asyncio.run(run()).text == "page"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,242 @@
+"""Rules, profiles, origins: what a policy says of a call."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.errors import PolicyError
+from ferrule.execution import Policy, Rule, policy_from, read_policy
+from ferrule.execution.policy import always_for
+from ferrule.intent import Effect, Intent
+from ferrule.toolspec import Annotations, ToolSpec
+
+
+def spec(name="edit", origin="code", approval=None, **hints):
+    return ToolSpec(name, "", {}, Annotations(**hints), origin, approval)
+
+
+def action(policy, tool=None, intent=None, /, **arguments):
+    return policy.judge(tool or spec(), arguments, intent).action
+
+
+def does(*effects):
+    return Intent(tuple(Effect(kind, target) for kind, target in effects))
+
+
+def test_the_default_goes_by_origin():
+    policy = Policy()
+    assert action(policy, spec()) == "allow"
+    for origin in ("project", "plugin", "mcp:there"):
+        assert action(policy, spec(origin=origin)) == "ask"
+        # It says of itself that it reads only, and nobody trusts it.
+        assert action(policy, spec(origin=origin, read_only=True)) == "ask"
+        trusting = Policy(trusted=(origin,))
+        assert action(trusting, spec(origin=origin, read_only=True)) == "allow"
+        assert action(trusting, spec(origin=origin)) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("profile", "tool", "intent", "wanted"),
+    [
+        ("plan", spec(read_only=True), None, "allow"),
+        ("plan", spec(), None, "deny"),
+        ("plan", spec(), does(("read", "a")), "allow"),
+        ("plan", spec(read_only=True), does(("read", "a"), ("write", "a")), "deny"),
+        ("ask", spec(read_only=True), None, "allow"),
+        ("ask", spec(), None, "ask"),
+        ("ask", spec(), does(("write", "a")), "ask"),
+        ("ask", spec(read_only=True), does(("net", "example.org")), "allow"),
+        ("ask", spec(), does(("net", "example.org")), "ask"),
+        ("accept-edits", spec(), does(("write", "a")), "allow"),
+        ("accept-edits", spec(), does(("write", "a"), ("run", "make")), "ask"),
+        ("accept-edits", spec(origin="plugin"), does(("write", "a")), "ask"),
+        ("accept-edits", spec(), None, "ask"),
+        ("auto", spec(), does(("run", "make")), "allow"),
+        ("auto", spec(destructive=True), None, "ask"),
+        ("auto", spec(origin="plugin", destructive=False), None, "ask"),
+        ("all", spec(origin="mcp:there", destructive=True), does(("run", "make")), "allow"),
+    ],
+)
+def test_profiles(profile, tool, intent, wanted):
+    assert action(Policy(profile=profile), tool, intent) == wanted
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["allow", "ask", "deny"])))
+def test_deny_goes_before_ask_before_allow_in_any_order(order):
+    rules = tuple(Rule(one) for one in order)
+    assert action(Policy(rules)) == "deny"
+    assert action(Policy(tuple(rule for rule in rules if rule.action != "deny"))) == "ask"
+
+
+RULES = st.builds(
+    Rule,
+    st.sampled_from(["allow", "ask", "deny"]),
+    st.sampled_from(["*", "edit", "ed*", "other"]),
+    st.dictionaries(st.sampled_from(["read_only", "destructive"]), st.booleans()),
+    st.dictionaries(st.sampled_from(["path", "*"]), st.sampled_from(["*", "a*", "b"])),
+    st.sampled_from([None, "read", "write"]),
+    st.sampled_from([None, "a*", "*"]),
+)
+TOOLS = st.builds(
+    spec,
+    origin=st.sampled_from(["code", "mcp:x"]),
+    approval=st.sampled_from([None, "always", "never"]),
+    read_only=st.sampled_from([None, True, False]),
+    destructive=st.sampled_from([None, True, False]),
+)
+INTENTS = st.one_of(
+    st.none(),
+    st.builds(
+        Intent, st.lists(st.builds(Effect, st.sampled_from(["read", "write"]), st.sampled_from("ab"))).map(tuple)
+    ),
+)
+STRICTNESS = ["allow", "ask", "deny"]
+
+
+@given(st.lists(RULES, max_size=4), RULES, TOOLS, INTENTS, st.randoms())
+def test_neither_order_nor_one_deny_more_loosens(rules, more, tool, intent, random):
+    arguments = {"path": "a"}
+    verdict = Policy(tuple(rules)).judge(tool, arguments, intent)
+    shuffled = list(rules)
+    random.shuffle(shuffled)
+    assert Policy(tuple(shuffled)).judge(tool, arguments, intent).action == verdict.action
+    denying = Rule("deny", more.tool, more.annotations, more.arguments, more.effect, more.target)
+    stricter = Policy((*rules, denying)).judge(tool, arguments, intent)
+    assert STRICTNESS.index(stricter.action) >= STRICTNESS.index(verdict.action)
+
+
+@given(st.sampled_from(["plan", "ask", "accept-edits", "auto"]), st.lists(RULES, max_size=3), TOOLS, INTENTS)
+def test_what_an_untrusted_tool_says_of_itself_never_loosens(profile, rules, tool, intent):
+    policy = Policy(tuple(rules), profile)
+    silent = policy.judge(spec(origin="mcp:x"), {"path": "a"}).action
+    said = policy.judge(replace(tool, origin="mcp:x"), {"path": "a"}, intent).action
+    assert STRICTNESS.index(said) >= STRICTNESS.index(silent)
+
+
+def test_rules_on_names_annotations_and_arguments():
+    rule = Rule("deny", "ed*", {"destructive": True}, {"path": "*.env"}, reason="secrets stay")
+    policy = Policy((rule,))
+    verdict = policy.judge(spec(), {"path": "prod.env"})
+    assert (verdict.action, verdict.reason, verdict.by) == ("deny", "secrets stay", "rule")
+    assert action(policy, spec(), path="a.txt") == "allow"
+    assert action(policy, spec("read"), path="prod.env") == "allow"
+    assert action(policy, spec(destructive=False), path="prod.env") == "allow"
+    assert action(policy, spec(origin="mcp:x", destructive=False), path="prod.env") == "deny"
+
+
+def test_arguments_are_matched_as_text_and_lists_by_element():
+    deny = Policy((Rule("deny", arguments={"*": "secret*"}),))
+    assert action(deny, None, paths=["a", "secret.txt"]) == "deny"
+    assert action(deny, None, path="a") == "allow"
+    allow = Policy((Rule("allow", arguments={"paths": "src/*"}),), "ask")
+    assert action(allow, None, paths=["src/a", "src/b"]) == "allow"
+    assert action(allow, None, paths=["src/a", "/etc/passwd"]) == "ask"
+    assert action(allow, None) == "ask"
+    assert action(Policy((Rule("deny", arguments={"force": "true"}),)), None, force=True) == "deny"
+    assert action(Policy((Rule("deny", arguments={"count": "1?"}),)), None, count=12) == "deny"
+
+
+def test_each_effect_is_judged_by_itself():
+    policy = Policy((Rule("allow", effect="read"), Rule("allow", effect="write", target="src/*")), "ask")
+    assert action(policy, None, does(("read", "/etc/hosts"), ("write", "src/a.py"))) == "allow"
+    assert action(policy, None, does(("read", "/etc/hosts"), ("write", "setup.py"))) == "ask"
+    assert action(policy, None, does(("write", "src/../setup.py"))) == "ask"
+    assert action(policy, None) == "ask"
+    untrusted = spec(origin="plugin")
+    assert action(policy, untrusted, does(("write", "src/a.py"))) == "ask"
+
+
+def test_a_tools_own_word():
+    assert action(Policy(), spec(approval="always")) == "ask"
+    assert action(Policy(profile="all"), spec(origin="mcp:x", approval="always")) == "ask"
+    assert action(Policy((Rule("allow"),)), spec(approval="always")) == "ask"
+    assert Policy((Rule("ask"),)).judge(spec(approval="always"), {}).by == "rule"
+    assert action(Policy(profile="plan"), spec(approval="always")) == "deny"
+    assert action(Policy(profile="ask"), spec(approval="never")) == "allow"
+    assert action(Policy(profile="plan"), spec(approval="never")) == "deny"
+    assert action(Policy((Rule("ask"),)), spec(approval="never")) == "ask"
+    assert action(Policy(), spec(origin="mcp:x", approval="never")) == "ask"
+    assert action(Policy(trusted=("mcp:*",)), spec(origin="mcp:x", approval="never")) == "allow"
+
+
+def test_an_always_overrides_the_profiles_ask_and_nothing_else():
+    tool = spec(origin="mcp:x")
+    always = always_for(tool, None, trusted=False)
+    assert always.scope == "every call of edit"
+    assert action(Policy().with_always(always), tool) == "allow"
+    assert action(Policy().with_always(always), spec("edit_all", origin="mcp:x")) == "ask"
+    assert action(Policy((Rule("ask"),)).with_always(always), tool) == "ask"
+    assert action(Policy((Rule("deny"),)).with_always(always), tool) == "deny"
+    assert action(Policy(profile="plan").with_always(always), tool) == "deny"
+    assert action(Policy().with_always(always), spec(origin="mcp:x", approval="always")) == "ask"
+
+
+def test_the_scope_of_an_always_is_what_the_call_does():
+    always = always_for(spec(), does(("write", "src/a.py"), ("run", "make [all]")), trusted=True)
+    assert always.scope == "edit: write src/*, run make [[]all]"
+    policy = Policy(profile="ask").with_always(always)
+    assert action(policy, None, does(("write", "src/deep/b.py"))) == "allow"
+    assert action(policy, None, does(("run", "make [all]"))) == "allow"
+    assert action(policy, None, does(("run", "make a"))) == "ask"
+    assert action(policy, None, does(("write", "other/b.py"))) == "ask"
+    assert action(policy, None) == "ask"
+    assert always_for(spec(), does(("write", "/a")), trusted=True).scope == "edit: write /a"
+
+
+def test_a_policy_from_a_file(tmp_path):
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        """
+        profile = "accept-edits"
+        trusted = ["project"]
+
+        [[rules]]
+        tool = "bash"
+        arguments = { command = "rm *" }
+        action = "deny"
+        reason = "move files to the bin instead"
+
+        [[rules]]
+        effect = "net"
+        annotations = { read_only = false }
+        action = "ask"
+        """
+    )
+    policy = read_policy(path)
+    assert (policy.profile, policy.trusted) == ("accept-edits", ("project",))
+    assert policy.rules == (
+        Rule("deny", "bash", arguments={"command": "rm *"}, reason="move files to the bin instead"),
+        Rule("ask", annotations={"read_only": False}, effect="net"),
+    )
+    assert policy_from({}) == Policy()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"profile": "yolo"}, "policy: profile: got 'yolo'; input should be 'plan', 'ask'"),
+        ({"rules": [{"tool": "x"}]}, "policy: rules[0].action: is missing; add it"),
+        ({"rules": [{"action": "permit"}]}, "policy: rules[0].action: got 'permit'; input should be 'allow', 'ask'"),
+        ({"rules": [{"action": "deny", "tools": "x"}]}, "policy: rules[0].tools: there is no such field; remove it"),
+        ({"rules": [{"action": "deny", "annotations": {"readonly": True}}]}, "policy: rules[0].annotations.readonly"),
+        ({"trusted": "project"}, "policy: trusted: got 'project'; input should be a valid list"),
+    ],
+)
+def test_a_wrong_policy_names_the_field(data, words):
+    with pytest.raises(PolicyError) as caught:
+        policy_from(data)
+    assert words in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    with pytest.raises(PolicyError, match="can't be read"):
+        read_policy(tmp_path / "none.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("profile = ")
+    with pytest.raises(PolicyError, match=r"broken\.toml: not TOML"):
+        read_policy(broken)

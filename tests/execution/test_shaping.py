@@ -1,0 +1,180 @@
+"""What tools give back, as parts, and what is cut out of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from running_tools import answer, answers, call
+
+from ferrule.blobs import BlobStore
+from ferrule.conversation import Image, Text, ToolCall
+from ferrule.errors import ToolFailed
+from ferrule.execution import read_result_tool
+from ferrule.execution.shaping import cut, limited, shaped
+from ferrule.tool import tool
+
+PIXEL = Image(b"\x89PNG", "image/png")
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+class Point(BaseModel):
+    x: int
+    label: str | None = None
+
+
+@dataclasses.dataclass
+class Pair:
+    left: int
+    right: list[Point]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        ("", ""),
+        (Colour.RED, "red"),
+        (5, "5"),
+        (2.5, "2.5"),
+        (True, "true"),
+        (None, "null"),
+        ({"a": [1, None], "ä": "ö"}, '{"a":[1,null],"ä":"ö"}'),
+        ([1, "two"], '[1,"two"]'),
+        ((), "[]"),
+        ({"z", "a", "m"}, '["a","m","z"]'),
+        ({"in": {3, 1, 2}}, '{"in":[1,2,3]}'),
+        (Point(x=1), '{"x":1,"label":null}'),
+        (Pair(1, [Point(x=2, label="b")]), '{"left":1,"right":[{"x":2,"label":"b"}]}'),
+        (datetime.date(2024, 1, 31), '"2024-01-31"'),
+        (decimal.Decimal("1.50"), '"1.50"'),
+        (Path("a/b"), '"a/b"'),
+        (float("nan"), '"NaN"'),
+        (10**30, "1" + "0" * 30),
+        ("half \ud83d of a pair", "half \ufffd of a pair"),
+        ("\ud83d\ude00", "😀"),
+        (Text("a part"), "a part"),
+    ],
+)
+def test_values_become_text(value, text):
+    assert shaped(value) == (Text(text),)
+
+
+def test_images_and_texts_mix():
+    assert shaped(PIXEL) == (PIXEL,)
+    assert shaped(["a", 7, PIXEL, "b"]) == (Text("a\n7"), PIXEL, Text("b"))
+
+
+async def coroutine():
+    """Never awaited by a tool that forgot to."""
+
+
+def cyclic():
+    value: list[object] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [b"bytes", bytearray(b"x"), object(), print, coroutine(), (n for n in range(3)), cyclic(), {"k": object()}]
+)
+def test_what_is_no_result_is_refused_with_the_cure(value):
+    with pytest.raises(ToolFailed) as caught:
+        shaped(value)
+    assert "0x" not in caught.value.reason
+
+
+def test_a_tool_whose_result_cannot_be_shown_says_that_it_ran():
+    @tool
+    def raw() -> bytes:
+        """Give bytes."""
+        return b"\x00"
+
+    assert answer(raw, call("raw")).text == (
+        "error: the call was run, but the tool gave back bytes, which can't be shown; "
+        "it should give text, JSON values or an image"
+    )
+
+
+NOTICE = re.compile(r'\n\[… ([\d,]+) characters left out; the whole is kept as (\w{16}); read_result\("\2", (\d+)\) ')
+
+
+@given(st.text(max_size=300), st.integers(0, 120))
+@settings(deadline=None)
+def test_a_cut_keeps_both_ends_and_the_whole(text, limit):
+    blobs = BlobStore()
+    shown = cut(text, limit, blobs)
+    if len(text) <= limit:
+        assert shown == text
+        return
+    notice = NOTICE.search(shown)
+    assert notice is not None
+    left_out, name, offset = int(notice[1].replace(",", "")), notice[2], int(notice[3])
+    assert left_out == len(text) - limit
+    assert shown.startswith(text[:offset])
+    assert shown.endswith(text[offset + left_out :])
+    assert blobs.get(name).decode() == text
+
+
+def test_the_limit_is_shared_by_the_texts_of_a_result():
+    parts = limited((Text("a" * 500), PIXEL, Text("b" * 500)), 100, BlobStore())
+    assert parts[1] == PIXEL
+    assert [part.text.count(letter) for part, letter in ((parts[0], "a"), (parts[2], "b"))] >= [50, 50]
+    assert sum(len(part.text) for part in parts if isinstance(part, Text)) < 500
+
+
+def test_what_was_cut_is_read_page_by_page():
+    text = "".join(f"line {number}\n" for number in range(2_000))
+
+    @tool
+    def long() -> str:
+        """Say a lot."""
+        return text
+
+    tools = [long, read_result_tool(page=4_000)]
+    blobs = BlobStore()
+    shown = answers(tools, [call("long")], limit=1_000, blobs=blobs)[0].text
+    notice = NOTICE.search(shown)
+    gathered, offset = "", 0
+    while offset < len(text):
+        page = answers(tools, [call("read_result", name=notice[2], offset=offset)], blobs=blobs)[0].text
+        piece, _, _ = page.partition("\n[… ")
+        gathered, offset = gathered + piece, offset + len(piece)
+    assert gathered == text
+
+
+def test_without_the_tool_a_notice_does_not_name_it():
+    @tool
+    def long() -> str:
+        """Say a lot."""
+        return "x" * 50_000
+
+    shown = answer(long, call("long")).text
+    assert "20,000 characters left out; the whole is kept as " in shown
+    assert "read_result" not in shown
+    assert shown == answer(long, call("long")).text
+
+
+def test_read_result_says_what_is_wrong():
+    blobs = BlobStore()
+    name, raw = blobs.put(b"hello"), blobs.put(b"\xff\xfe")
+
+    def read(**arguments):
+        return answer(read_result_tool(), ToolCall("c", "read_result", json.dumps(arguments)), blobs=blobs).text
+
+    assert read(name=name, offset=1) == "ello"
+    assert read(name=name, offset=5) == "error: offset must be from 0 to 4"
+    assert read(name="0" * 16).startswith("error: no result is kept as")
+    assert read(name=raw).endswith("is not text")
