@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -131,7 +131,7 @@ class Message:
 
     def with_parts(self, parts: Iterable[Part]) -> Message:
         """The same message with other parts: what was sampled no longer holds, so it is dropped."""
-        return replace(self, parts=tuple(parts), sampled=None)
+        return Message(self.role, tuple(parts), None, self.extra)
 
     @property
     def text(self) -> str:
@@ -167,7 +167,7 @@ def assistant(*parts: str | Part) -> Message:
     return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
-def tool(result: ToolResult) -> Message:
+def tool_message(result: ToolResult) -> Message:
     """The tool message of one result."""
     return Message("tool", (result,))
 
@@ -188,7 +188,7 @@ class Conversation:
 
     def add(self, *messages: Message) -> Conversation:
         """This conversation with more messages at its end."""
-        return replace(self, messages=self.messages + messages)
+        return Conversation(self.messages + messages, self.now)
 
     @property
     def pending(self) -> tuple[ToolCall | MalformedCall, ...]:

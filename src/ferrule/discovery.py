@@ -21,22 +21,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ferrule.errors import FerruleError, RegistryError
-from ferrule.registry import ToolRegistry, needed_arguments
+from ferrule.registry import DiscoveryProblem, ToolRegistry, needed_arguments
 from ferrule.tool import Tool
 from ferrule.toolset import Toolset, method_tools
 
 _SUFFIX = "_tool.py"
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoveryProblem:
-    """A file that gave no tools, and why."""
-
-    path: Path
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

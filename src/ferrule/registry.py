@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ferrule.errors import RegistryError
 from ferrule.offers import offered
@@ -23,11 +23,19 @@ from ferrule.tool import Tool
 from ferrule.toolset import Toolset, method_tools
 from ferrule.toolspec import ToolSpec
 
-if TYPE_CHECKING:
-    from ferrule.discovery import DiscoveryProblem
-
 Item: TypeAlias = "Tool | Toolset | type[Toolset] | ToolRegistry | Callable[..., Any]"
 """What a registry takes: a Tool, an annotated function, a Toolset (instance, class or factory), a registry."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryProblem:
+    """A file that gave no tools, and why."""
+
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from ferrule.errors import ToolDefinitionError
@@ -164,7 +164,7 @@ class Tool:
         call = getattr(type(function), "__call__", None)  # noqa: B004 - its kind is asked for, not whether it is there
         return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
-    @property
+    @cached_property
     def spec(self) -> ToolSpec:
         """What is offered, as data."""
         return ToolSpec(self.name, self.description, self.parameters, self.annotations, self.origin, self.approval)

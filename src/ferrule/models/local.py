@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import (
@@ -23,7 +23,9 @@ from ferrule.conversation import (
     Text,
 )
 from ferrule.dialects.protocol import Dialect, Reader
+from ferrule.dialects.segments import Content, Control
 from ferrule.engines.protocol import Engine, Finished, Sampling
+from ferrule.engines.protocol import Sampled as SampledToken
 from ferrule.events import (
     CallFinished,
     CallMalformed,
@@ -36,7 +38,7 @@ from ferrule.events import (
 )
 from ferrule.models.protocol import ModelSettings
 from ferrule.tokens.detokenizer import Detokenizer
-from ferrule.tokens.render import render, trace_of, with_own_samples
+from ferrule.tokens.render import render, spelled_out, trace_of, with_own_samples
 from ferrule.tokens.tokenizer import Tokenizer
 from ferrule.tokens.trace import Trace
 from ferrule.toolspec import ToolSpec
@@ -66,7 +68,13 @@ class LocalModel:
         stops = [self.tokenizer.control[name] for name in layout.stops if name in self.tokenizer.control]
         strays = [self.tokenizer.control[name] for name in layout.strays if name in self.tokenizer.control]
         number = conversation.next_call_number
-        writing = _Writing(Detokenizer(self.tokenizer), self.dialect.reader(tools, first_call=number), number)
+        reader = self.dialect.reader(
+            tools,
+            first_call=number,
+            opens="".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content)),
+            spelled_out=spelled_out(self.dialect, self.tokenizer),
+        )
+        writing = _Writing(Detokenizer(self.tokenizer), reader, number)
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
@@ -74,7 +82,7 @@ class LocalModel:
             sampling=_sampling(settings, len(conversation)),
             stop_ids=(*stops, *strays),
         )
-        async with aclosing(cast("AsyncIterator[object]", generation)) as batches:  # type: ignore[type-var]
+        async with aclosing(generation) as batches:
             async for batch in batches:
                 if isinstance(batch, Finished):
                     finished = batch
@@ -124,12 +132,13 @@ class _Writing:
     parts: list[Part] = field(default_factory=list)
     calls: int = 0
 
-    def feed(self, batch: Iterable[object]) -> list[ReaderEvent]:
-        new = [(token.id, token.logprob) for token in cast("Iterable[object]", batch)]  # type: ignore[attr-defined]
-        self.ids += (token for token, _ in new)
-        self.logprobs += (logprob for _, logprob in new)
+    def feed(self, batch: Iterable[SampledToken]) -> list[ReaderEvent]:
+        start = len(self.ids)
+        for token in batch:
+            self.ids.append(token.id)
+            self.logprobs.append(token.logprob)
         events: list[ReaderEvent] = []
-        for text, is_control in self.detokenizer.feed(token for token, _ in new):
+        for text, is_control in self.detokenizer.feed(self.ids[start:]):
             events += self.reader.feed(text, is_control)
         self._gather(events)
         return events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -32,11 +33,12 @@ class Batches:
         self._file = _from_file(recipe.data, tokenizer, recipe.longest) if recipe.data else None
 
     def from_step(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches (ids, targets), both (rows, length) int64, from a step on; the first chunk may repeat a few."""
-        chunk = step // _CHUNK_BATCHES
+        """Batches (ids, targets), both (rows, length) int64, from a step on: those that an uninterrupted run sees."""
+        chunk, done = divmod(step, _CHUNK_BATCHES)
         while True:
-            yield from self._chunk(chunk, single_turn=chunk * _CHUNK_BATCHES < self._recipe.short * self._recipe.steps)
-            chunk += 1
+            single_turn = chunk * _CHUNK_BATCHES < self._recipe.short * self._recipe.steps
+            yield from islice(self._chunk(chunk, single_turn), done, None)
+            chunk, done = chunk + 1, 0
 
     def _chunk(self, chunk: int, single_turn: bool) -> Iterator[tuple[Tensor, Tensor]]:
         rng = random.Random(f"{self._recipe.seed}/{self._worker}/{chunk}")
@@ -44,7 +46,8 @@ class Batches:
         room = self._tokens * _CHUNK_BATCHES
         for trace in self._draw(rng, single_turn):
             traces.append(trace)
-            room -= _padded(len(trace))
+            # One that is longer than a batch still fills one only: a chunk holds no fewer batches than steps.
+            room -= min(_padded(len(trace)), self._tokens)
             if room <= 0:
                 break
         traces.sort(key=len)

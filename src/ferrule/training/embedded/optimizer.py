@@ -35,7 +35,7 @@ class Muon:
         for parameter in parameters:
             groups[min(parameter.shape), max(parameter.shape)].append(parameter)
         self._groups = list(groups.items())
-        self._momenta = [torch.zeros(len(members), *shape) for shape, members in self._groups]
+        self._momenta = [torch.zeros(len(members), *shape, device=members[0].device) for shape, members in self._groups]
 
     @torch.no_grad()
     def step(self, scale: float) -> None:

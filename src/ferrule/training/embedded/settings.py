@@ -52,5 +52,5 @@ class Recipe(BaseModel):
         """The share of the peak rates at a step: a rise, a plateau, and a fall to zero."""
         done = step / self.steps
         if done < self.warmup:
-            return (step + 1) / (self.warmup * self.steps)
+            return min(1.0, (step + 1) / (self.warmup * self.steps))
         return min(1.0, (1 - done) / self.decay) if self.decay else 1.0

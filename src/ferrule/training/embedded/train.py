@@ -10,6 +10,7 @@ import contextlib
 import multiprocessing
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,27 +55,36 @@ def shape_of(recipe: Recipe) -> Shape:
 def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, resume: bool = False) -> Path:
     """Train by the recipe and export to `folder / "model"`; returns that folder.
 
-    A CUDA device is used where there is one, by one worker. Raises `SettingsError` where the folder holds another
-    run and `resume` is not set, or none that could be resumed.
+    A CUDA device is used where there is one, by one worker. An interruption leaves the last checkpoint, and no
+    half-written file. Raises `SettingsError` where the folder holds another run and `resume` is not set, or none that
+    this recipe could resume, and `ModelError` where a worker fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _check_folder(folder, resume)
+    _check_folder(recipe, folder, resume)
     (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
-    if torch.cuda.is_available():
-        _work(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report)
-    elif recipe.workers == 1:
-        _work(0, recipe, folder, "cpu", None, report)
-    else:
-        _train_in_parallel(recipe, folder, report)
+    try:
+        if torch.cuda.is_available():
+            _work(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report)
+        elif recipe.workers == 1:
+            _work(0, recipe, folder, "cpu", None, report)
+        else:
+            _train_in_parallel(recipe, folder, report)
+    finally:
+        for partial in folder.rglob("*.partial"):
+            partial.unlink()
     return folder / "model"
 
 
-def _check_folder(folder: Path, resume: bool) -> None:
+def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
     exists = (folder / _CHECKPOINT).exists()
     if exists and not resume:
         raise SettingsError(f"{folder} holds a run already: go on with --resume, or name another folder")
     if resume and not exists:
         raise SettingsError(f"{folder} holds no checkpoint to resume from")
+    if resume:
+        begun = Recipe.model_validate_json((folder / _RECIPE).read_text())
+        if shape_of(begun) != shape_of(recipe):
+            raise SettingsError(f"{folder} holds the run of a network of other sizes: its settings are in {_RECIPE}")
 
 
 def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress], None]) -> None:
@@ -87,19 +97,26 @@ def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress]
     for worker in workers:
         worker.start()
     try:
-        while any(worker.is_alive() for worker in workers) or not queue.empty():
-            # One that died leaves the others waiting for its gradients, so the first failure ends all.
-            if any(worker.exitcode for worker in workers):
-                raise ModelError("a training worker failed; its own message stands above")
+        # One that died leaves the others waiting for its gradients, so the first failure ends all.
+        while not any(worker.exitcode for worker in workers) and (
+            any(worker.is_alive() for worker in workers) or not queue.empty()
+        ):
             with contextlib.suppress(Empty):
                 report(queue.get(timeout=0.5))
+        has_failed = any(worker.exitcode for worker in workers)
     finally:
         for worker in workers:
             worker.terminate()
+        for worker in workers:
+            worker.join()
         rendezvous.unlink(missing_ok=True)
+    if has_failed:
+        raise ModelError("a training worker failed; its own message stands above")
 
 
 def _worker(rank: int, recipe: Recipe, folder: Path, rendezvous: Path, queue: Any) -> None:
+    # Ctrl-C reaches every process of a terminal: the parent ends its workers itself, without their tracebacks.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=recipe.workers)
     try:
         _work(rank, recipe, folder, "cpu", dist.group.WORLD, queue.put)
@@ -134,6 +151,7 @@ class _Run:
         drawn = batches.from_step(start)
         recent, tokens, since = 0.0, 0, time.monotonic()
         for step in range(start, self._recipe.steps):
+            _check_parent()
             ids, targets = next(drawn)
             loss = self._step(step, ids, targets)
             recent = loss if step == start else 0.98 * recent + 0.02 * loss
@@ -168,6 +186,13 @@ class _Run:
         self._network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
         return int(state["step"])
+
+
+def _check_parent() -> None:
+    """End a worker whose parent was killed: left alone, it would train on, and write, for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        raise SystemExit(1)
 
 
 def _has_compiler() -> bool:

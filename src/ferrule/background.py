@@ -1,0 +1,41 @@
+"""The one background loop of the process, on which every synchronous face runs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from functools import lru_cache
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+@lru_cache(maxsize=1)
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    # A daemon, so that a process ends when its own work has.
+    threading.Thread(target=loop.run_forever, name="ferrule-background", daemon=True).start()
+    return loop
+
+
+def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine on the background loop and wait for it; an interruption cancels it first.
+
+    Raises `RuntimeError` inside of a running event loop, which waiting would block: `await` it there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        work.close()
+        raise RuntimeError(
+            "this is the synchronous face, called inside of an event loop: use the async one and await it"
+        )
+    future = asyncio.run_coroutine_threadsafe(work, _loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise

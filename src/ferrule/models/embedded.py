@@ -1,0 +1,54 @@
+"""The model in the package, and how a checkpoint's folder becomes a `LocalModel`."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from ferrule.dialects.protocol import Dialect
+from ferrule.errors import FerruleError, ModelError
+from ferrule.models.local import LocalModel
+from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
+
+
+def embedded_folder() -> Path:
+    """Where the embedded model's files lie."""
+    return Path(str(files("ferrule.embedded")))
+
+
+def embedded_model() -> LocalModel:
+    """The model in the package: it knows one tool, the calculator. Nothing is downloaded."""
+    return local_model(embedded_folder(), name="embedded")
+
+
+def local_model(folder: Path, *, name: str | None = None) -> LocalModel:
+    """A checkpoint in Hugging Face's layout, run by numpy in the dialect that its control tokens show.
+
+    Raises `ModelError` for a folder that holds none, or whose dialect is not known.
+    """
+    from ferrule.engines import NumpyEngine
+
+    for needed in ("config.json", "model.safetensors", "tokenizer.json"):
+        if not (folder / needed).is_file():
+            raise ModelError(f"{folder} holds no model: {needed} is missing")
+    tokenizer = _tokenizer(folder / "tokenizer.json")
+    return LocalModel(NumpyEngine.load(folder), tokenizer, _dialect(tokenizer, folder), name or f"local:{folder}")
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    try:
+        return ByteTokenizer(path)
+    except FerruleError:
+        from ferrule.tokens.hf import HuggingFaceTokenizer
+
+        return HuggingFaceTokenizer(path)
+
+
+def _dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
+    from ferrule.dialects import get_dialect
+
+    if "<|python_start|>" in tokenizer.control:
+        return get_dialect("nanochat")
+    if "<|im_start|>" in tokenizer.control:
+        return get_dialect("hermes")
+    raise ModelError(f"{folder}: its tokenizer has the control tokens of no dialect that ferrule knows")

@@ -1,0 +1,68 @@
+"""A model whose messages are written beforehand, for tests of what is built on models."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from ferrule.capabilities import Capabilities
+from ferrule.conversation import Conversation, Message, Text, ToolCall, assistant
+from ferrule.errors import ModelError
+from ferrule.events import CallFinished, CallStarted, Event, MessageFinished, TextDelta, Usage
+from ferrule.models.protocol import ModelSettings
+from ferrule.toolspec import ToolSpec
+
+
+class ScriptedModel:
+    """Gives one message after another, whatever it is asked, and keeps the conversations that it was shown.
+
+    A script is of texts, `ToolCall`s, lists of both, and whole assistant messages. The idea of a scripted model that
+    can assert it was used up is openai-agents'.
+    """
+
+    name = "scripted"
+    capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True)
+
+    def __init__(self, *script: str | ToolCall | Message | Sequence[str | ToolCall]) -> None:
+        self._script = [_message(entry) for entry in script]
+        self.seen: list[Conversation] = []
+
+    async def stream(
+        self,
+        conversation: Conversation,
+        tools: Sequence[ToolSpec],  # noqa: ARG002 - a script doesn't look at what is offered
+        settings: ModelSettings,  # noqa: ARG002 - nor at how it should be sampled
+    ) -> AsyncIterator[Event]:
+        """See `Model.stream`. Raises `ModelError` where the script has ended."""
+        if len(self.seen) == len(self._script):
+            raise ModelError(f"the script has ended after {len(self._script)} messages, and the model was asked again")
+        message = self._script[len(self.seen)]
+        self.seen.append(conversation)
+        for event in _events(message):
+            yield event
+        yield MessageFinished(message, Usage(), "calls" if message.calls else "turn")
+
+    def assert_used_up(self) -> None:
+        """Raise `AssertionError` unless every message of the script was asked for."""
+        assert len(self.seen) == len(self._script), f"{len(self.seen)} of {len(self._script)} messages were asked for"
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def _message(entry: str | ToolCall | Message | Sequence[str | ToolCall]) -> Message:
+    if isinstance(entry, Message):
+        return entry
+    if isinstance(entry, str | ToolCall):
+        return assistant(entry)
+    return assistant(*entry)
+
+
+def _events(message: Message) -> Iterable[Event]:
+    index = 0
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield TextDelta(part.text)
+        elif isinstance(part, ToolCall):
+            yield CallStarted(index, part.name, part.id)
+            yield CallFinished(index, part)
+            index += 1

@@ -1,0 +1,21 @@
+"""Tools that come with ferrule. What they do is done elsewhere; here it gets a name and a schema."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ferrule.errors import ToolFailed
+from ferrule.tool import tool
+
+
+@tool(read_only=True, idempotent=True, open_world=False)
+def calculator(
+    expression: Annotated[str, 'What to compute, such as `12 * (3 + 4)` or `"banana".count("a")`'],
+) -> str:
+    """Compute an arithmetic expression exactly, or count, measure and slice strings."""
+    from ferrule.sandbox.calculator import CalculatorError, evaluate
+
+    try:
+        return evaluate(expression)
+    except CalculatorError as error:
+        raise ToolFailed(str(error)) from error

@@ -1,0 +1,183 @@
+"""`ferrule eval embedded`: how often a model's calls and final answers are right, by kind.
+
+Each question goes through the pipeline that everybody uses: the model writes a call, the executor runs it, the model
+answers from the result. Needs no torch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ferrule.background import run_synchronously
+from ferrule.conversation import Conversation, Message, ToolCall, ToolResult
+from ferrule.errors import SettingsError
+from ferrule.models.protocol import Model
+from ferrule.pipeline import Pipeline
+from ferrule.tools import calculator
+from ferrule.training.embedded.figures import Failure, Report, Table, table_of
+from ferrule.training.embedded.questions import Question, held_out, phrasing_questions, read_phrasings
+from ferrule.training.embedded.scoring import Answer, Call, Score
+
+HELD_OUT = "held-out problems"
+
+
+class EvaluationSettings(BaseModel):
+    """What is measured."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: Path | None = None
+    """The folder of the model to measure; None is the one in the package."""
+    count: Annotated[int, Field(ge=0)] = 2000
+    """Held-out problems to draw."""
+    seed: Annotated[int, Field(ge=0)] = 1
+    """Decides which problems are drawn."""
+    phrasings: Literal["steering", "final", "none"] = "none"
+    """The hand-written list to ask as well: the recipe may be steered by `steering`, never by `final`."""
+    failures: bool = False
+    """Give the questions whose answers were wrong; those of the `final` list are never given."""
+    together: Annotated[int, Field(gt=0)] = 32
+    """Conversations that are held at once."""
+    most_tokens: Annotated[int, Field(gt=0)] = 400
+    """The most tokens of one message, which end a turn that the model never would."""
+
+
+Progress = Callable[[int, int], None]
+"""Told how many questions are answered, of how many."""
+
+
+def run_evaluation(settings: EvaluationSettings, progress: Progress | None = None) -> Report:
+    """Load a model and measure it.
+
+    Raises `ModelError` where there is no such model, and `SettingsError` for settings that leave nothing to be asked
+    or ask for what is never given.
+    """
+    _check(settings)
+    return run_synchronously(_load_and_evaluate(settings, progress))
+
+
+async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> Report:
+    from ferrule.models.embedded import embedded_model, local_model
+
+    model = local_model(settings.model) if settings.model is not None else embedded_model()
+    async with model:
+        return await evaluate(model, settings, progress)
+
+
+async def evaluate(model: Model, settings: EvaluationSettings, progress: Progress | None = None) -> Report:
+    """Measure a model, which must know the calculator, greedily; `settings.model` is not looked at. Raises as above."""
+    _check(settings)
+    sets = {HELD_OUT: list(held_out(settings.count, settings.seed))} if settings.count else {}
+    if settings.phrasings != "none":
+        sets[f"{settings.phrasings} phrasings"] = phrasing_questions(read_phrasings(settings.phrasings))
+    everything = [question for questions in sets.values() for question in questions]
+    counted = _counted(len(everything), progress)
+    tables: list[Table] = []
+    failures: list[Failure] = []
+    for name, questions in sets.items():
+        table, failed = await ask_all(model, name, questions, settings, counted)
+        tables.append(table)
+        failures += failed if settings.failures else ()
+    return Report(model.name, settings.seed, tuple(tables), tuple(failures))
+
+
+async def ask_all(
+    model: Model,
+    name: str,
+    questions: Iterable[Question],
+    settings: EvaluationSettings,
+    tick: Callable[[], None] = lambda: None,
+) -> tuple[Table, list[Failure]]:
+    """Ask one set of questions, many at once; its figures and what failed. `tick` is called after each question."""
+    ordered = list(questions)
+    pipeline = Pipeline(model).with_(max_tokens=settings.most_tokens).using(calculator)
+    places = asyncio.Semaphore(settings.together)
+
+    async def ask_one(question: Question) -> tuple[Answer, ...]:
+        async with places:
+            answers = await answers_to(question.prompts, pipeline)
+        tick()
+        return answers
+
+    tasks = [asyncio.create_task(ask_one(question)) for question in ordered]
+    try:
+        answered = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    scores = [question.score(answers) for question, answers in zip(ordered, answered, strict=True)]
+    table = table_of(name, ((question.kind, score) for question, score in zip(ordered, scores, strict=True)))
+    return table, _failures(ordered, answered, scores)
+
+
+async def answers_to(prompts: Iterable[str], pipeline: Pipeline) -> tuple[Answer, ...]:
+    """Make requests one after another in one conversation; it ends early where the model fails to end a turn."""
+    conversation = Conversation()
+    answers: list[Answer] = []
+    for prompt in prompts:
+        run = await pipeline.chat(conversation).chat(prompt).run()
+        answers.append(_answer(run.conversation.messages[len(conversation) + 1 :], run.stopped == "done"))
+        if not answers[-1].is_finished:
+            break
+        conversation = run.conversation
+    return tuple(answers)
+
+
+def _answer(messages: Iterable[Message], is_finished: bool) -> Answer:
+    said: list[str] = []
+    expressions: dict[str, str] = {}
+    results: dict[str, ToolResult] = {}
+    for message in messages:
+        if message.role == "tool":
+            results[message.result.call_id] = message.result
+            continue
+        said.append(message.text)
+        expressions |= {
+            call.id: _expression(call) if isinstance(call, ToolCall) else call.raw for call in message.calls
+        }
+    calls = (
+        Call(expression, results[id_].text, results[id_].is_error)
+        for id_, expression in expressions.items()
+        if id_ in results
+    )
+    return Answer(tuple(calls), "".join(said), is_finished)
+
+
+def _expression(call: ToolCall) -> str:
+    """The expression of a call of the calculator; the arguments as written where there is none."""
+    try:
+        return str(call.decoded()["expression"])
+    except (ValueError, KeyError, TypeError):
+        return call.arguments
+
+
+def _failures(questions: list[Question], answered: list[tuple[Answer, ...]], scores: list[Score]) -> list[Failure]:
+    return [
+        Failure(question.id, question.kind, question.prompts, answers, score)
+        for question, answers, score in zip(questions, answered, scores, strict=True)
+        if not score.is_right
+    ]
+
+
+def _counted(total: int, progress: Progress | None) -> Callable[[], None]:
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    return tick
+
+
+def _check(settings: EvaluationSettings) -> None:
+    if not settings.count and settings.phrasings == "none":
+        raise SettingsError("nothing to ask: count is 0 and no list of phrasings is named")
+    if settings.failures and settings.phrasings == "final":
+        raise SettingsError("what fails of the final list is never shown, or it could steer a recipe: ask for figures")

@@ -1,0 +1,155 @@
+"""The figures of an evaluation: shares with their intervals by kind, as JSON and as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from ferrule.training.embedded.scoring import Answer, Score
+from ferrule.training.synth.grammar import KINDS
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+_Z = 1.959964
+"""Standard deviations on either side of the middle 95% of a normal distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of n were right. The interval is Wilson's (1927), of 95%, which holds for small n and near 0 and 1."""
+
+    right: int
+    n: int
+
+    @property
+    def share(self) -> float:
+        """Between 0 and 1; 0 of nothing."""
+        return self.right / self.n if self.n else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its lower and upper end, between 0 and 1."""
+        if not self.n:
+            return 0.0, 1.0
+        spread = _Z * _Z / self.n
+        middle = (self.share + spread / 2) / (1 + spread)
+        reach = _Z * sqrt(self.share * (1 - self.share) / self.n + spread / (4 * self.n)) / (1 + spread)
+        # At the ends, the exact value is what rounding would otherwise miss.
+        low = 0.0 if self.right == 0 else middle - reach
+        return low, 1.0 if self.right == self.n else middle + reach
+
+    def as_json(self) -> dict[str, Any]:
+        """`right`, `share`, `low` and `high`."""
+        low, high = self.interval
+        return {"right": self.right, "share": round(self.share, 5), "low": round(low, 5), "high": round(high, 5)}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{100 * self.share:.1f}% ({100 * low:.1f} to {100 * high:.1f})"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The figures of one kind, or of all together."""
+
+    kind: str
+    n: int
+    right_call: Share
+    right_answer: Share
+    both: Share
+
+    def as_json(self) -> dict[str, Any]:
+        """By name."""
+        shares = {name: getattr(self, name).as_json() for name in ("right_call", "right_answer", "both")}
+        return {"kind": self.kind, "n": self.n, **shares}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The figures of one set of questions: a row for each kind that it has, and the total."""
+
+    name: str
+    rows: tuple[Row, ...]
+    total: Row
+
+    def as_json(self) -> dict[str, Any]:
+        """By name."""
+        rows = [row.as_json() for row in self.rows]
+        return {"name": self.name, "rows": rows, "total": self.total.as_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A question with an answer that wasn't right in both respects; the turns of a conversation are in `prompts`."""
+
+    id: str
+    kind: str
+    prompts: tuple[str, ...]
+    answers: tuple[Answer, ...]
+    score: Score
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `ferrule eval embedded` found out about a model."""
+
+    model: str
+    seed: int
+    tables: tuple[Table, ...]
+    failures: tuple[Failure, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON values; `failures` only where some were asked for."""
+        tables = [table.as_json() for table in self.tables]
+        told = {"failures": [asdict(failure) for failure in self.failures]} if self.failures else {}
+        return {"model": self.model, "seed": self.seed, "tables": tables, **told}
+
+
+def table_of(name: str, scored: Iterable[tuple[str, Score]]) -> Table:
+    """The figures of scores by kind, in the order in which the templates' kinds are listed."""
+    by_kind: dict[str, list[Score]] = {kind: [] for kind in (*KINDS, "turns")}
+    for kind, score in scored:
+        by_kind[kind].append(score)
+    rows = tuple(_row(kind, scores) for kind, scores in by_kind.items() if scores)
+    return Table(name, rows, _row("all", [score for scores in by_kind.values() for score in scores]))
+
+
+def _row(kind: str, scores: list[Score]) -> Row:
+    n = len(scores)
+    return Row(
+        kind,
+        n,
+        Share(sum(score.right_call for score in scores), n),
+        Share(sum(score.right_answer for score in scores), n),
+        Share(sum(score.is_right for score in scores), n),
+    )
+
+
+def rich_tables(report: Report) -> Iterator[RichTable]:
+    """Each table of a report for rich's console: per cent, with the 95% interval in parentheses."""
+    from rich.table import Table as Shown
+
+    for table in report.tables:
+        shown = Shown(title=table.name)
+        shown.add_column("kind")
+        for heading in ("n", "right call", "right answer", "both"):
+            shown.add_column(heading, justify="right")
+        for row in (*table.rows, table.total):
+            cells = (str(row.n), str(row.right_call), str(row.right_answer), str(row.both))
+            shown.add_row(row.kind, *cells, end_section=row is table.rows[-1])
+        yield shown
+
+
+def failure_lines(failures: Iterable[Failure]) -> Iterator[str]:
+    """Failures as plain text, a paragraph each: the requests, with what was called, came back and was said."""
+    for failure in failures:
+        wrong = [name for name in ("call", "answer") if not getattr(failure.score, f"right_{name}")]
+        yield f"{failure.id} ({failure.kind}): wrong {' and '.join(wrong)}"
+        for prompt, answer in zip(failure.prompts, failure.answers, strict=False):
+            yield f"  > {prompt!r}"
+            yield from (f"    {call.expression}  →  {call.result}" for call in answer.calls)
+            yield f"    {answer.reply!r}" + ("" if answer.is_finished else " (never ended)")
+        yield ""

@@ -1,0 +1,128 @@
+"""When an answer is right: exactly what a template answers, or, where nobody wrote the reply down, the right number.
+
+What is asked is in `questions.py`; who is asked, and how, is in `evaluation.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ferrule.training.synth import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as it was made, the text that came back, and whether it failed."""
+
+    expression: str
+    result: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one request led to. `is_finished` is False where the model was cut off, or never ended its turn."""
+
+    calls: tuple[Call, ...]
+    reply: str
+    is_finished: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What was right about the answers to a question."""
+
+    right_call: bool
+    right_answer: bool
+
+    @property
+    def is_right(self) -> bool:
+        """Whether both were."""
+        return self.right_call and self.right_answer
+
+
+@dataclass(frozen=True, slots=True)
+class Phrasing:
+    """A request of the hand-written lists; `answer` is a number or a text, None where none is to be worked out."""
+
+    id: str
+    kind: str
+    prompt: str
+    answer: str | None
+
+
+_WRONG = Score(right_call=False, right_answer=False)
+_TIMES = {"once": Fraction(1), "twice": Fraction(2)}
+_IMPOSSIBLE = re.compile(r"\b(?:can['’]t|cannot|can not) be (?:computed|worked out)\b")
+# A minus is a sign only where it can't be a subtraction.
+_NUMBER = re.compile(
+    r"(?:(?<![\w.)])([-−]?)[$€£]([-−]?)|(?<![\w.)])([-−])|(?<![\w.]))(\d{1,3}(?:,\d{3})+(?!\d)|\d+)(\.\d+)?"
+)
+
+
+def score_turns(turns: Sequence[Turn], answers: Sequence[Answer]) -> Score:
+    """Every call and every reply must be the template's, to the letter; a call too many is a wrong one."""
+    if len(answers) != len(turns):
+        return _WRONG
+    pairs = list(zip(turns, answers, strict=True))
+    return Score(
+        all(tuple(call.expression for call in answer.calls) == _expected(turn) for turn, answer in pairs),
+        all(answer.is_finished and answer.reply == turn.reply for turn, answer in pairs),
+    )
+
+
+def score_phrasing(phrasing: Phrasing, answer: Answer, refusals: Collection[str]) -> Score:
+    """The last call must give the answer, and the reply must hold it, in whatever words.
+
+    Without an answer, by kind: an `error` needs a call that failed and a reply that says so; `chat` and `refusal`
+    need no call, and a `refusal` one of the replies in `refusals`, which `chat` must not be given.
+    """
+    last = answer.calls[-1] if answer.calls else None
+    if phrasing.answer is not None:
+        is_called = last is not None and not last.is_error and _is_same(last.result, phrasing.answer, phrasing.kind)
+        is_told = tells(answer.reply, phrasing.answer, phrasing.kind)
+    elif phrasing.kind == "error":
+        is_called = last is not None and last.is_error
+        is_told = _IMPOSSIBLE.search(answer.reply) is not None
+    else:
+        is_called = last is None
+        is_told = bool(answer.reply.strip()) and (answer.reply in refusals) == (phrasing.kind == "refusal")
+    return Score(is_called, is_told and answer.is_finished)
+
+
+def tells(reply: str, answer: str, kind: str) -> bool:
+    """Whether a reply holds the answer: as a number however it is written, or to the letter for a `reverse`."""
+    number = None if kind == "reverse" else _number(answer)
+    if number is None:
+        return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", reply) is not None
+    if kind == "count" and any(_TIMES.get(word) == number for word in re.findall(r"[a-z]+", reply.lower())):
+        return True
+    return number in numbers_in(reply)
+
+
+def numbers_in(text: str) -> list[Fraction]:
+    """The numbers of a text, without their thousands separators, currency signs and per cent signs."""
+    found = []
+    for *signs, whole, fraction in _NUMBER.findall(text):
+        value = Fraction(whole.replace(",", "") + fraction)
+        found.append(-value if any(signs) else value)
+    return found
+
+
+def _expected(turn: Turn) -> tuple[str, ...]:
+    return () if turn.call is None else (turn.call,)
+
+
+def _is_same(result: str, answer: str, kind: str) -> bool:
+    number = None if kind == "reverse" else _number(answer)
+    return result == answer if number is None else _number(result) == number
+
+
+def _number(text: str) -> Fraction | None:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None

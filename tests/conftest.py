@@ -1,0 +1,62 @@
+"""What all tests share: Hypothesis's settings, and the account of what was skipped.
+
+At the end of a run each reason for a skip is listed with the tests that it kept from running. With
+FERRULE_STRICT_SKIPS=1 a reason that `skips.txt` doesn't allow fails the run.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("ferrule", deadline=None, max_examples=50, derandomize="CI" in os.environ)
+settings.load_profile("ferrule")
+
+ALLOWED = Path(__file__).with_name("skips.txt")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List by name what was skipped, by reason."""
+    skipped = _skipped(terminalreporter)
+    if not skipped:
+        return
+    refused = _refused(skipped)
+    terminalreporter.section("what a missing part skips")
+    for reason, names in sorted(skipped.items()):
+        mark = "  (not on tests/skips.txt)" if reason in refused else ""
+        terminalreporter.line(f"{reason}: {names.total()}{mark}")
+        for name, times in sorted(names.items()):
+            terminalreporter.line(f"    {name}" + (f" ({times} cases)" if times > 1 else ""))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run whose skips are not all allowed, where that is asked for."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("FERRULE_STRICT_SKIPS") == "1" and reporter is not None and _refused(_skipped(reporter)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _skipped(reporter: pytest.TerminalReporter) -> dict[str, Counter[str]]:
+    """By reason: the tests' names without their parameters, and how many cases of each were skipped."""
+    found: dict[str, Counter[str]] = {}
+    for report in reporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        names = found.setdefault(reason.removeprefix("Skipped: "), Counter())
+        names[report.nodeid.partition("[")[0]] += 1
+    return found
+
+
+def _refused(reasons: dict[str, Counter[str]]) -> list[str]:
+    allowed = list(_patterns())
+    return [reason for reason in reasons if not any(fnmatchcase(reason, pattern) for pattern in allowed)]
+
+
+def _patterns() -> Iterator[str]:
+    for line in ALLOWED.read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            yield line.strip()

@@ -1,0 +1,74 @@
+"""Local models with random weights: they write nonsense, in the very tokens of a dialect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ferrule.dialects import get_dialect
+from ferrule.dialects.nanochat import CONTROL_TOKENS
+from ferrule.engines import NumpyEngine
+from ferrule.engines.config import read_config
+from ferrule.models.local import LocalModel
+from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
+
+_HERMES = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<tool_response>")
+SHAPE: dict[str, Any] = {
+    "model_type": "qwen3",
+    "architectures": ["Qwen3ForCausalLM"],
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "intermediate_size": 24,
+    "max_position_embeddings": 512,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10_000.0,
+    "tie_word_embeddings": True,
+}
+
+
+def random_model(folder: Path, dialect: str = "nanochat", seed: int = 0, likely: float = 2.0) -> LocalModel:
+    """A model of a dialect, whose control tokens are `likely` times as loud as other ids, so that turns end."""
+    control = CONTROL_TOKENS if dialect == "nanochat" else _HERMES
+    (folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer_json(control)))
+    tokenizer = ByteTokenizer(folder / "tokenizer.json")
+    shape = {**SHAPE, "vocab_size": tokenizer.vocabulary_size}
+    (folder / "config.json").write_text(json.dumps(shape))
+    engine = NumpyEngine(read_config(folder / "config.json"), _weights(shape, seed, likely))
+    return LocalModel(engine, tokenizer, get_dialect(dialect), f"random {dialect}")
+
+
+def _weights(shape: dict[str, Any], seed: int, likely: float) -> dict[str, Any]:
+    draw = np.random.default_rng(seed)
+    width, inner, size = shape["hidden_size"], shape["intermediate_size"], shape["head_dim"]
+    queries, keys = shape["num_attention_heads"] * size, shape["num_key_value_heads"] * size
+    matrices = {
+        "self_attn.q_proj": (queries, width),
+        "self_attn.k_proj": (keys, width),
+        "self_attn.v_proj": (keys, width),
+        "self_attn.o_proj": (width, queries),
+        "mlp.gate_proj": (inner, width),
+        "mlp.up_proj": (inner, width),
+        "mlp.down_proj": (width, inner),
+    }
+    norms = {
+        "self_attn.q_norm": size,
+        "self_attn.k_norm": size,
+        "input_layernorm": width,
+        "post_attention_layernorm": width,
+    }
+    # Small enough that at temperature 1 every id has a chance.
+    embedding = 0.3 * draw.normal(size=(shape["vocab_size"], width)).astype(np.float32)
+    embedding[256:] *= likely
+    weights = {"model.embed_tokens.weight": embedding, "model.norm.weight": np.ones(width, np.float32)}
+    for layer in range(shape["num_hidden_layers"]):
+        for name, rows in matrices.items():
+            weights[f"model.layers.{layer}.{name}.weight"] = draw.normal(size=rows).astype(np.float32) * 0.3
+        for name, length in norms.items():
+            weights[f"model.layers.{layer}.{name}.weight"] = np.ones(length, np.float32)
+    return weights

@@ -1,0 +1,183 @@
+"""Runs every example in README.md and docs/, page by page, in the order of the page and in an empty folder.
+
+    ```python     runs, with `await` allowed; the examples of a page share their names
+    ```pycon      is a session whose output must be as shown
+    ```console    holds lines `$ command`, each with its output below it; `...` stands for any text
+
+`<!-- file: NAME -->` before a block of any language writes it to that file. `<!-- not run: REASON -->` before one
+keeps it from running; it is then listed among the skipped tests, with its reason.
+"""
+
+import asyncio
+import doctest
+import inspect
+import os
+import re
+import subprocess
+import sys
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<kind>file|not run): (?P<note>[^\n]+?) -->\n\n?)?"
+    r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+LINK = re.compile(r"\[[^]]*\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
+RUN = ("python", "pycon", "console")
+SHELLS = ("bash", "sh", "shell")
+
+
+@dataclass(frozen=True)
+class Block:
+    page: Path
+    line: int
+    language: str
+    text: str
+    kind: str | None
+    note: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def is_left_out(self) -> bool:
+        return self.kind == "not run"
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            page,
+            text.count("\n", 0, match.start("text")) + 1,
+            match["language"].strip(),
+            match["text"],
+            match["kind"],
+            match["note"] or "",
+        )
+        for match in BLOCK.finditer(text)
+    ]
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+@pytest.fixture
+def names() -> Iterator[dict[str, object]]:
+    """A module's namespace that annotations written as text are resolved in, as they are in a file."""
+    module = ModuleType("documented_example")
+    sys.modules[module.__name__] = module
+    yield vars(module)
+    del sys.modules[module.__name__]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples(page: Path, names: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page):
+        if block.kind == "file":
+            path = tmp_path / block.note
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+        elif block.is_left_out:
+            continue
+        elif block.language == "python":
+            run_python(block, names)
+        elif block.language == "pycon":
+            run_session(block, names)
+        elif block.language == "console":
+            run_commands(block, tmp_path)
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.is_left_out], ids=lambda block: block.place)
+def test_example_left_out(block: Block) -> None:
+    pytest.skip(f"not run: {block.note}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    missing = [target for target in LINK.findall(prose) if not (page.parent / target).exists()]
+    assert not missing, f"{page.name} links to what isn't there"
+
+
+def test_shell_examples_are_written_as_sessions() -> None:
+    assert [block.place for block in BLOCKS if block.language in SHELLS and block.kind is None] == []
+
+
+def run_python(block: Block, names: dict[str, object]) -> None:
+    """Run a block; its line numbers in a traceback are those of the page."""
+    padded = "\n" * (block.line - 1) + block.text
+    code = compile(padded, str(block.page), "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    if code.co_flags & inspect.CO_COROUTINE:
+
+        async def waited() -> None:
+            await eval(code, names)
+
+        asyncio.run(waited())
+    else:
+        exec(code, names)
+
+
+def run_session(block: Block, names: dict[str, object]) -> None:
+    test = doctest.DocTestParser().get_doctest(block.text, names, block.place, str(block.page), block.line - 1)
+    told: list[str] = []
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=told.append, clear_globs=False)
+    assert results.failed == 0, "".join(told)
+    names.update(test.globs)
+
+
+def run_commands(block: Block, folder: Path) -> None:
+    for command, wanted in commands(block):
+        got = shell(command, folder)
+        same = doctest.OutputChecker().check_output(
+            wanted.rstrip() + "\n", got.rstrip() + "\n", doctest.ELLIPSIS | doctest.DONT_ACCEPT_BLANKLINE
+        )
+        assert same, f"{block.place}\n$ {command}\nis shown with\n{wanted}\nand printed\n{got}"
+
+
+def commands(block: Block) -> list[tuple[str, str]]:
+    """The commands of a session, each with the output that it is shown with. A final `\\` continues a command."""
+    found: list[tuple[str, str]] = []
+    for prompt in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        match = re.match(r"(?:[^\n]*\\\n)*[^\n]*\n", prompt)
+        assert match is not None, block.place
+        found.append((match[0].rstrip("\n"), prompt[match.end() :]))
+    assert found, f"{block.place}: a console example has lines that start with '$ '"
+    return found
+
+
+def shell(command: str, folder: Path) -> str:
+    """What a command prints, both streams, as it would to someone with the environment active and no terminal."""
+    home = folder / ".home"
+    home.mkdir(exist_ok=True)
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(home),
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "COLUMNS": "120",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    return done.stdout

@@ -1,0 +1,255 @@
+"""Holds the project to its own rules: what importing loads, which way imports point, what the wheel holds."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import ferrule
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "ferrule"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+UNTRACKED = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
+UNTRACKED |= {"runs", "dist", "build"}
+
+# A module imports only from floors below its own, or from its own folder. The two lowest floors are made of single
+# files, which may import each other.
+FLOORS = """
+    0 argument_errors background blobs capabilities conversation embedded errors events feed intent json_text scope
+    0 toolspec
+    1 argument_model discovery docstrings offers plain_types registry schema schema_only schema_words signature tool
+    1 toolset validation_report
+    2 dialects formats sandbox
+    3 engines execution tokens tools
+    4 models
+    5 pipeline store
+    6 analysis coding images mcp training
+    7 cli
+    8 __main__
+"""
+FLOOR_OF = {unit: int(line[0]) for line in map(str.split, FLOORS.strip().splitlines()) for unit in line[1:]}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in SOURCES}
+
+
+def unit(module: str) -> str:
+    """The folder or file, directly in the package, that a module belongs to."""
+    return module.split(".")[1]
+
+
+def imports(module: str, *, inside_functions: bool) -> Iterator[str]:
+    """The modules of ferrule that a module imports, those for type checkers too."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), inside_functions=inside_functions):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == "ferrule")
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            if source.partition(".")[0] == "ferrule":
+                for alias in node.names:
+                    yield f"{source}.{alias.name}" if f"{source}.{alias.name}" in MODULES else source
+
+
+def statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        yield node
+        if inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from statements(node, inside_functions=inside_functions)
+
+
+def loaded_by(code: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after some code."""
+    code += "\nimport sys; print('\\n' + ' '.join({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_loads_nothing_but_itself() -> None:
+    heavy = {"numpy", "jinja2", "rich", "typer", "griffe", "jsonschema", "pydantic", "torch", "transformers"}
+    assert loaded_by("import ferrule") & {*heavy, "tokenizers", "safetensors", "asyncio"} == set()
+
+
+def test_help_loads_none_of_the_heavy_parts() -> None:
+    code = "import sys; sys.argv = ['ferrule', '--help']\nfrom ferrule.cli import main\n"
+    code += "try: main()\nexcept SystemExit: pass"
+    heavy = {"numpy", "jinja2", "griffe", "jsonschema", "pydantic", "torch", "transformers", "tokenizers", "asyncio"}
+    assert loaded_by(code) & heavy == set()
+
+
+def test_offered_tools_need_no_extra() -> None:
+    code = "from ferrule import *\nfrom ferrule import calculator\ncalculator.parameters"
+    assert loaded_by(code) & {"torch", "transformers", "tokenizers", "safetensors", "numpy", "rich"} == set()
+
+
+@pytest.mark.parametrize("name", ferrule.__all__)
+def test_every_exported_name_is_there(name: str) -> None:
+    assert getattr(ferrule, name) is not None
+    assert name in dir(ferrule)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'tooool'"):
+        _ = ferrule.tooool
+
+
+@pytest.mark.parametrize("first", ["", "import ferrule.tool\n", "from ferrule.registry import ToolRegistry\n"])
+def test_tool_is_the_decorator_however_its_module_was_loaded(first: str) -> None:
+    code = f"{first}from ferrule import tool\nimport ferrule\nassert tool is ferrule.tool\n"
+    code += "@tool\ndef f() -> str: return ''\nassert f.name == 'f'"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_module_has_a_floor() -> None:
+    assert {unit(module) for module in MODULES if module != "ferrule"} - set(FLOOR_OF) == set()
+
+
+def test_imports_point_down() -> None:
+    upward = [
+        f"{module} → {target}"
+        for module in MODULES
+        if module != "ferrule"
+        for target in imports(module, inside_functions=True)
+        if target != "ferrule" and not points_down(unit(module), unit(target))
+    ]
+    assert upward == []
+
+
+def points_down(importing: str, imported: str) -> bool:
+    own, other = FLOOR_OF[importing], FLOOR_OF[imported]
+    return importing == imported or other < own or other == own <= 1
+
+
+def test_only_the_commands_import_the_package_itself() -> None:
+    inside = {
+        module for module in MODULES if module != "ferrule" and "ferrule" in imports(module, inside_functions=True)
+    }
+    assert {module for module in inside if unit(module) not in {"cli", "__main__"}} == set()
+
+
+def test_no_imports_go_in_circles() -> None:
+    """What a function imports when it is called is left out: it can't be in the way of loading."""
+    graph = {
+        module: {target for target in imports(module, inside_functions=False) if target not in {"ferrule", module}}
+        for module in MODULES
+        if module != "ferrule"
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(reversed(error.args[1])))
+
+
+def test_no_source_file_is_long() -> None:
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
+    assert {module: length for module, length in lengths.items() if length > 500} == {}
+
+
+def test_every_file_says_what_it_is_for() -> None:
+    texts = {module: path.read_text(encoding="utf-8") for module, path in MODULES.items()}
+    assert [module for module, text in texts.items() if not ast.get_docstring(ast.parse(text))] == []
+
+
+def tracked() -> Iterator[Path]:
+    for folder, inner, files in os.walk(ROOT):
+        inner[:] = [name for name in inner if name not in UNTRACKED]
+        yield from (Path(folder, name) for name in files)
+
+
+def test_no_file_names_a_package_registry() -> None:
+    # Written in two halves, so that this file is not the first to be found.
+    hosts = [b"py" + b"pi.", b"python" + b"hosted", b"download.py" + b"torch", b"index" + b"-url", b"find" + b"-links"]
+    found = re.compile(b"|".join(map(re.escape, hosts)))
+    assert [path.name for path in tracked() if found.search(path.read_bytes())] == []
+
+
+def test_changes_begin_with_this_version() -> None:
+    first = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert first is not None
+    assert first[1] == ferrule.__version__
+
+
+def test_constraints_pin_torch_exactly_as_the_extras_do() -> None:
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins if not pin.startswith("#"))
+    wanted = set(re.findall(r"torch==[\d.]+", (ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+    assert wanted == {pin for pin in pins if pin.startswith("torch==")}
+    assert wanted == set(re.findall(r"torch==[\d.]+", (ROOT / "Makefile").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The names of the files in a wheel built from this folder."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run([*command, "--wheel-dir", str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("ferrule-*.whl")
+    return set(zipfile.ZipFile(built).namelist())
+
+
+def test_the_wheel_holds_the_whole_package(wheel: set[str]) -> None:
+    files = {path for path in PACKAGE.rglob("*") if path.is_file() and not UNTRACKED & set(path.parts)}
+    missing = {str(path.relative_to(PACKAGE.parent)) for path in files} - wheel
+    assert not missing
+    assert {"ferrule/py.typed", "ferrule/training/synth/words.txt"} <= wheel
+    assert any(name.startswith("ferrule/training/synth/templates/") for name in wheel)
+    assert any(name.startswith("ferrule/embedded/phrasings/") for name in wheel)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_the_wheel_holds_the_embedded_model(wheel: set[str], name: str) -> None:
+    assert f"ferrule/embedded/{name}" in wheel
+
+
+def test_the_wheel_holds_its_licence_and_nothing_beside_the_package(wheel: set[str]) -> None:
+    own = f"ferrule-{ferrule.__version__}.dist-info/"
+    assert f"{own}licenses/LICENSE" in wheel
+    assert {name.partition("/")[0] for name in wheel} == {"ferrule", own.rstrip("/")}
+
+
+def test_a_skip_that_no_line_allows_fails_a_strict_run(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    (tmp_path / "skips.txt").write_text("# allowed\nthe * is missing\n", encoding="utf-8")
+    (tmp_path / "test_a.py").write_text(
+        "import pytest\ndef test_b(): pytest.skip('the camel is missing')\ndef test_c(): pytest.skip('too hot')\n",
+        encoding="utf-8",
+    )
+    done = strictly(tmp_path)
+    assert done.returncode == 1
+    assert "the camel is missing: 1\n    test_a.py::test_b\ntoo hot: 1  (not on tests/skips.txt)\n" in done.stdout
+    (tmp_path / "skips.txt").write_text("the * is missing\ntoo hot\n", encoding="utf-8")
+    assert strictly(tmp_path).returncode == 0
+
+
+def strictly(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "test_a.py"]
+    strict = {**os.environ, "FERRULE_STRICT_SKIPS": "1"}
+    return subprocess.run(command, cwd=folder, env=strict, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_the_default_install_is_small() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "startup.py"), "--install", "--runs", "1", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    installed = json.loads(done.stdout)["install"]
+    assert installed["megabytes"] < installed["limit"]
+    assert "torch" not in installed["packages"]

@@ -1,0 +1,261 @@
+"""What counts as right, on answers that go through the real pipeline; figures, intervals and what is never shown."""
+
+import asyncio
+import io
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from rich.console import Console
+
+from ferrule.conversation import MalformedCall, ToolCall, assistant
+from ferrule.errors import ModelError, SettingsError
+from ferrule.models.scripted import ScriptedModel
+from ferrule.pipeline import Pipeline
+from ferrule.tools import calculator
+from ferrule.training.embedded.evaluation import (
+    HELD_OUT,
+    EvaluationSettings,
+    answers_to,
+    ask_all,
+    evaluate,
+    run_evaluation,
+)
+from ferrule.training.embedded.figures import Share, failure_lines, rich_tables, table_of
+from ferrule.training.embedded.questions import held_out, phrasing_questions, read_phrasings, refusals
+from ferrule.training.embedded.scoring import Answer, Call, Phrasing, Score, numbers_in, score_turns, tells
+from ferrule.training.synth import Turn, examples
+
+REFUSAL = min(refusals())
+ONE_AT_A_TIME = EvaluationSettings(count=40, together=1, failures=True)
+
+
+def call(expression: str, call_id: str = "call_1") -> ToolCall:
+    return ToolCall(call_id, "calculator", json.dumps({"expression": expression}))
+
+
+def script_of(turns: list[Turn]) -> list[str | ToolCall]:
+    """What a model that makes no mistake writes."""
+    script: list[str | ToolCall] = []
+    for number, turn in enumerate(turns):
+        script += [] if turn.call is None else [call(turn.call, f"call_{number}")]
+        script.append(turn.reply)
+    return script
+
+
+def score(kind: str, answer: str | None, *script) -> Score:
+    """How a list's phrasing is scored where the model writes `script`."""
+    question = phrasing_questions([Phrasing("x1", kind, "?", answer)])
+    table, _ = asyncio.run(ask_all(ScriptedModel(*script), "list", question, ONE_AT_A_TIME))
+    return Score(table.total.right_call.right == 1, table.total.right_answer.right == 1)
+
+
+RIGHT, WRONG = Score(True, True), Score(False, False)
+ONLY_CALL, ONLY_ANSWER = Score(True, False), Score(False, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "script", "expected"),
+    [
+        ("words", "1200", [call("1,000 + 200"), "1000 + 200 is 1,200."], RIGHT),
+        ("words", "1200", ["That is 1200."], ONLY_ANSWER),
+        ("words", "1200", [call("1000 + 200"), "That is 12000."], ONLY_CALL),
+        ("words", "1200", [call("1000 + 201"), "That is 1,201."], WRONG),
+        ("words", "1200", [call("1000 +"), call("1000 + 200", "call_2"), "1,200."], RIGHT),
+        ("words", "-4", [call("5 - 9"), "5 - 9 is -4."], RIGHT),
+        ("words", "4", [call("5 - 9"), "5 - 9 is -4."], WRONG),
+        ("percent", "63.5", [call("127 * 50 / 100"), "That makes $63.50."], RIGHT),
+        ("percent", "15", [call("3 / 20 * 100"), "That is 15%."], RIGHT),
+        ("count", "1", [call('"wow".count("o")'), 'The letter "o" appears once in "wow".'], RIGHT),
+        ("count", "2", [call('"wow".count("w")'), 'The letter "w" appears twice in "wow".'], RIGHT),
+        ("count", "2", [call('"wow".count("w")'), 'The letter "w" appears once in "wow".'], ONLY_CALL),
+        ("reverse", "dlrow olleh", [call('"hello world"[::-1]'), '"hello world" reversed is "dlrow olleh".'], RIGHT),
+        ("reverse", "stop", [call('"pots"[::-1]'), '"pots" reversed is "stops".'], ONLY_CALL),
+        ("reverse", "010", [call("10"), "It is 10."], WRONG),
+        ("error", None, [call("7 / 0"), "7 ÷ 0 can't be computed: division by zero."], RIGHT),
+        ("error", None, [call("7 / 0"), "7 ÷ 0 is 0."], ONLY_CALL),
+        ("error", None, [call("7 / 1"), "7 ÷ 1 can't be computed."], ONLY_ANSWER),
+        ("error", None, ["That can't be worked out."], ONLY_ANSWER),
+        ("chat", None, ["Hello!"], RIGHT),
+        ("chat", None, [REFUSAL], ONLY_CALL),
+        ("chat", None, [call("1 + 1"), "Hello!"], ONLY_ANSWER),
+        ("refusal", None, [REFUSAL], RIGHT),
+        ("refusal", None, ["Hello!"], ONLY_CALL),
+        ("refusal", None, [call("1 + 1"), REFUSAL], ONLY_ANSWER),
+    ],
+)
+def test_answers_to_phrasings(kind, answer, script, expected) -> None:
+    assert score(kind, answer, *script) == expected
+
+
+def test_a_malformed_call_is_a_call_that_failed() -> None:
+    broken = assistant(MalformedCall("call_1", "<|python_start|>1 +", "truncated"))
+    (answer,) = asyncio.run(answers_to(["?"], Pipeline(ScriptedModel(broken, "Sorry.")).using(calculator)))
+    assert [(one.expression, one.is_error) for one in answer.calls] == [("<|python_start|>1 +", True)]
+    assert answer.reply == "Sorry."
+
+
+def test_a_model_that_never_ends_its_turn_is_wrong_whatever_it_said() -> None:
+    calls = [call("1 + 1", f"call_{number}") for number in range(16)]
+    (answer,) = asyncio.run(answers_to(["?", "and?"], Pipeline(ScriptedModel(*calls)).using(calculator)))
+    assert not answer.is_finished
+    assert score("words", "2", *calls) == ONLY_CALL
+    assert score_turns([Turn("?", None, None, "")], [answer]) == WRONG
+
+
+def test_the_templates_own_answers_are_all_right() -> None:
+    drawn = list(examples(ONE_AT_A_TIME.seed, 120, held_out=True))
+    assert {len(example.turns) for example in drawn} >= {1, 2}
+    turns = [turn for example in drawn for turn in example.turns]
+    model = ScriptedModel(*script_of(turns))
+    settings = EvaluationSettings(count=120, together=1, failures=True)
+    seen: list[tuple[int, int]] = []
+    report = asyncio.run(evaluate(model, settings, lambda done, total: seen.append((done, total))))
+    model.assert_used_up()
+    assert report.failures == ()
+    (table,) = report.tables
+    assert (table.name, table.total.n, table.total.both.right) == (HELD_OUT, 120, 120)
+    assert seen == [(done, 120) for done in range(1, 121)]
+    # The result that the model is shown is the output that its training data has.
+    results = [message.result.text for message in model.seen[-1].messages if message.role == "tool"]
+    assert results == [turn.output for turn in drawn[-1].turns if turn.call is not None]
+
+
+@pytest.mark.parametrize(
+    ("calls", "reply", "expected"),
+    [
+        (("2 + 3",), "2 + 3 is 5.", RIGHT),
+        (("3 + 2",), "2 + 3 is 5.", ONLY_ANSWER),
+        (("2 + 3", "2 + 3"), "2 + 3 is 5.", ONLY_ANSWER),
+        ((), "2 + 3 is 5.", ONLY_ANSWER),
+        (("2 + 3",), "2 + 3 is 5", ONLY_CALL),
+    ],
+)
+def test_every_turn_of_a_held_out_problem_must_be_right_to_the_letter(calls, reply, expected) -> None:
+    turn = Turn("2 plus 3", "2 + 3", "5", "2 + 3 is 5.")
+    chat = Turn("hi", None, None, "Hello!")
+    answer = Answer(tuple(Call(one, "5") for one in calls), reply)
+    assert score_turns([turn], [answer]) == expected
+    assert score_turns([chat, turn], [Answer((), "Hello!"), answer]) == expected
+    assert score_turns([chat, turn], [Answer((), "Hello!")]) == WRONG
+
+
+def test_later_requests_are_made_in_the_conversation_that_the_model_itself_held() -> None:
+    model = ScriptedModel(call("1 + 1"), "Three.", "Four.")
+    asyncio.run(answers_to(["1 + 1?", "and one more?"], Pipeline(model).using(calculator)))
+    assert [(message.role, message.text) for message in model.seen[-1].messages] == [
+        ("user", "1 + 1?"),
+        ("assistant", ""),
+        ("tool", ""),
+        ("assistant", "Three."),
+        ("user", "and one more?"),
+    ]
+
+
+def test_failures_are_told_with_what_was_called_and_said() -> None:
+    questions = phrasing_questions([Phrasing("s1", "words", "two and two", "4"), Phrasing("s2", "chat", "hi", None)])
+    model = ScriptedModel(call("2 * 3"), "2 × 3 is 6.", "Hello!")
+    table, failures = asyncio.run(ask_all(model, "list", questions, ONE_AT_A_TIME))
+    assert [failure.id for failure in failures] == ["s1"]
+    assert list(failure_lines(failures)) == [
+        "s1 (words): wrong call and answer",
+        "  > 'two and two'",
+        "    2 * 3  →  6",
+        "    '2 × 3 is 6.'",
+        "",
+    ]
+    assert [(row.kind, row.n, row.both.right) for row in table.rows] == [("words", 1, 0), ("chat", 1, 1)]
+
+
+def test_an_error_ends_all_that_is_under_way() -> None:
+    questions = phrasing_questions([Phrasing(f"s{number}", "chat", "hi", None) for number in range(9)])
+    with pytest.raises(ModelError, match="the script has ended"):
+        asyncio.run(ask_all(ScriptedModel("Hello!"), "list", questions, EvaluationSettings(together=4)))
+
+
+def test_a_report_as_json_and_as_tables() -> None:
+    model = ScriptedModel(*script_of([turn for example in examples(1, 40, held_out=True) for turn in example.turns]))
+    report = asyncio.run(evaluate(model, ONE_AT_A_TIME))
+    told = json.loads(json.dumps(report.as_json()))
+    assert (told["model"], told["seed"], "failures" in told) == ("scripted", 1, False)
+    (table,) = told["tables"]
+    assert sum(row["n"] for row in table["rows"]) == table["total"]["n"] == 40
+    assert table["total"]["both"] == {"right": 40, "share": 1.0, "low": pytest.approx(0.91238, abs=1e-5), "high": 1.0}
+    console = Console(width=120, file=io.StringIO())
+    for shown in rich_tables(report):
+        console.print(shown)
+    text = console.file.getvalue()
+    assert HELD_OUT in text
+    assert "100.0% (91.2 to 100.0)" in text
+
+
+def test_kinds_come_in_the_order_of_the_templates() -> None:
+    table = table_of("t", [("turns", RIGHT), ("chat", ONLY_CALL), ("symbols", WRONG), ("chat", RIGHT)])
+    assert [(row.kind, row.n) for row in table.rows] == [("symbols", 1), ("chat", 2), ("turns", 1)]
+    total = table.total
+    assert [total.right_call.right, total.right_answer.right, total.both.right] == [3, 2, 2]
+
+
+@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_an_interval_ends_where_the_share_would_lie_1_96_deviations_off(numbers) -> None:
+    share = Share(*numbers)
+    low, high = share.interval
+    assert 0 <= low <= share.share <= high <= 1
+    for end in (low, high):
+        assert (share.share - end) ** 2 == pytest.approx(1.959964**2 * end * (1 - end) / share.n, abs=1e-9)
+
+
+def test_an_interval_of_none_of_ten() -> None:
+    assert Share(0, 10).interval == (0.0, pytest.approx(1.959964**2 / (10 + 1.959964**2)))
+    assert Share(0, 0).interval == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("12 - 5 is 7.", ["12", "5", "7"]),
+        ("12-5 is 7.50, not -8", ["12", "5", "7.5", "-8"]),
+        ("-$1,234.50 or $-3 or €4", ["-1234.5", "-3", "4"]),
+        ("1,234,567 apples, 1,23", ["1234567", "1", "23"]),
+        ("20% of (-3) and −9", ["20", "-3", "-9"]),
+        ("b4nana v2.5", []),
+    ],
+)
+def test_numbers_in_a_reply(text, numbers) -> None:
+    assert numbers_in(text) == [Fraction(number) for number in numbers]
+
+
+@given(st.decimals(-(10**12), 10**12, places=2))
+def test_a_number_is_found_however_it_is_written(value) -> None:
+    for written in (f"{value}", f"{value:,}", f"{value:,}00", f"{value}%", f"${value:,}"):
+        assert numbers_in(f"That makes {written}.") == [Fraction(value)]
+        assert tells(f"It is {written}.", str(value.normalize()), "words")
+
+
+def test_settings_that_ask_for_nothing_or_for_what_is_never_shown() -> None:
+    with pytest.raises(SettingsError, match="nothing to ask"):
+        run_evaluation(EvaluationSettings(count=0))
+    with pytest.raises(SettingsError, match="never shown"):
+        run_evaluation(EvaluationSettings(phrasings="final", failures=True))
+    with pytest.raises(ValidationError):
+        EvaluationSettings(count=-1)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path) -> None:
+    with pytest.raises(ModelError, match=r"config\.json is missing"):
+        run_evaluation(EvaluationSettings(model=tmp_path))
+
+
+@pytest.mark.parametrize("name", ["steering", "final"])
+def test_the_lists_are_read_whole(name) -> None:
+    phrasings = read_phrasings(name)
+    assert len(phrasings) >= 300
+    assert {question.kind for question in phrasing_questions(phrasings)} >= {"symbols", "reverse", "refusal"}
+
+
+def test_held_out_problems_are_the_same_for_a_seed() -> None:
+    first, second, other = ([question.prompts for question in held_out(20, seed)] for seed in (1, 1, 2))
+    assert first == second != other

@@ -1,0 +1,291 @@
+"""A training run from nothing to a model that others load, on a network so small that it takes seconds."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.errors import SettingsError
+from ferrule.training.embedded.settings import Recipe
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from ferrule.training.embedded import batches  # noqa: E402 - only where there is torch
+from ferrule.training.embedded import train as training  # noqa: E402
+from ferrule.training.embedded.export import embedded_tokenizer  # noqa: E402
+from ferrule.training.embedded.network import Network  # noqa: E402
+
+STEPS, CHECKPOINT = 40, 35
+PATIENCE = 60.0
+
+
+def tiny(**changes) -> Recipe:
+    settings = {
+        "steps": STEPS,
+        "batch_tokens": 1024,
+        "workers": 1,
+        "hidden_size": 32,
+        "layers": 1,
+        "heads": 2,
+        "checkpoint_every": CHECKPOINT,
+        "compile": False,
+    }
+    return Recipe(**{**settings, **changes})
+
+
+@pytest.fixture(autouse=True)
+def _no_cuda(monkeypatch) -> None:
+    """What is checked here is the path that every machine has."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[Path, list[training.Progress]]:
+    """An uninterrupted run of one worker: its folder, and what it reported."""
+    folder = tmp_path_factory.mktemp("run")
+    reports: list[training.Progress] = []
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CUDA_VISIBLE_DEVICES", "")
+        assert training.train(tiny(), folder, reports.append) == folder / "model"
+    return folder, reports
+
+
+def exported_network(folder: Path) -> Network:
+    state = torch.load(folder / "checkpoint.pt", weights_only=True)
+    network = Network(training.shape_of(tiny()))
+    # The export is in float16.
+    network.load_state_dict({name: tensor.half() for name, tensor in state["network"].items()})
+    return network
+
+
+def test_a_run_reports_its_steps_and_the_loss_falls(run) -> None:
+    _, reports = run
+    assert [report.step for report in reports] == [10, 20, 30, 40]
+    assert reports[-1].loss < reports[0].loss - 0.3
+    assert all(report.tokens_per_second > 0 for report in reports)
+
+
+def test_a_run_that_was_interrupted_goes_on_to_the_very_same_weights(run, tmp_path) -> None:
+    def interrupt(progress: training.Progress) -> None:
+        if progress.step == STEPS:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        training.train(tiny(), tmp_path, interrupt)
+    assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["step"] == CHECKPOINT
+    assert not (tmp_path / "model").exists()
+    reports: list[training.Progress] = []
+    training.train(tiny(), tmp_path, reports.append, resume=True)
+    assert [report.step for report in reports] == [STEPS]
+    ours, uninterrupted = (folder / "model" / "model.safetensors" for folder in (tmp_path, run[0]))
+    assert ours.read_bytes() == uninterrupted.read_bytes()
+
+
+def test_a_folder_in_use_is_refused_unless_its_run_is_to_be_resumed(run, tmp_path) -> None:
+    with pytest.raises(SettingsError, match="--resume"):
+        training.train(tiny(), run[0], lambda progress: None)
+    with pytest.raises(SettingsError, match="no checkpoint"):
+        training.train(tiny(), tmp_path, lambda progress: None, resume=True)
+    with pytest.raises(SettingsError, match="other sizes"):
+        training.train(tiny(layers=2), run[0], lambda progress: None, resume=True)
+    assert Recipe.model_validate_json((run[0] / "recipe.json").read_text()) == tiny()
+
+
+@pytest.mark.parametrize("changes", [{}, {"batch_tokens": 256, "workers": 2}], ids=["usual", "longer than a batch"])
+def test_batches_from_any_step_are_those_of_an_uninterrupted_run(tmp_path, changes) -> None:
+    drawn = batches.Batches(tiny(**changes), embedded_tokenizer(tmp_path), worker=0)
+    expected = list(islice(drawn.from_step(0), 70))
+    for step in (1, 31, 32, 33, 64):
+        for (ids, targets), (expected_ids, expected_targets) in zip(
+            islice(drawn.from_step(step), 3), expected[step:], strict=False
+        ):
+            assert torch.equal(ids, expected_ids)
+            assert torch.equal(targets, expected_targets)
+
+
+def test_batches_keep_to_their_tokens_and_train_what_follows_a_trained_place(tmp_path) -> None:
+    recipe = tiny(batch_tokens=2048)
+    tokenizer = embedded_tokenizer(tmp_path)
+    for ids, targets in islice(batches.Batches(recipe, tokenizer, worker=0).from_step(0), 20):
+        assert ids.numel() <= recipe.batch_tokens
+        is_target = targets != batches.IGNORED
+        assert torch.equal(targets[:, :-1][is_target[:, :-1]], ids[:, 1:][is_target[:, :-1]])
+        ends = tokenizer.control["<|assistant_end|>"]
+        assert torch.equal((ids == ends).sum(), (targets == ends).sum())
+        assert not (targets == tokenizer.control["<|output_start|>"]).any()
+
+
+def test_workers_draw_different_batches(tmp_path) -> None:
+    tokenizer = embedded_tokenizer(tmp_path)
+    first, second = (next(batches.Batches(tiny(), tokenizer, worker).from_step(0))[0] for worker in (0, 1))
+    assert first.shape != second.shape or not torch.equal(first, second)
+
+
+def test_the_export_has_the_same_logits_in_transformers_in_our_engine_and_in_torch(run) -> None:
+    from ferrule.engines.cache import KeyValueCache
+    from ferrule.engines.config import read_config
+    from ferrule.engines.decoder import Decoder
+    from ferrule.engines.safetensors import read_safetensors
+    from ferrule.engines.weights import fold_weights
+
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = run[0] / "model"
+    network = exported_network(run[0])
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    config = read_config(folder / "config.json")
+    decoder = Decoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
+    cache = KeyValueCache(config)
+    cache.reserve(1, 128, [])
+    ids = torch.randint(0, 272, (1, 60), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = network(ids)[0].numpy()
+        np.testing.assert_allclose(theirs(ids).logits[0].numpy(), expected, atol=1e-4, rtol=0)
+    for position, token in enumerate(ids[0].tolist()):
+        logits = decoder.decode(cache, [token], [position])
+        np.testing.assert_allclose(logits[0], expected[position], atol=1e-4, rtol=0)
+
+
+def test_the_exported_tokenizer_and_template_give_the_ids_that_training_saw(run) -> None:
+    from ferrule.dialects.nanochat import Nanochat
+    from ferrule.formats.nanochat import load
+    from ferrule.tokens.render import render
+    from ferrule.training.synth import examples, to_json
+
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    theirs = transformers.AutoTokenizer.from_pretrained(run[0] / "model")
+    ours = embedded_tokenizer(run[0])
+    for example in examples(3, 30):
+        messages = []
+        for turn in example.turns:
+            messages.append({"role": "user", "content": turn.user})
+            if turn.call is not None:
+                call = {"name": "calculator", "arguments": {"expression": turn.call}}
+                messages.append({"role": "assistant", "content": "", "tool_calls": [{"function": call}]})
+                messages.append({"role": "tool", "content": turn.output})
+            messages.append({"role": "assistant", "content": turn.reply})
+        found = theirs.apply_chat_template(messages, return_assistant_tokens_mask=True, return_dict=True)
+        trace = render(load(to_json(example)), Nanochat(), ours)
+        assert found["input_ids"] == list(trace.ids)
+        assert [bool(is_trained) for is_trained in found["assistant_masks"]] == [bool(one) for one in trace.mask]
+
+
+@given(
+    steps=st.integers(1, 500),
+    warmup=st.floats(0, 1),
+    decay=st.floats(0, 1),
+)
+def test_rates_stay_within_the_peak(steps, warmup, decay) -> None:
+    recipe = Recipe(steps=steps, warmup=warmup, decay=decay)
+    assert all(0 < recipe.rate_at(step) <= 1 for step in range(steps))
+
+
+def test_rates_rise_stay_and_fall() -> None:
+    recipe = Recipe(steps=1000, warmup=0.02, decay=0.4)
+    rates = [recipe.rate_at(step) for step in range(1000)]
+    assert rates[0] == pytest.approx(1 / 20)
+    assert rates[:20] == sorted(rates[:20])
+    assert set(rates[20:600]) == {1.0}
+    assert rates[600:] == sorted(rates[600:], reverse=True)
+    assert rates[-1] == pytest.approx(1 / 400)
+
+
+SCRIPT = """\
+import sys
+from pathlib import Path
+from ferrule.training.embedded.settings import Recipe
+from ferrule.training.embedded.train import train
+
+if __name__ == "__main__":
+    recipe = Recipe.model_validate_json(sys.argv[1])
+    train(recipe, Path(sys.argv[2]), lambda progress: print(progress.step, flush=True))
+"""
+
+
+class Started:
+    """A training run of two workers in a process group of its own, as a shell starts it."""
+
+    def __init__(self, folder: Path, recipe: Recipe) -> None:
+        script = folder / "script.py"
+        script.write_text(SCRIPT)
+        self.folder = folder / "run"
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), recipe.model_dump_json(), str(self.folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def members(self) -> list[int]:
+        """The processes of the group that still run; what is dead and unreaped doesn't count."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    state, _, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                except OSError:
+                    continue
+                if int(group) == self.process.pid and state != "Z":
+                    found.append(int(entry.name))
+        return found
+
+    def wait_until_all_ended(self) -> None:
+        until = time.monotonic() + PATIENCE
+        while self.members():
+            assert time.monotonic() < until, "processes are left"
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def endless(tmp_path) -> Iterator[Started]:
+    """A run that would go on for hours and saves at every step."""
+    started = Started(tmp_path, tiny(steps=10**6, workers=2, batch_tokens=512, checkpoint_every=1))
+    with started.process:
+        try:
+            yield started
+        finally:
+            for member in started.members():
+                os.kill(member, signal.SIGKILL)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
+
+
+@needs_proc
+def test_a_killed_run_leaves_no_workers_behind(endless) -> None:
+    assert endless.process.stdout.readline() == "10\n"
+    assert len(endless.members()) >= 3
+    endless.process.kill()
+    endless.process.wait()
+    endless.wait_until_all_ended()
+
+
+@needs_proc
+def test_ctrl_c_leaves_a_checkpoint_and_nothing_half_written(endless) -> None:
+    assert endless.process.stdout.readline() == "10\n"
+    os.killpg(endless.process.pid, signal.SIGINT)
+    _, errors = endless.process.communicate(timeout=PATIENCE)
+    assert errors.count("KeyboardInterrupt") == 1, errors
+    endless.wait_until_all_ended()
+    assert torch.load(endless.folder / "checkpoint.pt", weights_only=True)["step"] >= 9
+    names = {path.name for path in endless.folder.rglob("*")}
+    assert names == {"checkpoint.pt", "recipe.json", "tokenizer.json"}
+
+
+def test_two_workers_make_one_model(tmp_path) -> None:
+    from ferrule.models.embedded import local_model
+
+    reports: list[training.Progress] = []
+    folder = training.train(tiny(steps=6, workers=2), tmp_path, reports.append)
+    assert [report.step for report in reports] == [6]
+    assert local_model(folder).name == f"local:{folder}"
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "model", "recipe.json", "tokenizer.json"}
