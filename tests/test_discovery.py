@@ -6,7 +6,6 @@ import textwrap
 
 import pytest
 
-from ferrule.discovery import discover
 from ferrule.errors import RegistryError
 from ferrule.registry import ToolRegistry
 
@@ -53,13 +52,13 @@ def test_a_files_own_tools_are_offered(tmp_path, write):
         def helper(x: int) -> int: ...
         """,
     )
-    found = discover(tmp_path)
+    found = ToolRegistry.discover(tmp_path)
     assert found.problems == ()
-    assert sorted(found.registry.names) == ["count", "forecast", "name_of", "schema_only"]
-    assert {spec.origin for spec in found.registry.specs} == {"project"}
+    assert sorted(found.names) == ["count", "forecast", "name_of", "schema_only"]
+    assert {spec.origin for spec in found.specs} == {"project"}
 
     async def main():
-        async with found.registry.open() as bound:
+        async with found.open() as bound:
             return bound.get("name_of")(), bound.get("count")(), bound.get("forecast")("Rome")
 
     assert asyncio.run(main()) == ("x", 1, "sunny in Rome")
@@ -75,8 +74,8 @@ def test_an_instance_stands_for_its_class(tmp_path, write):
         counter = Counter()
         """,
     )
-    assert discover(tmp_path).registry.names == ("count",)
-    assert discover(tmp_path).registry.get("count").barrier is not None
+    assert ToolRegistry.discover(tmp_path).names == ("count",)
+    assert ToolRegistry.discover(tmp_path).get("count").barrier is not None
 
 
 def test_files_that_fail_are_reported_and_hide_nothing(tmp_path, write):
@@ -101,8 +100,8 @@ def test_files_that_fail_are_reported_and_hide_nothing(tmp_path, write):
         write(name, text)
     (tmp_path / "j_tool.py").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "k_tool.py").symlink_to(tmp_path / "gone.py")
-    found = discover(tmp_path)
-    assert found.registry.names == ("works", "fine")
+    found = ToolRegistry.discover(tmp_path)
+    assert found.names == ("works", "fine")
     reported = {problem.path.name: problem.reason for problem in found.problems}
     assert set(reported) == {*reasons, "j_tool.py", "k_tool.py"}
     for name, (_, said) in reasons.items():
@@ -136,7 +135,7 @@ def test_imported_names_are_not_offered_again(tmp_path, write):
 def test_a_helper_never_takes_the_place_of_an_installed_module(tmp_path, write):
     write("colorsys.py", "raise AssertionError('imported instead of the standard one')")
     write("a_tool.py", "import colorsys\n@tool\ndef first(x: int) -> str: return colorsys.__name__")
-    assert discover(tmp_path).problems == ()
+    assert ToolRegistry.discover(tmp_path).problems == ()
 
 
 def test_subfolders_are_read_in_order_and_hidden_ones_are_not(tmp_path, write):
@@ -144,7 +143,7 @@ def test_subfolders_are_read_in_order_and_hidden_ones_are_not(tmp_path, write):
         write(name, f"@tool\ndef {tool}(x: int): ...")
     for name in (".hidden/x_tool.py", "__pycache__/x_tool.py", "a/not_one.py", "a/.x_tool.py"):
         write(name, "@tool\ndef never(x: int): ...")
-    assert discover(tmp_path).registry.names == ("abx", "ax", "bx", "z")
+    assert ToolRegistry.discover(tmp_path).names == ("abx", "ax", "bx", "z")
 
 
 def test_a_name_in_two_files_is_an_error_that_names_both(tmp_path, write):
@@ -153,25 +152,25 @@ def test_a_name_in_two_files_is_an_error_that_names_both(tmp_path, write):
     with pytest.raises(
         RegistryError, match=r"'same': one from project \(.*a_tool\.py:3\), one from project \(.*b_tool"
     ):
-        discover(tmp_path)
+        ToolRegistry.discover(tmp_path)
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(RegistryError, match="there is no folder"):
-        discover(tmp_path / "gone")
+        ToolRegistry.discover(tmp_path / "gone")
     with pytest.raises(RegistryError, match="there is no folder"):
         ToolRegistry.discover(str(tmp_path / "gone"))
 
 
 def test_an_empty_folder_offers_nothing(tmp_path):
-    assert discover(tmp_path).registry.names == ()
+    assert ToolRegistry.discover(tmp_path).names == ()
 
 
 def test_an_edited_file_is_read_anew_and_nothing_is_left_in_the_folder(tmp_path, write):
     path = write("a_tool.py", "@tool\ndef first(x: int): ...")
-    assert discover(tmp_path).registry.names == ("first",)
+    assert ToolRegistry.discover(tmp_path).names == ("first",)
     path.write_text(path.read_text().replace("first", "other"))
-    assert discover(tmp_path).registry.names == ("other",)
+    assert ToolRegistry.discover(tmp_path).names == ("other",)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a_tool.py"]
 
 
@@ -188,6 +187,6 @@ def test_dataclasses_and_pickling_work_in_a_found_file(tmp_path, write):
         def move(point: Point) -> Point: return Point(point.x + 1)
         """.replace("from __future__ import annotations", ""),
     )
-    move = discover(tmp_path).registry.get("move")
+    move = ToolRegistry.discover(tmp_path).get("move")
     moved = move(**move.bind('{"point": {"x": "1"}}'))
     assert pickle.loads(pickle.dumps(moved)) == moved

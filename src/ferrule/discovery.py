@@ -20,53 +20,43 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from ferrule.errors import FerruleError, RegistryError
-from ferrule.registry import DiscoveryProblem, ToolRegistry, needed_arguments
+from ferrule.errors import RegistryError
 from ferrule.tool import Tool
-from ferrule.toolset import Toolset, method_tools
+from ferrule.toolset import Toolset, method_tools, needed_arguments
 
 _SUFFIX = "_tool.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
-    """What a folder holds: its tools, of origin `project`, and the files that couldn't be used."""
+class DiscoveryProblem:
+    """A file that gave no tools, and why."""
 
-    registry: ToolRegistry
-    problems: tuple[DiscoveryProblem, ...]
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
 
 
-def discover(folder: str | Path) -> Discovery:
-    """The tools of every `*_tool.py` in `folder` and its subfolders, in the order of their paths.
+def found_in(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryProblem]:
+    """What every `*_tool.py` in `folder` and its subfolders offers, each with its file, in the order of their paths.
 
     Offered are names that a file defines and that don't start with an underscore: `@tool` functions, Toolset
     instances, and Toolset subclasses that need no arguments (unless the file makes an instance of the class itself).
     What a file imports isn't offered again. Hidden folders are passed over, links to folders not followed.
 
-    Raises `RegistryError` for a folder that isn't there, or a name that is used twice.
+    Raises `RegistryError` for a folder that isn't there.
     """
     root = Path(folder)
     if not root.is_dir():
         raise RegistryError(f"there is no folder {str(root)!r} to find tools in; give an existing one")
-    found: list[ToolRegistry] = []
-    problems: list[DiscoveryProblem] = []
     for path in _files(root):
         try:
             items = _items(path)
         except _Unusable as error:
-            problems.append(DiscoveryProblem(path, str(error)))
-            continue
-        for item in items:
-            try:
-                registry = ToolRegistry([item]).with_origin("project")
-                # A type without a schema shows only here; left for later, it would hide the tools of all files.
-                _ = registry.specs
-            except FerruleError as error:
-                problems.append(DiscoveryProblem(path, f"{type(error).__name__}: {error}"))
-            else:
-                found.append(registry)
-    registry = ToolRegistry(found, problems)
-    return Discovery(registry, registry.problems)
+            yield DiscoveryProblem(path, str(error))
+        else:
+            yield from ((path, item) for item in items)
 
 
 class _Unusable(Exception):  # noqa: N818 - it never leaves this module

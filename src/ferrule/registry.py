@@ -14,28 +14,20 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ferrule.errors import RegistryError
+from ferrule.errors import FerruleError, RegistryError
 from ferrule.offers import offered
 from ferrule.signature import enclosing_names
 from ferrule.tool import Tool
-from ferrule.toolset import Toolset, method_tools
+from ferrule.toolset import Toolset, method_tools, needed_arguments
 from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.discovery import DiscoveryProblem
 
 Item: TypeAlias = "Tool | Toolset | type[Toolset] | ToolRegistry | Callable[..., Any]"
 """What a registry takes: a Tool, an annotated function, a Toolset (instance, class or factory), a registry."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoveryProblem:
-    """A file that gave no tools, and why."""
-
-    path: Path
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,10 +121,29 @@ class ToolRegistry(_Named):
 
     @classmethod
     def discover(cls, folder: str | Path) -> ToolRegistry:
-        """The tools of every `*_tool.py` in `folder` and below; see `discovery.discover`."""
-        from ferrule.discovery import discover
+        """The tools of every `*_tool.py` in `folder` and below, of origin `project`; `problems` names unusable files.
 
-        return discover(folder).registry
+        What a file offers is told by `discovery.found_in`. Raises `RegistryError` for a folder that isn't there, or
+        a name that is used twice.
+        """
+        from ferrule.discovery import DiscoveryProblem, found_in
+
+        found: list[ToolRegistry] = []
+        problems: list[DiscoveryProblem] = []
+        for entry in found_in(folder):
+            if isinstance(entry, DiscoveryProblem):
+                problems.append(entry)
+                continue
+            path, item = entry
+            try:
+                registry = cls([item]).with_origin("project")
+                # A type without a schema shows only here; left for later, it would hide the tools of all files.
+                _ = registry.specs
+            except FerruleError as error:
+                problems.append(DiscoveryProblem(path, f"{type(error).__name__}: {error}"))
+            else:
+                found.append(registry)
+        return cls(found, problems)
 
     def add(self, *items: Item) -> ToolRegistry:
         """This registry and more."""
@@ -261,14 +272,6 @@ async def _lifecycle(toolset: Toolset, name: Literal["open", "close"]) -> None:
         outcome = method()
         if inspect.isawaitable(outcome):
             await outcome
-
-
-def needed_arguments(toolset: type[Toolset]) -> list[str]:
-    """The arguments without which a Toolset class can't be made."""
-    empty = inspect.Parameter.empty
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(toolset).parameters.values()
-    return [one.name for one in parameters if one.default is empty and one.kind not in variadic]
 
 
 def _check_makeable(toolset: type[Toolset]) -> None:

@@ -36,3 +36,11 @@ def method_tools(toolset: type[Toolset]) -> tuple[Tool, ...]:
     names = dict.fromkeys(name for base in reversed(toolset.__mro__) for name in vars(base))
     found = (inspect.getattr_static(toolset, name) for name in names)
     return tuple(one for one in found if isinstance(one, Tool))
+
+
+def needed_arguments(toolset: type[Toolset]) -> list[str]:
+    """The arguments without which a Toolset class can't be made."""
+    empty = inspect.Parameter.empty
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(toolset).parameters.values()
+    return [one.name for one in parameters if one.default is empty and one.kind not in variadic]

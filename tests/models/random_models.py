@@ -25,21 +25,23 @@ SHAPE: dict[str, Any] = {
     "num_key_value_heads": 1,
     "head_dim": 8,
     "intermediate_size": 24,
-    "max_position_embeddings": 512,
+    "max_position_embeddings": 4096,
     "rms_norm_eps": 1e-6,
     "rope_theta": 10_000.0,
     "tie_word_embeddings": True,
 }
 
 
-def random_model(folder: Path, dialect: str = "nanochat", seed: int = 0, likely: float = 2.0) -> LocalModel:
+def random_model(
+    folder: Path, dialect: str = "nanochat", seed: int = 0, likely: float = 1.5, context: int = 4096
+) -> LocalModel:
     """A model of a dialect, whose control tokens are `likely` times as loud as other ids, so that turns end."""
     control = CONTROL_TOKENS if dialect == "nanochat" else _HERMES
     (folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer_json(control)))
     tokenizer = ByteTokenizer(folder / "tokenizer.json")
     shape = {**SHAPE, "vocab_size": tokenizer.vocabulary_size}
     (folder / "config.json").write_text(json.dumps(shape))
-    engine = NumpyEngine(read_config(folder / "config.json"), _weights(shape, seed, likely))
+    engine = NumpyEngine(read_config(folder / "config.json"), _weights(shape, seed, likely), context_length=context)
     return LocalModel(engine, tokenizer, get_dialect(dialect), f"random {dialect}")
 
 

@@ -36,7 +36,7 @@ def test_two_hundred_sampled_conversations_render_to_the_very_ids_and_masks(tmp_
 
 
 async def _sampled(folder: Path, dialect: str) -> list[tuple[Run, Trace, list[int]]]:
-    async with random_model(folder, dialect, likely=2.0 if dialect == "nanochat" else 7.0) as local:
+    async with random_model(folder, dialect) as local:
         tools = [calculator]
 
         async def one(seed: int) -> tuple[Run, Trace, list[int]]:
@@ -89,7 +89,7 @@ def test_max_tokens_counts_sampled_tokens_only(tmp_path: Path) -> None:
 
 def test_a_full_context_ends_the_turn_with_a_valid_conversation(tmp_path: Path) -> None:
     async def check() -> None:
-        async with random_model(tmp_path, likely=0.1) as local:
+        async with random_model(tmp_path, likely=0.1, context=512) as local:
             run = await model(local).chat("x" * 480).with_(temperature=1.0, seed=1).run()
             assert run.stopped == "context"
             run.conversation.check()
@@ -102,7 +102,7 @@ def test_a_full_context_ends_the_turn_with_a_valid_conversation(tmp_path: Path) 
 
 def test_output_markers_that_the_model_writes_are_a_malformed_call(tmp_path: Path) -> None:
     async def forged(seed: int) -> int:
-        async with random_model(tmp_path, seed=seed, likely=5.0) as local:
+        async with random_model(tmp_path, seed=seed) as local:
             run = await model(local).chat("x").using(calculator, max_rounds=2).with_(temperature=1.0, seed=seed).run()
             run.conversation.check()
             assert not run.conversation.pending
