@@ -100,6 +100,9 @@ class ToolResult:
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
+# A tuple: asked of every part at every step of the loop, and a union type takes five times as long.
+_CALLS = (ToolCall, MalformedCall)
+
 Part: TypeAlias = Text | Image | Reasoning | ToolCall | MalformedCall | ToolResult
 
 
@@ -141,7 +144,7 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall | MalformedCall, ...]:
         """The calls of this message in the order in which they were written, malformed ones among them."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall | MalformedCall))
+        return tuple(part for part in self.parts if isinstance(part, _CALLS))
 
     @property
     def result(self) -> ToolResult:

@@ -155,7 +155,7 @@ class Tool:
         """The parameter that takes the `CallScope`; no model sees it."""
         return self.rules.scope_parameter
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         """Whether calling it gives something to await."""
         function = self.function

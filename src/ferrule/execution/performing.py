@@ -37,7 +37,6 @@ class Performer:
         self._limit = limit
         self._can_read = can_read
         self._timeout = timeout
-        self._is_async: dict[str, bool] = {}
 
     async def perform(self, ready: Ready, scope: CallScope) -> ToolResult:
         """Run a call once it is its turn. Raises nothing but what stops the caller."""
@@ -79,15 +78,12 @@ class Performer:
     def _job(self, ready: Ready, scope: CallScope, timeout: float | None, on_late: Callable[[Ended], None]) -> Job:
         proposal = ready.proposal
         tool, hints, arguments = proposal.tool, proposal.hints, proposal.arguments
-        is_async = self._is_async.get(tool.name)
-        if is_async is None:
-            is_async = self._is_async[tool.name] = tool.is_async
         if tool.scope_parameter is not None:
             deadline = None if timeout is None else time.monotonic() + timeout
             own = CallScope(proposal.call, scope.conversation, deadline, self._blobs, scope.emit)
             arguments = {**arguments, tool.scope_parameter: own}
         retries = tool.retries if hints.idempotent or hints.read_only else 0
-        return Job(tool, is_async, arguments, timeout, retries, on_late)
+        return Job(tool, arguments, timeout, retries, on_late)
 
     def _timeout_of(self, ready: Ready, scope: CallScope) -> float | None:
         own = ready.proposal.tool.timeout

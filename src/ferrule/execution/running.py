@@ -34,7 +34,6 @@ class Job:
     """
 
     tool: Tool
-    is_async: bool
     arguments: Mapping[str, Any]
     timeout: float | None
     retries: int
@@ -60,7 +59,7 @@ _FINAL = (ToolFailed, ToolRetry, ArgumentsInvalid, asyncio.CancelledError, Syste
 async def _attempt(job: Job) -> Ended | Manner:
     if job.tool.isolate == "process":
         end = await _isolated(job)
-    elif job.is_async:
+    elif job.tool.is_async:
         end = await _awaited(job)
     else:
         end = await _threaded(job)
