@@ -28,7 +28,14 @@ class Feed(Generic[Item]):
     async def put(self, item: Item) -> None:
         """Add an event; waits for room."""
         await self._has_room.wait()
-        self._add(item)
+        self.add(item)
+
+    def add(self, item: Item) -> None:
+        """Add an event at once, over the limit if need be. In the event loop's thread only."""
+        self._waiting.append(item)
+        if len(self._waiting) >= self._limit:
+            self._has_room.clear()
+        self._changed.set()
 
     def put_soon(self, item: Item) -> None:
         """Add progress from any thread, never waiting."""
@@ -57,15 +64,9 @@ class Feed(Generic[Item]):
             self._changed.clear()
             await self._changed.wait()
 
-    def _add(self, item: Item) -> None:
-        self._waiting.append(item)
-        if len(self._waiting) >= self._limit:
-            self._has_room.clear()
-        self._changed.set()
-
     def _coalesce(self, item: Item) -> None:
         last = self._waiting[-1] if self._waiting else None
         if isinstance(last, ToolProgress) and isinstance(item, ToolProgress) and last.call_id == item.call_id:
             self._waiting[-1] = item
         elif not self._is_over:
-            self._add(item)
+            self.add(item)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from ferrule.background import run_synchronously
 from ferrule.blobs import BlobStore
@@ -26,7 +26,7 @@ from ferrule.models.protocol import Model, ModelSettings
 from ferrule.registry import Item, ToolRegistry
 from ferrule.scope import CallScope
 
-Hear = Callable[[Event], Awaitable[None]]
+Watcher: TypeAlias = Feed[Event]
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class Pipeline:
     async def stream(self) -> AsyncIterator[StreamedRun]:
         """Run in a task of its own; leaving the block cancels what is left, and open calls are answered so."""
         run = StreamedRun(self.conversation)
-        task = asyncio.create_task(run.work(_converse(self, run, run.feed.put)))
+        task = asyncio.create_task(run.work(_converse(self, run, run.feed)))
         try:
             yield run
         finally:
@@ -134,7 +134,7 @@ class StreamedRun(Run):
         return self.feed.events()
 
 
-async def _converse(pipeline: Pipeline, run: Run, hear: Hear | None) -> None:
+async def _converse(pipeline: Pipeline, run: Run, watcher: Watcher | None) -> None:
     """The loop. It ends with a conversation in which every call is answered, but for those that wait for a decision."""
     terms = pipeline.terms
     async with pipeline.registry.open() as registry:
@@ -149,11 +149,11 @@ async def _converse(pipeline: Pipeline, run: Run, hear: Hear | None) -> None:
         offered = registry.specs
         try:
             for _ in range(terms.max_rounds):
-                stop = await _ask(pipeline, run, offered, hear)
+                stop = await _ask(pipeline, run, offered, watcher)
                 if stop != "calls":
                     run.stopped = "done" if stop == "turn" else stop
                     break
-                if not await _answer(executor, run, hear):
+                if not await _answer(executor, run, watcher):
                     run.stopped = "paused"
                     break
             else:
@@ -161,11 +161,11 @@ async def _converse(pipeline: Pipeline, run: Run, hear: Hear | None) -> None:
         except asyncio.CancelledError:
             run.stopped = "cancelled"
             raise
-    if hear is not None:
-        await hear(RunFinished(run.stopped, run.usage))
+    if watcher is not None:
+        await watcher.put(RunFinished(run.stopped, run.usage))
 
 
-async def _ask(pipeline: Pipeline, run: Run, offered: Any, hear: Hear | None) -> str:
+async def _ask(pipeline: Pipeline, run: Run, offered: Any, watcher: Watcher | None) -> str:
     """Have the model write one message; returns why it stopped."""
     stop = "error"
     events = cast("Any", pipeline.model.stream(run.conversation, offered, pipeline.settings))
@@ -177,34 +177,32 @@ async def _ask(pipeline: Pipeline, run: Run, offered: Any, hear: Hear | None) ->
                 # A turn that the model ended at once is a message too: its ids were sampled.
                 if event.message.parts or event.message.sampled:
                     run.conversation = run.conversation.add(event.message)
-            if hear is not None:
-                await hear(event)
+            if watcher is not None:
+                await watcher.put(event)
     return stop
 
 
-async def _answer(executor: Executor, run: Run, hear: Hear | None) -> bool:
+async def _answer(executor: Executor, run: Run, watcher: Watcher | None) -> bool:
     """Answer the open calls, in their order; returns whether none waits for a decision."""
     calls = run.conversation.pending
     ready: dict[str, ToolResult] = {}
-    scope = CallScope(conversation=run.conversation, blobs=executor.blobs, emit=_emitter(hear))
+
+    def on_result(result: ToolResult) -> None:
+        ready[result.call_id] = result
+        if watcher is not None:
+            watcher.add(ResultReady(result))
+
+    emit: Callable[[ToolProgress], None] = _unheard if watcher is None else watcher.put_soon
+    scope = CallScope(conversation=run.conversation, blobs=executor.blobs, emit=emit)
     try:
-        answers = await executor.run_all(calls, scope, on_result=lambda result: ready.update({result.call_id: result}))
+        answers = await executor.run_all(calls, scope, on_result=on_result)
     except asyncio.CancelledError:
         told = [ready.get(call.id) or cancelled_result(call) for call in calls]
         run.conversation = run.conversation.add(*(tool_message(result) for result in told))
         raise
     results = [answer for answer in answers if not isinstance(answer, Pending)]
     run.conversation = run.conversation.add(*(tool_message(result) for result in results))
-    if hear is not None:
-        for result in results:
-            await hear(ResultReady(result))
     return len(results) == len(answers)
-
-
-def _emitter(hear: Hear | None) -> Callable[[ToolProgress], None]:
-    """What a tool's progress goes to; callable from any thread."""
-    feed = getattr(hear, "__self__", None)
-    return feed.put_soon if isinstance(feed, Feed) else _unheard
 
 
 def _unheard(_progress: ToolProgress) -> None:

@@ -31,11 +31,12 @@ def local_model(folder: Path, *, name: str | None = None) -> LocalModel:
     for needed in ("config.json", "model.safetensors", "tokenizer.json"):
         if not (folder / needed).is_file():
             raise ModelError(f"{folder} holds no model: {needed} is missing")
-    tokenizer = _tokenizer(folder / "tokenizer.json")
+    tokenizer = read_tokenizer(folder / "tokenizer.json")
     return LocalModel(NumpyEngine.load(folder), tokenizer, _dialect(tokenizer, folder), name or f"local:{folder}")
 
 
-def _tokenizer(path: Path) -> Tokenizer:
+def read_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a `tokenizer.json`: ours where it is of bytes without merges, else that of `tokenizers`."""
     try:
         return ByteTokenizer(path)
     except FerruleError:

@@ -25,7 +25,7 @@ class Recipe(BaseModel):
     """Width."""
     layers: Annotated[int, Field(gt=0)] = 5
     """Depth."""
-    heads: Annotated[int, Field(gt=0)] = 4
+    heads: Annotated[int, Field(gt=0, multiple_of=2)] = 4
     """Query heads of 32; there are two key-value heads."""
     matrix_rate: float = 0.02
     """Peak learning rate of Muon."""

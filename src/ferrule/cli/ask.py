@@ -1,0 +1,43 @@
+"""`ferrule ask`: one question, answered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ferrule.cli.options import (
+    AsJson,
+    JournalFile,
+    MaxTokens,
+    ModelName,
+    PolicyFile,
+    Seed,
+    Temperature,
+    ToolFolders,
+    Yes,
+)
+
+
+def ask(  # noqa: PLR0913 - a command's options are its parameters
+    question: Annotated[str, typer.Argument(help="What to ask; - reads it from standard input.")],
+    *,
+    model: ModelName = "embedded",
+    tools: ToolFolders = None,
+    as_json: AsJson = False,
+    temperature: Temperature = None,
+    seed: Seed = None,
+    max_tokens: MaxTokens = None,
+    yes: Yes = False,
+    policy: PolicyFile = None,
+    journal: JournalFile = None,
+) -> None:
+    """Ask a model one question, and show its calls and its answer."""
+    from ferrule.cli.session import Wishes, opened_session
+    from ferrule.cli.standard_input import read_text
+
+    wishes = Wishes(model, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal)
+    text = read_text() if question == "-" else question
+    with opened_session(wishes) as session:
+        if not session.answer(text):
+            raise typer.Exit(1)

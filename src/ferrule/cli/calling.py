@@ -1,0 +1,61 @@
+"""A call from the command line, run by the executor like any model's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ferrule.cli.offer import offered
+from ferrule.cli.parameters import arguments_from
+from ferrule.cli.permission import Terms
+from ferrule.cli.words import result_words
+from ferrule.conversation import ToolCall, ToolResult
+from ferrule.errors import SettingsError
+from ferrule.events import ToolProgress
+from ferrule.execution import Executor
+from ferrule.registry import ToolRegistry
+from ferrule.scope import CallScope
+
+
+def called(name: str, options: Sequence[str], given: str | None, folders: Sequence[Path], terms: Terms) -> ToolResult:
+    """The result of calling a tool with options, and with what `given`, a JSON object, says beside them.
+
+    Raises `SettingsError` for a tool that isn't there, or arguments that can't be read.
+    """
+    registry = offered(folders)
+    tool = registry.get(name)
+    if tool is None:
+        near = registry.nearest(name) or registry.names
+        raise SettingsError(f"there is no tool {name!r}; the nearest: {', '.join(near)}")
+    arguments = {**_object(given), **arguments_from(options, tool.parameters)}
+    call = ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
+    return asyncio.run(_run(registry.only(name), call, terms))
+
+
+async def _run(registry: ToolRegistry, call: ToolCall, terms: Terms) -> ToolResult:
+    async with registry.open() as bound:
+        executor = Executor(bound, policy=terms.policy, approver=terms.approver, journal=terms.journal)
+        result = await executor.run(call, CallScope(emit=_tell))
+    assert isinstance(result, ToolResult), "where nobody is asked, asking is a denial"
+    return result
+
+
+def _tell(progress: ToolProgress) -> None:
+    if sys.stderr.isatty():
+        share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
+        print(f"… {share}{result_words(progress.text)}", file=sys.stderr)
+
+
+def _object(given: str | None) -> dict[str, object]:
+    if given is None:
+        return {}
+    try:
+        value = json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"--json-arguments is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise SettingsError('--json-arguments must be a JSON object, such as \'{"expression": "2+2"}\'')
+    return value

@@ -1,0 +1,54 @@
+"""The lines of a chat: questions, and the few words that begin with a slash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ferrule.cli.files import written
+from ferrule.cli.guard import complain, words_of
+from ferrule.cli.session import Session
+from ferrule.cli.standard_input import is_interactive, prompted_lines
+from ferrule.conversation import Conversation
+from ferrule.errors import FerruleError
+
+_HELP = "/save FILE keeps the conversation, /new begins another, /quit or Ctrl-D ends, Ctrl-C stops an answer"
+
+
+def converse(session: Session) -> None:
+    """Answer line after line until the input ends. What is wrong with one line doesn't end the conversation."""
+    for line in prompted_lines():
+        if line.strip() in ("/quit", "/exit"):
+            return
+        try:
+            _take(session, line)
+        except KeyboardInterrupt:
+            if not is_interactive():
+                raise
+        except BrokenPipeError:
+            raise
+        except (FerruleError, OSError) as error:
+            complain(words_of(error) or str(error))
+
+
+def _take(session: Session, line: str) -> None:
+    word, _, rest = line.strip().partition(" ")
+    if word == "/new":
+        session.conversation = Conversation()
+    elif word == "/save":
+        _save(session.conversation, rest.strip())
+    elif word.startswith("/") and word[1:].isalpha():
+        complain(_HELP)
+    elif word:
+        session.answer(line)
+
+
+def _save(conversation: Conversation, name: str) -> None:
+    from ferrule.formats import nanochat
+
+    if not name:
+        complain("/save needs the name of a file")
+        return
+    text = json.dumps(nanochat.dump(conversation), ensure_ascii=False, indent=2)
+    written(Path(name), f"{text}\n".encode("utf-8", "replace"))
+    complain(f"saved {len(conversation)} messages in {name}")

@@ -1,0 +1,36 @@
+"""Which tools a command offers, and whether a model can use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ferrule.cli.guard import complain
+from ferrule.errors import ModelError
+
+if TYPE_CHECKING:
+    from ferrule.models.protocol import Model
+    from ferrule.registry import ToolRegistry
+
+
+def offered(folders: Iterable[Path]) -> ToolRegistry:
+    """The tools that come with ferrule and those of the folders; files that couldn't be read are told on stderr.
+
+    Raises `RegistryError` for a folder that isn't there, or a name that is used twice.
+    """
+    from ferrule.registry import ToolRegistry
+    from ferrule.tools import calculator
+
+    registry = ToolRegistry([calculator, *(ToolRegistry.discover(folder) for folder in folders)])
+    for problem in registry.problems:
+        complain(f"{problem}; its tools are not offered")
+    return registry
+
+
+def check_offer(model: Model, registry: ToolRegistry) -> None:
+    """Raise `ModelError` where the model can't use a tool of the registry."""
+    known = model.capabilities.tools
+    strange = [] if known is None else [name for name in registry.names if name not in known]
+    if known is not None and strange:
+        raise ModelError(f"{model.name} can only use {', '.join(known) or 'no tool'}, not {', '.join(strange)}")

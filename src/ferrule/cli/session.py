@@ -1,0 +1,119 @@
+"""A model with its tools, ready to be asked: what `ask` and `chat` share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ferrule.cli.asking import Asking
+from ferrule.cli.guard import complain
+from ferrule.cli.offer import check_offer, offered
+from ferrule.cli.permission import Terms, opened_terms
+from ferrule.cli.screen import JsonScreen, PeopleScreen, Screen
+from ferrule.conversation import Conversation
+from ferrule.errors import SettingsError
+from ferrule.events import MessageFinished
+from ferrule.pipeline import Pipeline, Run, model
+
+_UNFINISHED = {
+    "rounds": "stopped: the model made too many rounds of calls",
+    "length": "stopped: the answer is as long as --max-tokens allows",
+    "context": "stopped: the conversation is as long as the model can read",
+    "error": "stopped: the model lost the thread, and its answer is not whole",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the options of `ask` and `chat` say."""
+
+    model: str
+    tools: list[Path]
+    as_json: bool
+    temperature: float | None
+    seed: int | None
+    max_tokens: int | None
+    yes: bool
+    policy: Path | None
+    journal: Path | None
+
+    @property
+    def sampling(self) -> dict[str, float | int]:
+        """The settings of the model that were given."""
+        given = {"temperature": self.temperature, "seed": self.seed, "max_tokens": self.max_tokens}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(slots=True)
+class Session:
+    """A conversation under way."""
+
+    pipeline: Pipeline
+    screen: Screen
+    terms: Terms
+    asking: Asking
+    runner: asyncio.Runner
+    conversation: Conversation = field(default_factory=Conversation)
+
+    def answer(self, question: str) -> bool:
+        """Ask, and show what happens; returns whether the answer is whole.
+
+        Ctrl-C stops the answer and raises `KeyboardInterrupt`; what a model or engine raises comes out as it is. A
+        question to which nothing was done or said is then taken back; calls that were begun stay, each with its answer.
+        """
+        if not question.strip():
+            raise SettingsError("the question is empty")
+        before = self.conversation
+        self.asking.heard.clear()
+        run = Run(self.pipeline.chat(before).chat(question).conversation)
+        asked = len(run.conversation)
+        if self.terms.answers is not None:
+            self.terms.answers.begin()
+        try:
+            run = self.runner.run(self._watched(run))
+        except KeyboardInterrupt:
+            run.stopped = "cancelled"
+            raise
+        finally:
+            if self.terms.answers is not None:
+                self.terms.answers.withdraw()
+            self.conversation = run.conversation if len(run.conversation) > asked else before
+            self.screen.finish(run)
+        self.terms.tell_of_denials()
+        if run.stopped in _UNFINISHED:
+            complain(_UNFINISHED[run.stopped])
+        return run.stopped == "done"
+
+    async def _watched(self, run: Run) -> Run:
+        """Run, and keep `run` up to date with what is heard, so that it stands when this is cancelled."""
+        streamed = None
+        try:
+            pipeline = self.pipeline.chat(run.conversation).using(policy=self.asking.policy)
+            async with pipeline.stream() as streamed:
+                async for event in streamed:
+                    self.screen.hear(event)
+                    if isinstance(event, MessageFinished):
+                        self.asking.heard.update(call.id for call in event.message.calls)
+        finally:
+            if streamed is not None:
+                run.conversation, run.usage, run.stopped = streamed.conversation, streamed.usage, streamed.stopped
+        return run
+
+
+@contextmanager
+def opened_session(wishes: Wishes) -> Iterator[Session]:
+    """A session on these wishes, closed at the end. Raises `FerruleError` and `OSError` for what can't be used."""
+    registry = offered(wishes.tools)
+    pipeline = model(wishes.model).with_(**wishes.sampling)
+    screen: Screen = JsonScreen() if wishes.as_json else PeopleScreen()
+    with asyncio.Runner() as runner, opened_terms(wishes.yes, wishes.policy, wishes.journal) as terms:
+        try:
+            check_offer(pipeline.model, registry)
+            asking = Asking(terms.approver, screen, registry, terms.policy)
+            pipeline = pipeline.using(registry, approver=asking, journal=terms.journal)
+            yield Session(pipeline, screen, terms, asking, runner)
+        finally:
+            runner.run(pipeline.model.aclose())

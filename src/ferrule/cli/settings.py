@@ -1,0 +1,59 @@
+"""Settings of a front from a TOML file and from `--set name=value`, checked by the front's own model."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ferrule.errors import SettingsError
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def settings_from(
+    kind: type[Settings], config: Path | None, changes: Sequence[str], options: Mapping[str, Any] | None = None
+) -> Settings:
+    """The settings of a file, changed by `--set`, changed by a command's own options (None where not given).
+
+    Raises `SettingsError`, naming what is wrong and what there is, and `OSError`.
+    """
+    data = _read(config) if config is not None else {}
+    data |= dict(_change(change) for change in changes)
+    data |= {name: value for name, value in (options or {}).items() if value is not None}
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        source = f"{config}: " if config is not None else ""
+        raise SettingsError(source + "; ".join(_problems(error, kind))) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: not TOML: {error}") from error
+
+
+def _change(change: str) -> tuple[str, Any]:
+    name, is_pair, text = change.partition("=")
+    if not is_pair:
+        raise SettingsError(f"--set {change}: write it as NAME=VALUE")
+    try:
+        return name.strip(), tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), text.strip()
+
+
+def _problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
+    problems = []
+    for one in error.errors(include_url=False):
+        place = ".".join(map(str, one["loc"]))
+        if one["type"] == "extra_forbidden":
+            problems.append(f"there is no setting {place!r}; there are {', '.join(kind.model_fields)}")
+        else:
+            problems.append(f"{place}: {one['msg'][0].lower()}{one['msg'][1:]}, not {one['input']!r}")
+    return problems

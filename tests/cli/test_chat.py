@@ -1,0 +1,150 @@
+"""`ferrule chat`, through a pipe and on a terminal: a conversation that goes on whatever happens to one answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+from terminals import COMMAND, Terminal, assert_refused, environment, ferrule, interrupted
+
+QUESTION = "What is 123456 * 789?"
+
+
+def test_lines_of_a_pipe_are_one_conversation(reckoner: str) -> None:
+    done = ferrule("chat", "--model", reckoner, typed=f"{QUESTION}\n\nAnd half of it?\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "▸ calculator  123456 * 789  →  97406784",
+        "123,456 × 789 is 97,406,784.",
+        "▸ calculator  97406784 / 2  →  48703392",
+        "Half of it is 48,703,392.",
+    ]
+
+
+def test_what_was_read_before_is_not_read_again(reckoner: str) -> None:
+    done = ferrule("chat", "--model", reckoner, "--json", typed=f"{QUESTION}\nAnd half of it?\n")
+    ends = [event for line in done.stdout.splitlines() if (event := json.loads(line))["event"] == "finished"]
+    assert [end["reason"] for end in ends] == ["done", "done"]
+    # Two messages of the second turn, of which only the new question and one result are new to the engine.
+    assert ends[1]["tokens"]["prompt"] - ends[1]["tokens"]["cached"] < 60
+
+
+def test_a_saved_conversation_can_be_rendered(reckoner: str, tmp_path: Path) -> None:
+    saved = tmp_path / "conversation.json"
+    done = ferrule("chat", "--model", reckoner, typed=f"{QUESTION}\n/save {saved}\n")
+    assert done.stderr == f"ferrule: saved 4 messages in {saved}\n"
+    rendered = ferrule("render", saved, "--tokenizer", reckoner.removeprefix("local:"))
+    assert "⟦<|python_start|>123456 * 789<|python_end|>⟧<|output_start|>97406784<|output_end|>" in rendered.stdout
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+def test_new_begins_another_conversation_and_quit_ends(reckoner: str) -> None:
+    done = ferrule("chat", "--model", reckoner, typed=f"{QUESTION}\n/new\n{QUESTION}\n/quit\n{QUESTION}\n")
+    assert done.stdout == 2 * "▸ calculator  123456 * 789  →  97406784\n123,456 × 789 is 97,406,784.\n"
+
+
+def test_what_is_wrong_with_one_line_does_not_end_the_chat(reckoner: str) -> None:
+    done = ferrule("chat", "--model", reckoner, typed=f"/save\n/save /nowhere/at/all\n/help\n{QUESTION}\n")
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 3
+    assert done.stdout.endswith("123,456 × 789 is 97,406,784.\n")
+
+
+def test_a_line_that_is_not_utf_8_is_refused(reckoner: str) -> None:
+    assert_refused(ferrule("chat", "--model", reckoner, typed=b"\xff\n"), "standard input", "UTF-8")
+
+
+def test_a_conversation_on_a_terminal(reckoner: str) -> None:
+    with Terminal("chat", "--model", reckoner) as terminal:
+        terminal.expect("› ")
+        terminal.type(f"{QUESTION}\r")
+        terminal.expect("123,456 × 789 is 97,406,784.")
+        terminal.expect("› ")
+        terminal.type("And half of it?\r")
+        terminal.expect("▸ calculator  97406784 / 2  →  48703392")
+        terminal.expect("Half of it is 48,703,392.")
+        terminal.expect("› ")
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+
+
+def test_control_c_stops_the_answer_and_nothing_else(chatterer: str) -> None:
+    with Terminal("chat", "--model", chatterer) as terminal:
+        for question in ("Hello", "Once more"):
+            terminal.expect("› ")
+            terminal.type(f"{question}\r")
+            terminal.expect(f"{question}\r\n")
+            terminal.type("\x03")
+        terminal.expect("› ")
+        time.sleep(0.5)  # readline shows its prompt before it minds signals
+        terminal.type("\x03")
+        terminal.expect("› ")
+        terminal.type("/quit\r")
+        assert terminal.ended() == 0
+        assert "Traceback" not in terminal.shown
+
+
+def test_control_c_while_a_tool_runs_leaves_a_conversation_that_goes_on(waiter: str, waiting_folder: Path) -> None:
+    with Terminal("chat", "--model", waiter, "--tools", waiting_folder, "--yes", "--json") as terminal:
+        terminal.expect("› ")
+        terminal.type("Wait.\r")
+        terminal.expect('"event": "progress"')
+        terminal.type("\x03")
+        terminal.expect('"reason": "cancelled"')
+        terminal.expect("› ")
+        terminal.type("/new\r")
+        terminal.expect("› ")
+        terminal.type("Wait.\r")
+        terminal.expect('"answer": "I waited."')
+        terminal.expect("› ")
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+
+
+def test_a_person_is_asked_and_the_prompt_gets_its_line_back(waiter: str, waiting_folder: Path) -> None:
+    with Terminal("chat", "--model", waiter, "--tools", waiting_folder) as terminal:
+        terminal.expect("› ")
+        terminal.type("Wait.\r")
+        terminal.expect("▸ wait asks to run")
+        terminal.expect("this session (every call of wait)?")
+        terminal.type("\x03")
+        terminal.expect("› ")
+        terminal.type("/new\r")
+        terminal.expect("› ")
+        terminal.type("Wait.\r")
+        terminal.expect("this session (every call of wait)?")
+        terminal.type("y\r")
+        terminal.expect("▸ wait  seconds=1  →  waited")
+        terminal.expect("I waited.")
+        terminal.expect("› ")
+        terminal.type("/quit\r")
+        assert terminal.ended() == 0
+
+
+def test_always_holds_for_the_whole_chat(waiter: str, waiting_folder: Path) -> None:
+    with Terminal("chat", "--model", waiter, "--tools", waiting_folder) as terminal:
+        for answer in ("a\r", ""):
+            terminal.expect("› ")
+            terminal.type("Wait.\r")
+            if answer:
+                terminal.expect("this session (every call of wait)?")
+                terminal.type(answer)
+            assert "asks to run" not in terminal.expect("▸ wait  seconds=1  →  waited")
+            terminal.expect("› ")
+            terminal.type("/new\r")
+        terminal.expect("› ")
+        terminal.type("/quit\r")
+        assert terminal.ended() == 0
+
+
+def test_control_c_ends_a_chat_that_reads_a_pipe(chatterer: str) -> None:
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*COMMAND, "chat", "--model", chatterer], env=environment(), **streams) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"Hello\n")
+        process.stdin.flush()
+        process.stdout.read(3)
+        assert interrupted(process) == (130, "")

@@ -1,0 +1,116 @@
+"""`ferrule render`: conversations as tokens, for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from memorised import HERMES_TOKENS, write_tokenizer
+from terminals import Terminal, assert_refused, ferrule
+
+CONVERSATION = {
+    "messages": [
+        {"role": "user", "content": "What is 12 * 34?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "python", "text": "12 * 34"},
+                {"type": "python_output", "text": "408"},
+                {"type": "text", "text": "12 × 34 is 408."},
+            ],
+        },
+    ]
+}
+SHOWN = (
+    "<|bos|><|user_start|>What is 12 * 34?<|user_end|><|assistant_start|>⟦<|python_start|>12 * 34<|python_end|>⟧"
+    "<|output_start|>408<|output_end|>⟦12 × 34 is 408.<|assistant_end|>⟧\n"
+)
+COUNTS = "\nnanochat: 1 conversation, 51 tokens, ⟦26 trained⟧, 25 not trained\n"
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> Path:
+    path = tmp_path / "tokenizer.json"
+    write_tokenizer(path)
+    return path
+
+
+@pytest.fixture
+def conversation(tmp_path: Path) -> Path:
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps(CONVERSATION, indent=2), encoding="utf-8")
+    return path
+
+
+def test_trained_tokens_stand_in_brackets(conversation: Path, tokenizer: Path) -> None:
+    done = ferrule("render", conversation, "--tokenizer", tokenizer)
+    assert (done.returncode, done.stdout, done.stderr) == (0, SHOWN + COUNTS, "")
+
+
+def test_a_folder_names_its_tokenizer_and_standard_input_its_conversation(tokenizer: Path) -> None:
+    done = ferrule("render", "-", "--tokenizer", tokenizer.parent, typed=json.dumps(CONVERSATION["messages"]))
+    assert done.stdout == SHOWN + COUNTS
+
+
+def test_lines_of_conversations(tokenizer: Path, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.jsonl"
+    path.write_text(f"{json.dumps(CONVERSATION)}\n\n{json.dumps(CONVERSATION)}\n")
+    done = ferrule("render", path, "--tokenizer", tokenizer)
+    assert done.stdout == 2 * SHOWN + "\nnanochat: 2 conversations, 102 tokens, ⟦52 trained⟧, 50 not trained\n"
+
+
+def test_json_holds_ids_mask_and_pieces(conversation: Path, tokenizer: Path) -> None:
+    data = json.loads(ferrule("render", conversation, "--tokenizer", tokenizer, "--json").stdout)
+    assert data["dialect"] == "nanochat"
+    assert len(data["ids"]) == len(data["mask"]) == 51
+    assert sum(data["mask"]) == 26
+    assert (
+        "".join(f"⟦{piece['text']}⟧" if piece["trained"] else piece["text"] for piece in data["pieces"]) == SHOWN[:-1]
+    )
+
+
+def test_two_colours_on_a_terminal(conversation: Path, tokenizer: Path) -> None:
+    with Terminal("render", conversation, "--tokenizer", tokenizer) as terminal:
+        assert terminal.ended() == 0
+        assert "\x1b[32m<|python_start|>12 * 34<|python_end|>\x1b[0m" in terminal.shown
+        assert "\x1b[90m<|output_start|>408<|output_end|>\x1b[0m" in terminal.shown
+        assert "\x1b[32m26 trained\x1b[0m" in terminal.shown
+
+
+def test_another_dialect_goes_by_its_tokenizer(conversation: Path, tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer.json", HERMES_TOKENS)
+    done = ferrule("render", conversation, "--tokenizer", tmp_path)
+    assert '⟦<tool_call>\n{"name": "calculator", "arguments": {"expression": "12 * 34"}}\n</tool_call>' in done.stdout
+    assert "\nhermes: 1 conversation" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ("not JSON",)),
+        ("{", ("not JSON",)),
+        ("7", ("messages",)),
+        ('{"messages": [{"role": "tool", "content": "x"}]}', ("message 0", "role")),
+        ('{"messages": []}\n{', (":2", "not JSON")),
+        ('{"messages": []}\n{"messages": 7}', (":2", "messages")),
+    ],
+)
+def test_a_file_of_something_else_is_refused(
+    text: str, words: tuple[str, ...], tokenizer: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(text)
+    assert_refused(ferrule("render", path, "--tokenizer", tokenizer), str(path), *words)
+
+
+def test_bad_bytes_and_missing_files_are_refused(conversation: Path, tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    assert_refused(ferrule("render", tmp_path / "bytes.json", "--tokenizer", tokenizer), "bytes.json", "UTF-8")
+    assert_refused(ferrule("render", "/nowhere.json", "--tokenizer", tokenizer), "/nowhere.json", "No such file")
+    assert_refused(ferrule("render", tmp_path, "--tokenizer", tokenizer), "directory")
+    assert_refused(ferrule("render", conversation, "--tokenizer", "/nowhere"), "/nowhere")
+    assert_refused(ferrule("render", conversation, "--tokenizer", conversation), str(conversation))
+    assert_refused(
+        ferrule("render", conversation, "--tokenizer", tokenizer, "--dialect", "klingon"), "klingon", "hermes"
+    )

@@ -1,0 +1,83 @@
+"""How the command starts: quickly, and with help for everything."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+from terminals import COMMAND, environment, ferrule
+
+from ferrule import __version__
+
+COMMANDS = ("ask", "chat", "tools", "call", "render", "synth", "train", "eval")
+
+
+def test_help_names_every_command() -> None:
+    done = ferrule("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()]
+    assert tuple(listed) == COMMANDS
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "train embedded", "eval embedded"])
+def test_every_command_has_help(command: str) -> None:
+    done = ferrule(*command.split(), "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Usage: ferrule {command}" in done.stdout
+
+
+def test_version() -> None:
+    assert ferrule("--version").stdout == f"ferrule {__version__}\n"
+
+
+def test_what_there_is_not_is_a_usage_error() -> None:
+    for arguments in (("frobnicate",), ("ask",), ("ask", "hi", "--frobnicate"), ("synth", "x", "--count", "none")):
+        done = ferrule(*arguments)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert "Error: " in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def _cpu_milliseconds(*arguments: str) -> float:
+    """The least of several runs: a busy machine only ever adds."""
+    least = float("inf")
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(arguments, capture_output=True, env=environment(), check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        least = min(least, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return 1000 * least
+
+
+def test_help_takes_less_than_180_ms_of_cpu_over_bare_python() -> None:
+    assert _cpu_milliseconds(*COMMAND, "--help") - _cpu_milliseconds(sys.executable, "-c", "pass") < 180
+
+
+def test_help_imports_none_of_the_slow_parts() -> None:
+    slow = ("asyncio", "jinja2", "numpy", "pydantic", "rich", "torch")
+    source = (
+        "import sys, ferrule.cli\nsys.argv = ['ferrule', '--help']\ntry:\n    ferrule.cli.main()\n"
+        f"except SystemExit:\n    print(*[name for name in {slow} if name in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, env=environment(), text=True, check=True)
+    assert done.stderr == "\n"
+
+
+def test_output_that_cannot_be_written_is_told_and_a_reader_that_left_is_not() -> None:
+    for command in (("tools",), ("call", "calculator", "--expression", "1")):
+        with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device, not a file
+            done = subprocess.run(
+                [*COMMAND, *command], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+            )
+        assert (done.returncode, done.stderr) == (2, b"ferrule: No space left on device\n")
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [*COMMAND, *command], stdout=writer, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+        os.close(writer)
+        assert done.stderr == b""

@@ -1,0 +1,185 @@
+"""`ferrule tools` and `ferrule call`: what is offered, what is wrong, and calls from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from terminals import Terminal, assert_refused, ferrule
+
+from ferrule.cli.parameters import arguments_from
+from ferrule.errors import SettingsError
+
+
+def test_tools_lists_names_parameters_annotations_and_origins(tool_folder: Path) -> None:
+    shown = ferrule("tools", tool_folder).stdout
+    assert "calculator  (from code, reads only, idempotent, closed world)" in shown
+    assert "shout  (from project, reads only)\n  Shout a text.\n" in shown
+    assert "    --text  (string, needed)  What to shout\n" in shown
+    assert "    --times  (integer, default 1)\n" in shown
+    assert "    --marks  (array|null, default null)\n" in shown
+    assert "picture  (from project, always asks)" in shown
+
+
+def test_tools_as_json_gives_schemas(tool_folder: Path) -> None:
+    listed = {entry["name"]: entry for entry in json.loads(ferrule("tools", tool_folder, "--json").stdout)}
+    assert list(listed) == ["calculator", "shout", "picture", "wait"]
+    assert listed["calculator"]["annotations"]["read_only"] is True
+    assert listed["shout"]["parameters"]["properties"]["text"]["type"] == "string"
+    assert listed["picture"]["approval"] == "always"
+
+
+def test_check_is_silent_about_sound_files(tool_folder: Path) -> None:
+    done = ferrule("tools", "check", tool_folder)
+    assert (done.returncode, done.stdout) == (0, "3 tools on offer, no problems\n")
+
+
+def test_check_reports_problems_and_hides_nothing(tool_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "good_tool.py").write_text((tool_folder / "wait_tool.py").read_text())
+    (tmp_path / "bad_tool.py").write_text("import no_such_module\n")
+    (tmp_path / "empty_tool.py").write_text("")
+    done = ferrule("tools", "check", tmp_path)
+    assert done.returncode == 1
+    assert "bad_tool.py: ModuleNotFoundError: No module named 'no_such_module' (line 1)" in done.stdout
+    assert "empty_tool.py: it defines no tool" in done.stdout
+    assert done.stdout.endswith("1 tool on offer, 2 problems\n")
+    listed = ferrule("tools", tmp_path)
+    assert listed.returncode == 0
+    assert "wait  (from project)" in listed.stdout
+    assert len(listed.stderr.splitlines()) == 2
+
+
+def test_check_reports_names_that_are_used_twice(tmp_path: Path) -> None:
+    (tmp_path / "mine_tool.py").write_text(
+        "from ferrule import tool\n\n@tool\ndef calculator(x: int) -> int:\n    return x\n"
+    )
+    done = ferrule("tools", "check", tmp_path, "--json")
+    assert done.returncode == 1
+    assert "two tools are named 'calculator'" in json.loads(done.stdout)["problems"][0]["reason"]
+
+
+def test_call_prints_the_result() -> None:
+    assert ferrule("call", "calculator", "--expression", "2+2").stdout == "4\n"
+    assert ferrule("call", "calculator", "--expression=0.1 + 0.2").stdout == "0.3\n"
+    assert ferrule("call", "calculator", "--json-arguments", '{"expression": "-3 * 2"}').stdout == "-6\n"
+    assert ferrule("call", "calculator", "--expression", "-3 * 2").stdout == "-6\n"
+
+
+def test_a_failed_call_goes_to_stderr_and_the_status_is_1() -> None:
+    done = ferrule("call", "calculator", "--expression", "1/0")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: division by zero\n")
+
+
+def test_arguments_take_the_types_of_the_schema(tool_folder: Path) -> None:
+    options = ("--text", "123", "--times", "2", "--marks", "!", "--marks", "?", "--be-kind", "--tone=soft")
+    done = ferrule("call", "shout", *options, "--tools", tool_folder, "--yes")
+    assert json.loads(done.stdout) == {"text": "123123", "marks": ["!", "?"], "tone": "soft", "be_kind": True}
+
+
+def test_call_as_json_and_journal(tmp_path: Path) -> None:
+    journal = tmp_path / "calls.jsonl"
+    done = ferrule("call", "calculator", "--expression", "1/0", "--json", "--journal", journal)
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {"name": "calculator", "status": "error", "text": "error: division by zero"}
+    assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == ["started", "finished"]
+
+
+def test_a_call_that_needs_approval_is_denied_where_nobody_can_give_it(tool_folder: Path) -> None:
+    done = ferrule("call", "picture", "--tools", tool_folder)
+    assert done.returncode == 1
+    assert "denied" in done.stderr
+    assert "--yes" in done.stderr
+
+
+def test_a_person_can_say_no_with_a_reason(tool_folder: Path) -> None:
+    with Terminal("call", "picture", "--tools", tool_folder) as terminal:
+        terminal.expect("▸ picture asks to run")
+        terminal.expect("[y]es")
+        terminal.type("n not today\r")
+        terminal.expect("denied: not today")
+        assert terminal.ended() == 1
+
+
+def test_images_are_described_or_written(tool_folder: Path, tmp_path: Path) -> None:
+    options = ("call", "picture", "--tools", tool_folder, "--yes")
+    described = ferrule(*options).stdout.splitlines()
+    assert described[0] == "a dot"
+    assert described[1].startswith("[image/png, 20 bytes, ")
+    written = Path(ferrule(*options, "--out", tmp_path / "images").stdout.splitlines()[1])
+    assert written.read_bytes() == b"not really a picture"
+    assert written.stem in described[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("call", "calc", "--expression", "1"), ("no tool 'calc'", "calculator")),
+        (("call", "calculator"), ("expression", "wanted a string")),
+        (("call", "calculator", "--expression"), ("--expression needs a value",)),
+        (("call", "calculator", "2+2"), ("'2+2'", "--name value")),
+        (("call", "calculator", "--expression", "1", "--expression", "2"), ("given twice",)),
+        (("call", "calculator", "--expression", "1", "--style", "odd"), ("style",)),
+        (("call", "calculator", "--json-arguments", "{"), ("--json-arguments", "not JSON")),
+        (("call", "calculator", "--json-arguments", "[1]"), ("--json-arguments", "object")),
+        (("call", "calculator", "--expression", "1", "--tools", "/nowhere"), ("/nowhere",)),
+        (("tools", "/nowhere"), ("/nowhere",)),
+        (("tools", "check", "/nowhere"), ("/nowhere",)),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert_refused(ferrule(*arguments), *words)
+
+
+SCHEMA = {
+    "properties": {
+        "text": {"type": "string"},
+        "number": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "many": {"type": "array", "items": {"type": "integer"}},
+        "flag": {"type": "boolean"},
+        "point": {"$ref": "#/$defs/Point"},
+        "some_name": {"enum": ["1", "2"]},
+    },
+    "$defs": {"Point": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["--text", "7"], {"text": "7"}),
+        (["--text", "--flag"], {"text": "--flag"}),
+        (["--number", "7"], {"number": 7}),
+        (["--number=seven"], {"number": "seven"}),
+        (["--number", "null"], {"number": None}),
+        (["--either", "7"], {"either": "7"}),
+        (["--many", "1", "--many=2"], {"many": [1, 2]}),
+        (["--many", "[1, 2]"], {"many": [1, 2]}),
+        (["--flag"], {"flag": True}),
+        (["--no-flag"], {"flag": False}),
+        (["--flag", "False", "--text", ""], {"flag": False, "text": ""}),
+        (["--point", '{"x": 1}'], {"point": {"x": 1}}),
+        (["--some-name", "1"], {"some_name": "1"}),
+        (["--strange", "[1]"], {"strange": [1]}),
+    ],
+)
+def test_options_become_arguments(words: list[str], arguments: dict[str, object]) -> None:
+    assert arguments_from(words, SCHEMA) == arguments
+
+
+@given(st.text())
+def test_text_arrives_as_it_was_typed(text: str) -> None:
+    assert arguments_from(["--text", text], SCHEMA) == {"text": text}
+    assert arguments_from([f"--text={text}"], SCHEMA) == {"text": text}
+
+
+@given(st.lists(st.text(max_size=6) | st.sampled_from(["--flag", "--many", "--text", "--number=[", "--=", "--"])))
+def test_any_words_are_read_or_refused(words: list[str]) -> None:
+    try:
+        arguments = arguments_from(words, SCHEMA)
+    except SettingsError:
+        return
+    json.dumps(arguments)
