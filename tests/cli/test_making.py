@@ -67,9 +67,9 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_settings_come_from_a_file_then_from_set_then_from_options(tmp_path: Path) -> None:
     config = tmp_path / "recipe.toml"
     config.write_text("layers = 3\nheads = 2\nsteps = 5\n")
-    options = ("--config", config, "--set", "heads=1", "--set", "steps=6", "--steps", "7", "--show-settings")
+    options = ("--config", config, "--set", "heads=4", "--set", "steps=6", "--steps", "7", "--show-settings")
     shown = json.loads(ferrule("train", "embedded", "--out", tmp_path, *options).stdout)
-    assert (shown["layers"], shown["heads"], shown["steps"]) == (3, 1, 7)
+    assert (shown["layers"], shown["heads"], shown["steps"]) == (3, 4, 7)
 
 
 @pytest.mark.parametrize(
