@@ -34,7 +34,7 @@ def test_list_has_its_ids_fields_and_kinds(name: str, letter: str) -> None:
     assert numbers == sorted(set(numbers))
     assert all(set(entry) == {"id", "kind", "prompt", "answer"} for entry in entries)
     assert all(squeezed(entry["prompt"]) for entry in entries)
-    assert KINDS == {entry["kind"] for entry in entries}
+    assert {entry["kind"] for entry in entries} == KINDS
 
 
 def test_ids_and_prompts_are_unique_across_both_lists() -> None:
