@@ -15,9 +15,9 @@ class Recipe(BaseModel):
 
     seed: Annotated[int, Field(ge=0)] = 7
     """Decides the initial weights and the training data."""
-    steps: Annotated[int, Field(gt=0)] = 9_000
+    steps: Annotated[int, Field(gt=0)] = 11_000
     """Optimizer steps."""
-    batch_tokens: Annotated[int, Field(ge=256)] = 6_144
+    batch_tokens: Annotated[int, Field(ge=256)] = 4_096
     """Tokens of a step, padding included, over all workers together."""
     workers: Annotated[int, Field(ge=1)] = 2
     """Processes of one thread each, whose gradients are averaged: on a CPU faster than one process of many threads."""
@@ -35,9 +35,9 @@ class Recipe(BaseModel):
     """Decoupled weight decay of the matrices."""
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.02
     """The share of steps over which the rates rise from zero."""
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.4
+    decay: Annotated[float, Field(ge=0, le=1)] = 0.5636
     """The last share of steps, over which the rates fall to zero."""
-    short: Annotated[float, Field(ge=0, le=1)] = 0.2
+    short: Annotated[float, Field(ge=0, le=1)] = 0.182
     """The first share of steps, which see single turns only."""
     longest: Annotated[int, Field(gt=0)] = 512
     """Conversations of more tokens are left out of training."""
