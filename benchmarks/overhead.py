@@ -25,7 +25,7 @@ from ferrule.models.scripted import ScriptedModel
 from ferrule.pipeline import model
 from ferrule.tool import tool
 
-ROUNDS, RUNS = 15, 200
+ROUNDS, RUNS = 30, 100
 LIMITS = {"async": 100.0, "sync": 250.0}
 
 
