@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -88,7 +89,7 @@ async def measure() -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; exit status 1 where a limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
@@ -96,10 +97,11 @@ def main() -> None:
     over = {kind: medians[kind] - medians["by hand"] for kind in TOOLS}
     if as_json:
         print(json.dumps({"microseconds": medians, "over": over, "limits": LIMITS}))
-        return
-    print(f"loop by hand        {medians['by hand']:7.1f} µs of CPU a run")
-    for kind, limit in LIMITS.items():
-        print(f"ferrule, {kind:5} tool  {medians[kind]:7.1f} µs, {over[kind]:6.1f} over it (at most {limit:.0f})")
+    else:
+        print(f"loop by hand        {medians['by hand']:7.1f} µs of CPU a run")
+        for kind, limit in LIMITS.items():
+            print(f"ferrule, {kind:5} tool  {medians[kind]:7.1f} µs, {over[kind]:6.1f} over it (at most {limit:.0f})")
+    sys.exit(any(over[kind] > limit for kind, limit in LIMITS.items()))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
@@ -183,12 +183,17 @@ class ToolRegistry(_Named):
         """The same tools, from elsewhere: `project`, `plugin` or `mcp:<server>`."""
         return self._with(replace(one, tool=one.tool.with_origin(origin)) for one in self._offers)
 
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[BoundRegistry]:
+    def open(self) -> AbstractAsyncContextManager[BoundRegistry]:
         """The tools for one run: Toolset classes and factories are made, opened, and closed at its end.
 
         Those none of whose tools is on offer aren't made. Raises `RegistryError` where making or opening one fails.
         """
+        if all(offer.source is None for offer in self._offers):
+            return nullcontext(BoundRegistry(self.tools))
+        return self._opened()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[BoundRegistry]:
         made: dict[_Source, Toolset] = {}
         async with AsyncExitStack() as stack:
             for offer in self._offers:

@@ -76,8 +76,11 @@ class FileJournal:
 
     def record(self, event: Event, key: str, fields: Mapping[str, Any], /) -> None:
         """Write one line, secrets scrubbed. Once the journal is closed, a `late` one is dropped."""
-        head = {"event": event, "key": key, "time": time.time(), "who": self._who}
-        line = _line({**head, **{name: scrubbed(fields[name]) if name in _FREE else fields[name] for name in fields}})
+        entry = {"event": event, "key": key, "time": time.time(), "who": self._who, **fields}
+        for name in _FREE:
+            if name in entry:
+                entry[name] = scrubbed(entry[name])
+        line = _line(entry)
         with self._lock:
             if not self._is_open:
                 if event == "late":

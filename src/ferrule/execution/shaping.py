@@ -7,6 +7,7 @@ over the limit is cut in the middle; the whole is kept by its content hash, wher
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -71,9 +72,15 @@ def _joined(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
     return tuple(joined)
 
 
+# What needs no looking into; a float may be infinite, which `to_json` has words for.
+_PLAIN = (int, bool, type(None))
+
+
 def _json_text(value: Any) -> str:
     if isinstance(value, str):
         return _sound(str.__str__(value))
+    if type(value) in _PLAIN:
+        return json.dumps(value)
     if isinstance(value, bytes | bytearray | memoryview):
         raise ToolFailed("the tool gave back bytes, which can't be shown; it should give text, JSON values or an image")
     if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.iscoroutine(value):
