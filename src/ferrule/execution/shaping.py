@@ -7,7 +7,6 @@ over the limit is cut in the middle; the whole is kept by its content hash, wher
 from __future__ import annotations
 
 import inspect
-import json
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -80,7 +79,7 @@ def _json_text(value: Any) -> str:
     if isinstance(value, str):
         return _sound(str.__str__(value))
     if type(value) in _PLAIN:
-        return json.dumps(value)
+        return to_json(value).decode()
     if isinstance(value, bytes | bytearray | memoryview):
         raise ToolFailed("the tool gave back bytes, which can't be shown; it should give text, JSON values or an image")
     if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.iscoroutine(value):
