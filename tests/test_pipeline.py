@@ -126,6 +126,17 @@ async def test_leaving_a_stream_cancels_and_answers_open_calls() -> None:
     run.conversation.check()
 
 
+async def test_a_call_that_nobody_has_heard_of_yet_is_answered_when_the_stream_is_left() -> None:
+    # 254 texts and two events of the call fill the feed, so the run waits with the message just added.
+    message = assistant(*["a"] * 254, call("c1"))
+    async with model(ScriptedModel(message, "never")).chat("?").using(calculator).stream() as run:
+        while not run.conversation.pending:
+            await asyncio.sleep(0)
+    assert run.stopped == "cancelled"
+    assert run.conversation.messages[-1].result.status == "cancelled"
+    run.conversation.check()
+
+
 async def test_an_error_of_the_model_reaches_whoever_watches() -> None:
     pipeline = model(ScriptedModel()).chat("?")
     with pytest.raises(ModelError, match="script has ended"):

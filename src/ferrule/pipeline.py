@@ -9,11 +9,11 @@ business, how a message is written `models/`'s.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from ferrule.background import run_synchronously
 from ferrule.blobs import BlobStore
@@ -25,6 +25,7 @@ from ferrule.feed import Feed
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.registry import Item, ToolRegistry
 from ferrule.scope import CallScope
+from ferrule.toolspec import ToolSpec
 
 Watcher: TypeAlias = Feed[Event]
 
@@ -160,16 +161,17 @@ async def _converse(pipeline: Pipeline, run: Run, watcher: Watcher | None) -> No
                 run.stopped = "rounds"
         except asyncio.CancelledError:
             run.stopped = "cancelled"
+            open_calls = run.conversation.pending
+            run.conversation = run.conversation.add(*(tool_message(cancelled_result(call)) for call in open_calls))
             raise
     if watcher is not None:
         await watcher.put(RunFinished(run.stopped, run.usage))
 
 
-async def _ask(pipeline: Pipeline, run: Run, offered: Any, watcher: Watcher | None) -> str:
+async def _ask(pipeline: Pipeline, run: Run, offered: Sequence[ToolSpec], watcher: Watcher | None) -> str:
     """Have the model write one message; returns why it stopped."""
     stop = "error"
-    events = cast("Any", pipeline.model.stream(run.conversation, offered, pipeline.settings))
-    async with aclosing(events):
+    async with aclosing(pipeline.model.stream(run.conversation, offered, pipeline.settings)) as events:
         async for event in events:
             if isinstance(event, MessageFinished):
                 stop = event.stop

@@ -5,7 +5,7 @@ What it samples is kept with the message, so a conversation renders back to the 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -60,7 +60,7 @@ class LocalModel:
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`."""
         own = with_own_samples(conversation, self.dialect, self.tokenizer)
         layout = self.dialect.layout(own, tools)

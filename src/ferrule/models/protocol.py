@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -45,7 +45,7 @@ class Model(Protocol):
 
     def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Events of one assistant message, the last of them a `MessageFinished`.
 
         Raises `ModelError` or `DialectError` before anything is generated where a tool can't be offered.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, Message, Text, ToolCall, assistant
@@ -31,7 +31,7 @@ class ScriptedModel:
         conversation: Conversation,
         tools: Sequence[ToolSpec],  # noqa: ARG002 - a script doesn't look at what is offered
         settings: ModelSettings,  # noqa: ARG002 - nor at how it should be sampled
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `ModelError` where the script has ended."""
         if len(self.seen) == len(self._script):
             raise ModelError(f"the script has ended after {len(self._script)} messages, and the model was asked again")
