@@ -13,7 +13,7 @@ import torch
 
 from ferrule.conversation import Conversation
 from ferrule.dialects import get_dialect
-from ferrule.dialects.nanochat import CONTROL_TOKENS
+from ferrule.dialects.nanochat_markers import CONTROL_TOKENS
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
 from ferrule.toolspec import ToolSpec

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ferrule.dialects import get_dialect
-from ferrule.dialects.nanochat import CONTROL_TOKENS
+from ferrule.dialects.nanochat_markers import CONTROL_TOKENS
 from ferrule.engines import NumpyEngine
 from ferrule.engines.config import read_config
 from ferrule.models.local import LocalModel

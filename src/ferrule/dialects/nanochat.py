@@ -22,30 +22,24 @@ from ferrule.conversation import (
     ToolCall,
     ToolResult,
 )
+from ferrule.dialects.nanochat_markers import (
+    ASSISTANT_END,
+    ASSISTANT_START,
+    BOS,
+    CONTROL_TOKENS,
+    OUTPUT_END,
+    OUTPUT_START,
+    PYTHON_END,
+    PYTHON_START,
+    STOPS,
+    STRAYS,
+    USER_END,
+    USER_START,
+)
 from ferrule.dialects.nanochat_reader import NanochatReader
 from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
-
-BOS = "<|bos|>"
-USER_START, USER_END = "<|user_start|>", "<|user_end|>"
-ASSISTANT_START, ASSISTANT_END = "<|assistant_start|>", "<|assistant_end|>"
-PYTHON_START, PYTHON_END = "<|python_start|>", "<|python_end|>"
-OUTPUT_START, OUTPUT_END = "<|output_start|>", "<|output_end|>"
-CONTROL_TOKENS = (
-    BOS,
-    USER_START,
-    USER_END,
-    ASSISTANT_START,
-    ASSISTANT_END,
-    PYTHON_START,
-    PYTHON_END,
-    OUTPUT_START,
-    OUTPUT_END,
-)
-
-STOPS = (ASSISTANT_END, PYTHON_END)
-STRAYS = (OUTPUT_START, OUTPUT_END, BOS, USER_START, USER_END, ASSISTANT_START)
 
 
 class Nanochat:

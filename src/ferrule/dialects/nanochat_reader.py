@@ -6,6 +6,7 @@ import json
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.markers import MarkerScanner
+from ferrule.dialects.nanochat_markers import CONTROL_TOKENS, OUTPUT_END, OUTPUT_START, PYTHON_END, PYTHON_START
 from ferrule.events import (
     ArgumentsDelta,
     CallFinished,
@@ -16,18 +17,7 @@ from ferrule.events import (
     TextDelta,
 )
 
-_PYTHON_START, _PYTHON_END = "<|python_start|>", "<|python_end|>"
-_FORGED = ("<|output_start|>", "<|output_end|>")
-_MARKERS = (
-    "<|bos|>",
-    "<|user_start|>",
-    "<|user_end|>",
-    "<|assistant_start|>",
-    "<|assistant_end|>",
-    _PYTHON_START,
-    _PYTHON_END,
-    *_FORGED,
-)
+_FORGED = (OUTPUT_START, OUTPUT_END)
 
 
 class NanochatReader:
@@ -36,9 +26,8 @@ class NanochatReader:
     def __init__(self, tool: str, parameter: str, first_call: int) -> None:
         self._tool = tool
         self._opening = f"{{{json.dumps(parameter)}: "
-        self._parameter = parameter
         self._number = first_call
-        self._scanner = MarkerScanner(_MARKERS)
+        self._scanner = MarkerScanner(CONTROL_TOKENS)
         self._position = 0
         self._index = 0
         self._expression: list[str] | None = None
@@ -83,11 +72,11 @@ class NanochatReader:
             self._forged.append(marker)
             return [framing, self._forgery()] if marker == _FORGED[1] else [framing]
         if self._expression is not None:
-            if marker == _PYTHON_END:
+            if marker == PYTHON_END:
                 return [framing, *self._finished()]
             events: list[ReaderEvent] = [self._malformed("unclosed", span[0])]
             return events + self._marker(marker, span)
-        if marker == _PYTHON_START:
+        if marker == PYTHON_START:
             self._expression = []
             return [framing, CallStarted(self._index, self._tool, None, (span[1], span[1]))]
         if marker in _FORGED:
@@ -102,7 +91,7 @@ class NanochatReader:
         arguments = f"{self._opening}{json.dumps(expression, ensure_ascii=False)}}}"
         # The closing quote and brace are no characters of the input, so their span is empty.
         rest = '"}' if pieces else f'{self._opening}""}}'
-        source = f"{_PYTHON_START}{expression}{_PYTHON_END}"
+        source = f"{PYTHON_START}{expression}{PYTHON_END}"
         call = ToolCall(f"call_{self._number}", self._tool, arguments, source)
         events: list[ReaderEvent] = [
             ArgumentsDelta(self._index, rest, at),
@@ -113,7 +102,7 @@ class NanochatReader:
         return events
 
     def _malformed(self, kind: str, at: int) -> CallMalformed:
-        raw = _PYTHON_START + "".join(self._expression or [])
+        raw = PYTHON_START + "".join(self._expression or [])
         self._expression = None
         return self._broken(kind, raw, at)
 

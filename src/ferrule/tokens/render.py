@@ -159,6 +159,8 @@ def spelled_out(dialect: Dialect, tokenizer: Tokenizer) -> tuple[str, ...]:
 
 
 def with_own_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
+    """The conversation without what was sampled with another tokenizer or dialect; the text of it stays."""
+
     def is_foreign(sampled: Sampled | None) -> bool:
         if sampled is None:
             return False

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ferrule.dialects.nanochat import ASSISTANT_END, BOS, CONTROL_TOKENS
+from ferrule.dialects.nanochat_markers import ASSISTANT_END, BOS, CONTROL_TOKENS
 from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
 from ferrule.training.embedded.network import Network
 
