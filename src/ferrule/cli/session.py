@@ -88,7 +88,13 @@ class Session:
         return run.stopped == "done"
 
     async def _watched(self, run: Run) -> Run:
-        """Run, and keep `run` up to date with what is heard, so that it stands when this is cancelled."""
+        """Run, and keep `run` up to date with what is heard, so that it stands when this is cancelled.
+
+        A Ctrl-C that comes after asyncio has made the task and before it minds signals leaves the task to the loop's
+        next run, which is another question's: what was cancelled doesn't begin there.
+        """
+        if run.stopped == "cancelled":
+            return run
         streamed = None
         try:
             pipeline = self.pipeline.chat(run.conversation).using(policy=self.asking.policy)

@@ -1,0 +1,37 @@
+"""A session whose question is given up at a moment that asyncio itself leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from ferrule.cli.session import Wishes, opened_session
+
+QUESTION = "What is 12 * 12?"
+WISHES = Wishes("embedded", [], True, None, None, None, False, None, None)
+
+
+class InterruptedOnce:
+    """A runner to which Ctrl-C comes between the making of the task and the loop's run."""
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        self._runner.get_loop().create_task(work)
+        raise KeyboardInterrupt
+
+
+def test_a_question_that_was_given_up_before_it_began_is_not_asked_later(capsys: pytest.CaptureFixture[str]) -> None:
+    with opened_session(WISHES) as session:
+        runner = session.runner
+        session.runner = InterruptedOnce(runner)  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            session.answer("Hello")
+        session.runner = runner
+        assert session.answer(QUESTION)
+    shown = capsys.readouterr().out
+    assert '"answer": "12 × 12 is 144."' in shown
+    assert shown.count('"event": "message"') == 2
