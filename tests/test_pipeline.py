@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
 from ferrule.conversation import Conversation, MalformedCall, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.errors import ModelError, SettingsError
-from ferrule.events import MessageFinished, ResultReady, RunFinished, TextDelta, ToolProgress
+from ferrule.events import Event, MessageFinished, ResultReady, RunFinished, TextDelta, ToolProgress
 from ferrule.execution import FileJournal, Policy, Rule
 from ferrule.models.scripted import ScriptedModel
 from ferrule.pipeline import model
@@ -239,3 +240,22 @@ def test_a_conversation_says_what_is_wrong_with_it() -> None:
         Conversation((user("?"), two, *swapped)).check()
     with pytest.raises(ConversationError, match="has no result"):
         Conversation((user("?"), two, assistant("text"))).check()
+
+
+async def test_a_models_stream_is_closed_at_once_where_nobody_reads_on() -> None:
+    class Endless(ScriptedModel):
+        is_closed = False
+
+        async def stream(self, *_asked: object) -> AsyncGenerator[Event, None]:
+            try:
+                while True:
+                    yield TextDelta("on and on ")
+            finally:
+                self.is_closed = True
+
+    endless = Endless()
+    async with model(endless).chat("Talk.").stream() as run:
+        async for _ in run:
+            break
+    assert endless.is_closed
+    assert run.stopped == "cancelled"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -171,7 +171,8 @@ async def _converse(pipeline: Pipeline, run: Run, watcher: Watcher | None) -> No
 async def _ask(pipeline: Pipeline, run: Run, offered: Sequence[ToolSpec], watcher: Watcher | None) -> str:
     """Have the model write one message; returns why it stopped."""
     stop = "error"
-    async with aclosing(pipeline.model.stream(run.conversation, offered, pipeline.settings)) as events:
+    events = pipeline.model.stream(run.conversation, offered, pipeline.settings)
+    try:  # and not aclosing, whose way in and out costs as much as asking
         async for event in events:
             if isinstance(event, MessageFinished):
                 stop = event.stop
@@ -181,6 +182,8 @@ async def _ask(pipeline: Pipeline, run: Run, offered: Sequence[ToolSpec], watche
                     run.conversation = run.conversation.add(event.message)
             if watcher is not None:
                 await watcher.put(event)
+    finally:
+        await events.aclose()
     return stop
 
 
@@ -200,10 +203,10 @@ async def _answer(executor: Executor, run: Run, watcher: Watcher | None) -> bool
         answers = await executor.run_all(calls, scope, on_result=on_result)
     except asyncio.CancelledError:
         told = [ready.get(call.id) or cancelled_result(call) for call in calls]
-        run.conversation = run.conversation.add(*(tool_message(result) for result in told))
+        run.conversation = run.conversation.add(*map(tool_message, told))
         raise
     results = [answer for answer in answers if not isinstance(answer, Pending)]
-    run.conversation = run.conversation.add(*(tool_message(result) for result in results))
+    run.conversation = run.conversation.add(*map(tool_message, results))
     return len(results) == len(answers)
 
 

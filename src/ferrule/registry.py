@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -60,20 +60,17 @@ class _Named:
     """What both kinds of registry can be asked for."""
 
     tools: tuple[Tool, ...]
-
-    @cached_property
-    def _by_name(self) -> dict[str, Tool]:
-        return {tool.name: tool for tool in self.tools}
+    _by_name: dict[str, Tool]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names on offer, in order."""
         return tuple(tool.name for tool in self.tools)
 
-    @cached_property
+    @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as data. Raises `ToolDefinitionError` for a type that has no schema."""
-        return tuple(tool.spec for tool in self.tools)
+        return tuple([tool.spec for tool in self.tools])
 
     def get(self, name: str) -> Tool | None:
         """The tool of that name, None where there is none."""
@@ -102,6 +99,7 @@ class BoundRegistry(_Named):
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self.tools = tuple(tools)
+        self._by_name = {tool.name: tool for tool in self.tools}
 
 
 class ToolRegistry(_Named):
@@ -117,7 +115,8 @@ class ToolRegistry(_Named):
         self._offers = tuple(offer for item in items for offer in _offers(item))
         self.problems: tuple[DiscoveryProblem, ...] = (*inherited, *problems)
         self.tools = tuple(offer.tool for offer in self._offers)
-        _check_names(self.tools)
+        self._by_name = _by_name(self.tools)
+        self._makes_toolsets = any(offer.source is not None for offer in self._offers)
 
     @classmethod
     def discover(cls, folder: str | Path) -> ToolRegistry:
@@ -188,9 +187,7 @@ class ToolRegistry(_Named):
 
         Those none of whose tools is on offer aren't made. Raises `RegistryError` where making or opening one fails.
         """
-        if all(offer.source is None for offer in self._offers):
-            return nullcontext(BoundRegistry(self.tools))
-        return self._opened()
+        return self._opened() if self._makes_toolsets else nullcontext(BoundRegistry(self.tools))
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[BoundRegistry]:
@@ -227,7 +224,7 @@ class ToolRegistry(_Named):
         return f"<ToolRegistry of {', '.join(self.names) or 'nothing'}>"
 
 
-def _check_names(tools: Iterable[Tool]) -> None:
+def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     seen: dict[str, Tool] = {}
     for tool in tools:
         if tool.name in seen:
@@ -236,6 +233,7 @@ def _check_names(tools: Iterable[Tool]) -> None:
                 "use prefixed or renamed on one of them"
             )
         seen[tool.name] = tool
+    return seen
 
 
 def _offers(item: Any) -> list[_Offer]:

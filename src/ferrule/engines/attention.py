@@ -23,6 +23,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._blocks: dict[str, Array] = {}
+        self._future = np.zeros((0, 0), np.float32)
 
     def array(self, name: str, shape: tuple[int, ...]) -> Array:
         """An array with anything in it, which the next call with this name may overwrite."""
@@ -31,6 +32,12 @@ class Memory:
         if block is None or block.size < size:
             block = self._blocks[name] = np.empty(size + size // 4, np.float32)
         return block[:size].reshape(shape)
+
+    def future(self, rows: int) -> Array:
+        """What hides from each of `rows` neighbouring positions those after it, when it is added to their scores."""
+        if len(self._future) < rows:
+            self._future = _additive(~np.tri(rows, dtype=bool))
+        return self._future[:rows, :rows]
 
 
 class Buffers:
@@ -117,7 +124,7 @@ class ChunkAttention:
         kv_heads, group, _, head_dim = buffers.queries.shape[1:]
         self._start, self._end, self._kv_heads, self._buffers = start, end, kv_heads, buffers
         self._kept = cache.data[:, place]
-        self._future = _additive(~np.tri(rows, dtype=bool))
+        self._future = memory.future(rows)
         # Heads that share keys are one matrix product: (kv_heads, group * rows, …).
         self._scores = memory.array("scores", (kv_heads, group * rows, end))
         self._queries = memory.array("chunk queries", (kv_heads, group, rows, head_dim))

@@ -66,12 +66,16 @@ class PrefixStore:
         self._entries.move_to_end(best_number)
         return best, self._entries[best_number]
 
+    def takes(self, keys_values: Array) -> bool:
+        """Whether these are not too large to be kept."""
+        return keys_values.nbytes <= self._limit
+
     def add(self, ids: Ids, keys_values: Array, cache_key: str | None) -> None:
         """Keep a copy; drop the same key's entry and those that this one extends, then the least recently used.
 
         Of an entry that is extended and has room left, only the new positions are copied.
         """
-        if keys_values.nbytes > self._limit:
+        if not self.takes(keys_values):
             return
         extended: Prefix | None = None
         for number, entry in list(self._entries.items()):

@@ -18,7 +18,7 @@ import numpy as np
 from ferrule.engines.cache import KeyValueCache
 from ferrule.engines.decoder import Decoder
 from ferrule.engines.delivery import Channel, Item, Mailbox
-from ferrule.engines.prefix import Ids, PrefixStore, common_prefix
+from ferrule.engines.prefix import Ids, Prefix, PrefixStore, common_prefix
 from ferrule.engines.protocol import Finished, FinishReason, Sampled
 from ferrule.engines.safetensors import Array
 from ferrule.engines.sampling import Chooser, choose
@@ -26,6 +26,9 @@ from ferrule.errors import EngineError
 
 # New prompt ids in one step: more would waste work above the diagonal, and stall the others for longer.
 CHUNK = 256
+# Seconds without work after which what the last conversation left in its place is kept: whoever comes later, from
+# another conversation, needs not wait for that copy.
+PAUSE = 0.002
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +63,10 @@ class Scheduler:
 
     Requests beyond `max_batch` wait in the order in which they came. `_rows[i]` has place i of the cache; at most the
     last one is still having its prompt computed, so the others are a slice.
+
+    What the last conversation to end has computed rests in place 0 until another needs the place: a next turn goes on
+    in it without a copy. Only while there are no rows is something resting. The store gets it after a pause, or when
+    another conversation comes sooner.
     """
 
     def __init__(self, decoder: Decoder, max_batch: int, prefixes: PrefixStore) -> None:
@@ -67,6 +74,8 @@ class Scheduler:
         self._max_batch = max_batch
         self._prefixes = prefixes
         self._cache = KeyValueCache(decoder.config)
+        self._resting: Prefix | None = None
+        self._is_resting_kept = False
         self._changed = threading.Condition()
         self._waiting: deque[Request] = deque()
         self._rows: list[Request] = []
@@ -118,17 +127,20 @@ class Scheduler:
                     self._fail(error)
         self._end_all(lambda request: request.finished("cancelled"))
         self._prefixes.clear()
-        self._cache.clear()
+        self._clear_places()
 
     def _has_work(self) -> bool:
         """Sleep until there is something to do; False when it is to end."""
+        pause = None if self._resting is None or self._is_resting_kept else PAUSE
         with self._changed:
-            while not (self._waiting or self._rows or self._is_closing):
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._waiting or self._rows or self._is_closing, pause)
             return not self._is_closing
 
     def _step(self) -> None:
         self._drop_cancelled()
+        if not (self._rows or self._waiting):
+            self._keep_resting()
+            return
         budget = CHUNK
         while budget > 0 and (self._is_prompt_open() or self._admit()):
             budget -= self._extend(self._rows[-1], budget)
@@ -159,21 +171,40 @@ class Scheduler:
             if not self._waiting:
                 return False
             request = self._waiting.popleft()
-        place = len(self._rows)
         # The last id is always fed again: its logits are what the first token is sampled from.
         prompt = request.ids[: request.prompt_tokens - 1]
+        request.computed = request.cached = self._adopt(prompt) or self._copy_known(prompt)
+        self._rows.append(request)
+        return True
+
+    def _adopt(self, prompt: Ids) -> int:
+        """How much of what rests in place 0 the prompt can go on from: 0 where nothing does, or more of it is kept.
+
+        What the prompt would overwrite, because it branches off before the end, is kept first.
+        """
+        resting = self._resting
+        if resting is None:
+            return 0
+        shared = common_prefix(resting.ids, prompt)
+        kept, _ = self._prefixes.find(prompt)
+        if shared < len(resting.ids) or kept > shared:
+            self._keep_resting()
+        self._resting, self._is_resting_kept = None, False
+        return shared if shared >= kept else 0
+
+    def _copy_known(self, prompt: Ids) -> int:
+        """Copy the longest prefix that is kept or running to the next free place; its length."""
+        place = len(self._rows)
         kept, prefix = self._prefixes.find(prompt)
         running = [common_prefix(row.ids[: row.computed], prompt) for row in self._rows]
         best_running = max(running, default=0)
         self._reserve(place + 1, max(kept, best_running))
         if best_running > kept:
-            kept = best_running
-            self._cache.move(running.index(kept), place, kept)
-        elif prefix is not None:
+            self._cache.move(running.index(best_running), place, best_running)
+            return best_running
+        if prefix is not None:
             self._cache.restore(place, prefix.keys_values, kept)
-        request.computed = request.cached = kept
-        self._rows.append(request)
-        return True
+        return kept
 
     def _reserve(self, places: int, capacity: int) -> None:
         self._cache.reserve(places, capacity, [row.computed for row in self._rows])
@@ -237,14 +268,29 @@ class Scheduler:
             self._rows[place] = self._rows[source]
 
     def _keep(self, request: Request) -> None:
-        if request.computed:
-            keys_values = self._cache.view(self._rows.index(request), request.computed)
-            self._prefixes.add(request.ids[: request.computed], keys_values, request.cache_key)
+        if not request.computed:
+            return
+        ids = request.ids[: request.computed]
+        keys_values = self._cache.view(self._rows.index(request), request.computed)
+        if len(self._rows) == 1 and self._prefixes.takes(keys_values):
+            self._resting = Prefix(ids.copy(), keys_values, request.cache_key)
+        else:
+            self._prefixes.add(ids, keys_values, request.cache_key)
+
+    def _keep_resting(self) -> None:
+        """Copy what rests to the store, which knows whether it has it already."""
+        if self._resting is not None:
+            self._prefixes.add(self._resting.ids, self._resting.keys_values, self._resting.cache_key)
+            self._is_resting_kept = True
+
+    def _clear_places(self) -> None:
+        self._resting, self._is_resting_kept = None, False
+        self._cache.clear()
 
     def _fail(self, error: Exception) -> None:
         """Tell every consumer, and start afresh: the cache may hold half a step."""
         reason = f"the engine failed: {error}" if str(error) else f"the engine failed: {error!r}"
-        self._cache.clear()
+        self._clear_places()
 
         def failure(request: Request) -> EngineError:  # noqa: ARG001 - each consumer raises an exception of its own
             told = EngineError(reason)

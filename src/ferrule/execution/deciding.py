@@ -27,7 +27,9 @@ _EDITS = 3
 _SCALARS = (str, int, float, bool, type(None))
 
 
-@dataclass(frozen=True, slots=True)
+# Proposal and Ready aren't frozen, though nobody changes them: every call makes one of each, and freezing makes that
+# take three times as long. So it is with Record and Ended.
+@dataclass(slots=True)
 class Proposal:
     """A call whose arguments are right, judged.
 
@@ -47,7 +49,7 @@ class Proposal:
         return Refused(self.call, denied_result(self.call, reason), self.plain, Verdict("deny", reason, by))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ready:
     """A call that may run, and why. `was_asked`: somebody said yes to exactly this."""
 
@@ -80,10 +82,8 @@ class Desk:
         self._hints: dict[str, Hints] = {}
         self._defaults: dict[str, dict[str, Any]] = {}
 
-    async def decision_on(
-        self, call: ToolCall | MalformedCall, decision: Decision | None = None
-    ) -> Ready | Refused | Pending:
-        """What is to be done with a call; `decision` is one that was made on it before, bound by its hash."""
+    def judged(self, call: ToolCall | MalformedCall, has_decision: bool) -> Ready | Refused | Proposal:
+        """What is to be done with a call. A `Proposal` is for `asked`: one to ask about, or with a decision on it."""
         if isinstance(call, MalformedCall):
             return Refused(call, malformed_result(call), call.raw)
         tool = self.registry.get(call.name)
@@ -96,9 +96,7 @@ class Desk:
         verdict = proposal.verdict
         if verdict.action == "deny":
             return proposal.denied(verdict.reason, verdict.by)
-        if verdict.action == "allow" and decision is None:
-            return Ready(proposal, verdict)
-        return await self._asked(proposal, decision)
+        return Ready(proposal, verdict) if verdict.action == "allow" and not has_decision else proposal
 
     def _proposal(self, call: ToolCall, tool: Tool, text: str) -> Proposal | Refused:
         try:
@@ -114,7 +112,8 @@ class Desk:
             return Refused(call, failed(call.id, call.name, status, reason), written(text))
         return Proposal(call, tool, arguments, plain, hints, intent, verdict)
 
-    async def _asked(self, proposal: Proposal, decision: Decision | None) -> Ready | Refused | Pending:
+    async def asked(self, proposal: Proposal, decision: Decision | None) -> Ready | Refused | Pending:
+        """What people say to a call; `decision` is one that was made on it before, bound by its hash."""
         verdict = proposal.verdict
         request = self._request(proposal)
         if decision is not None and decision.hash == request.hash:

@@ -19,7 +19,7 @@ from ferrule.blobs import BlobStore
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import PolicyError
 from ferrule.execution.approver import Approver
-from ferrule.execution.deciding import Desk, Ready, Refused
+from ferrule.execution.deciding import Desk, Proposal, Ready, Refused
 from ferrule.execution.decisions import Decision, Pending
 from ferrule.execution.journal import Journal, NullJournal
 from ferrule.execution.performing import Performer
@@ -32,6 +32,8 @@ from ferrule.scope import CallScope
 
 Call: TypeAlias = ToolCall | MalformedCall
 Decided: TypeAlias = Ready | Refused | Pending
+
+_DEFAULT_POLICY = Policy()
 
 
 class Executor:
@@ -55,7 +57,7 @@ class Executor:
         on_ask: Literal["deny", "pause"] = "deny",
     ) -> None:
         self.blobs = blobs if blobs is not None else BlobStore()
-        self._desk = Desk(registry, policy or Policy(), approver, on_ask)
+        self._desk = Desk(registry, policy or _DEFAULT_POLICY, approver, on_ask)
         self._journal = journal or NullJournal()
         self._performer = Performer(self._journal, self.blobs, limit, READ_RESULT in registry, default_timeout)
 
@@ -88,19 +90,28 @@ class Executor:
         raises `CancelledError`; what `on_result` got by then stands.
         """
         batch = _Batch(calls, on_result)
+        decided: list[Decided] = []
         try:
-            decided = [await self._desk.decision_on(call, _bound(call, decisions)) for call in calls]
-            held = next((place for place, one in enumerate(decided) if isinstance(one, Pending)), len(calls))
-            for group in _groups(decided[:held]):
-                await self._run_group(group, scope, batch)
+            for call in calls:
+                decision = _bound(call, decisions) if decisions else None
+                one = self._desk.judged(call, decision is not None)
+                decided.append(await self._desk.asked(one, decision) if isinstance(one, Proposal) else one)
+            runnable = _before_pending(decided)
+            if len(runnable) == 1:  # by far the most
+                await self._answer(0, runnable[0], scope, batch)
+            else:
+                for group in _groups(runnable):
+                    await self._run_group(group, scope, batch)
         except asyncio.CancelledError:
             for call in batch.untouched:
                 record_cancelled(self._journal, call)
             raise
-        waiting = [_held_back(one) for one in decided[held:]]
-        for pending in waiting:
+        answers: list[ToolResult | Pending] = [batch.answers[place] for place in range(len(runnable))]
+        for held in decided[len(runnable) :]:
+            pending = _held_back(held)
             record_pending(self._journal, pending)
-        return [*(batch.answers[place] for place in range(held)), *waiting]
+            answers.append(pending)
+        return answers
 
     async def _run_group(self, group: list[tuple[int, Ready | Refused]], scope: CallScope, batch: _Batch) -> None:
         if len(group) == 1:
@@ -142,13 +153,21 @@ class _Batch:
         return [call for place, call in enumerate(self.calls) if place not in self.begun]
 
 
-def _groups(decided: Iterable[Decided]) -> list[list[tuple[int, Ready | Refused]]]:
+def _before_pending(decided: Iterable[Decided]) -> list[Ready | Refused]:
+    """The calls up to the first that waits."""
+    runnable: list[Ready | Refused] = []
+    for one in decided:
+        if isinstance(one, Pending):
+            break
+        runnable.append(one)
+    return runnable
+
+
+def _groups(runnable: Iterable[Ready | Refused]) -> list[list[tuple[int, Ready | Refused]]]:
     """The calls that may run together, in order; a serial tool's is a group of its own."""
     groups: list[list[tuple[int, Ready | Refused]]] = []
     is_open = False
-    for place, one in enumerate(decided):
-        if isinstance(one, Pending):
-            continue
+    for place, one in enumerate(runnable):
         is_serial = isinstance(one, Ready) and one.proposal.tool.serial
         if not is_open or is_serial:
             groups.append([])
@@ -164,8 +183,8 @@ def _held_back(one: Decided) -> Pending:
     return Pending(call, "waits for the decision on an earlier call")
 
 
-def _bound(call: Call, decisions: Mapping[str, Decision] | None) -> Decision | None:
-    decision = decisions.get(call.id) if decisions else None
+def _bound(call: Call, decisions: Mapping[str, Decision]) -> Decision | None:
+    decision = decisions.get(call.id)
     if decision is not None and decision.hash is None:
         raise PolicyError(f"the decision on {call.id!r} isn't bound to what it was made on; use Pending.decide")
     return decision

@@ -24,7 +24,7 @@ Event = Literal["started", "finished", "late", "refused", "pending"]
 """`refused` and `pending` calls have no `started` line: they weren't run."""
 
 
-_FREE = frozenset({"arguments", "detail", "text"})
+_FREE = ("arguments", "detail", "text")
 """The fields that others wrote, in which there may be secrets."""
 
 

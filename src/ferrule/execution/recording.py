@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.conversation import MalformedCall, ToolCall
-from ferrule.execution.deciding import Proposal, Ready, Refused, written
+from ferrule.execution.deciding import Ready, Refused, written
 from ferrule.execution.decisions import Pending
 from ferrule.execution.journal import Event, Journal
 from ferrule.execution.policy import Verdict
@@ -17,21 +17,29 @@ _LATE_TEXT = 2_000
 """Characters of a late result that are recorded."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """The record of one call that has started. `began` is a `time.perf_counter()` value."""
 
     journal: Journal
     key: str
-    proposal: Proposal
+    call: ToolCall
     began: float
 
     @classmethod
     def started(cls, journal: Journal, ready: Ready) -> Record:
         """Write the line that stands before a call."""
-        proposal, key = ready.proposal, journal.new_key()
-        journal.record("started", key, {**_what(proposal.call, proposal.plain), **_decided(ready.verdict)})
-        return cls(journal, key, proposal, time.perf_counter())
+        proposal, verdict, key = ready.proposal, ready.verdict, journal.new_key()
+        fields = {
+            "call": proposal.call.id,
+            "tool": proposal.call.name,
+            "arguments": proposal.plain,
+            "decision": verdict.action,
+            "by": verdict.by,
+            "reason": verdict.reason,
+        }
+        journal.record("started", key, fields)
+        return cls(journal, key, proposal.call, time.perf_counter())
 
     def ended(self, status: str, detail: str = "") -> None:
         """Write how it ended, and after how many seconds; `detail` is what was wrong."""
@@ -42,9 +50,8 @@ class Record:
         self._write("late", status, {"text": text[:_LATE_TEXT]})
 
     def _write(self, event: Event, status: str, more: Mapping[str, str]) -> None:
-        call = self.proposal.call
         seconds = time.perf_counter() - self.began
-        fields = {"call": call.id, "tool": call.name, "status": status, "seconds": seconds, **more}
+        fields = {"call": self.call.id, "tool": self.call.name, "status": status, "seconds": seconds, **more}
         self.journal.record(event, self.key, fields)
 
 

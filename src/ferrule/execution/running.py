@@ -43,29 +43,21 @@ class Job:
 
 async def end_of(job: Job) -> Ended | Manner:
     """Run it, again where it may be; how it ended, or what became of it when its time was up."""
-    delay = _FIRST_DELAY
-    for _ in range(job.retries):
-        end = await _attempt(job)
-        if isinstance(end, str) or end.error is None or isinstance(end.error, _FINAL):
+    tool, delay, retries = job.tool, _FIRST_DELAY, job.retries
+    attempt = _isolated if tool.isolate == "process" else _awaited if tool.is_async else _threaded
+    while True:
+        end = await attempt(job)
+        if isinstance(end, str) or end.error is None:
+            return end
+        _log.debug("the tool %s raised", tool.name, exc_info=end.error)
+        if not retries or isinstance(end.error, _FINAL):
             return end
         await asyncio.sleep(delay * random.uniform(0.5, 1))
         delay = min(2 * delay, _LONGEST_DELAY)
-    return await _attempt(job)
+        retries -= 1
 
 
 _FINAL = (ToolFailed, ToolRetry, ArgumentsInvalid, asyncio.CancelledError, SystemExit)
-
-
-async def _attempt(job: Job) -> Ended | Manner:
-    if job.tool.isolate == "process":
-        end = await _isolated(job)
-    elif job.tool.is_async:
-        end = await _awaited(job)
-    else:
-        end = await _threaded(job)
-    if isinstance(end, Ended) and end.error is not None:
-        _log.debug("the tool %s raised", job.tool.name, exc_info=end.error)
-    return end
 
 
 async def _awaited(job: Job) -> Ended | Manner:
@@ -87,8 +79,7 @@ async def _awaited(job: Job) -> Ended | Manner:
 
 
 async def _threaded(job: Job) -> Ended | Manner:
-    context = copy_context()
-    work = partial(context.run, partial(job.tool.function, **job.arguments))
+    work = partial(copy_context().run, job.tool.function, **job.arguments)
     thread = OwnThread(work, job.on_late)
     try:
         return await thread.ended(job.timeout) or "abandoned"

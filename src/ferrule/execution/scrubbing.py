@@ -55,12 +55,16 @@ def is_secret_name(name: str) -> bool:
 
 
 def _scrubbed_object(value: dict[str, Any]) -> dict[str, Any]:
-    hidden = {name for name, inner in value.items() if is_secret_name(name) and _may_be_secret(name, inner)}
+    clean = {}
+    for name, inner in value.items():
+        is_secret = is_secret_name(name) and _may_be_secret(name, inner)
+        clean[name] = SCRUBBED if is_secret else scrubbed(inner)
     # Headers often come as {"name": "Authorization", "value": "…"}.
-    label = value.get("name", value.get("key")) if "value" in value else None
-    if isinstance(label, str) and is_secret_name(label):
-        hidden.add("value")
-    return {name: SCRUBBED if name in hidden else scrubbed(inner) for name, inner in value.items()}
+    if "value" in value:
+        label = value.get("name", value.get("key"))
+        if isinstance(label, str) and is_secret_name(label):
+            clean["value"] = SCRUBBED
+    return clean
 
 
 def _may_be_secret(name: str, inner: Any) -> bool:

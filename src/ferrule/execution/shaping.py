@@ -18,6 +18,12 @@ from ferrule.errors import ToolFailed
 LIMIT = 30_000
 """Characters of text in one result, unless an executor is told otherwise."""
 
+# Tuples: asked of every result, and a union type takes five times as long.
+_PARTS = (Text, Image)
+_LISTS = (list, tuple)
+# What needs no looking into; a float may be infinite, which `to_json` has words for.
+_PLAIN = (int, bool, type(None))
+
 
 def shaped(value: Any) -> tuple[Text | Image, ...]:
     """The parts of a returned value, of any length.
@@ -26,9 +32,11 @@ def shaped(value: Any) -> tuple[Text | Image, ...]:
     """
     if type(value) is str:
         return (Text(value if value.isascii() else _sound(value)),)
-    if isinstance(value, Text | Image):
+    if type(value) in _PLAIN:
+        return (Text(to_json(value).decode()),)
+    if isinstance(value, _PARTS):
         return (value,)
-    if isinstance(value, list | tuple) and any(isinstance(part, Text | Image) for part in value):
+    if isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value):
         return _joined([shaped(part)[0] for part in value])
     return (Text(_json_text(value)),)
 
@@ -71,15 +79,9 @@ def _joined(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
     return tuple(joined)
 
 
-# What needs no looking into; a float may be infinite, which `to_json` has words for.
-_PLAIN = (int, bool, type(None))
-
-
 def _json_text(value: Any) -> str:
     if isinstance(value, str):
         return _sound(str.__str__(value))
-    if type(value) in _PLAIN:
-        return to_json(value).decode()
     if isinstance(value, bytes | bytearray | memoryview):
         raise ToolFailed("the tool gave back bytes, which can't be shown; it should give text, JSON values or an image")
     if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.iscoroutine(value):

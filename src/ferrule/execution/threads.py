@@ -11,7 +11,7 @@ from typing import Any
 from ferrule.execution.workers import run_in_worker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ended:
     """How a function ended: with a value, or with what it raised."""
 

@@ -23,7 +23,8 @@ class ScriptedModel:
     capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True)
 
     def __init__(self, *script: str | ToolCall | Message | Sequence[str | ToolCall]) -> None:
-        self._script = [_message(entry) for entry in script]
+        # Worked out beforehand, so that what is measured on this model is what was built on models.
+        self._script = [tuple(_events(_message(entry))) for entry in script]
         self.seen: list[Conversation] = []
 
     async def stream(
@@ -35,11 +36,10 @@ class ScriptedModel:
         """See `Model.stream`. Raises `ModelError` where the script has ended."""
         if len(self.seen) == len(self._script):
             raise ModelError(f"the script has ended after {len(self._script)} messages, and the model was asked again")
-        message = self._script[len(self.seen)]
+        events = self._script[len(self.seen)]
         self.seen.append(conversation)
-        for event in _events(message):
+        for event in events:
             yield event
-        yield MessageFinished(message, Usage(), "calls" if message.calls else "turn")
 
     def assert_used_up(self) -> None:
         """Raise `AssertionError` unless every message of the script was asked for."""
@@ -66,3 +66,4 @@ def _events(message: Message) -> Iterable[Event]:
             yield CallStarted(index, part.name, part.id)
             yield CallFinished(index, part)
             index += 1
+    yield MessageFinished(message, Usage(), "calls" if message.calls else "turn")
