@@ -15,7 +15,7 @@ class Recipe(BaseModel):
 
     seed: Annotated[int, Field(ge=0)] = 7
     """Decides the initial weights and the training data."""
-    steps: Annotated[int, Field(gt=0)] = 11_000
+    steps: Annotated[int, Field(gt=0)] = 19_000
     """Optimizer steps."""
     batch_tokens: Annotated[int, Field(ge=256)] = 4_096
     """Tokens of a step, padding included, over all workers together."""
@@ -33,11 +33,11 @@ class Recipe(BaseModel):
     """Peak learning rate of AdamW, for embeddings and norms."""
     weight_decay: float = 0.05
     """Decoupled weight decay of the matrices."""
-    warmup: Annotated[float, Field(ge=0, le=1)] = 0.02
+    warmup: Annotated[float, Field(ge=0, le=1)] = 0.01158
     """The share of steps over which the rates rise from zero."""
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.5636
+    decay: Annotated[float, Field(ge=0, le=1)] = 0.6
     """The last share of steps, over which the rates fall to zero."""
-    short: Annotated[float, Field(ge=0, le=1)] = 0.182
+    short: Annotated[float, Field(ge=0, le=1)] = 0.10537
     """The first share of steps, which see single turns only."""
     longest: Annotated[int, Field(gt=0)] = 512
     """Conversations of more tokens are left out of training."""

@@ -75,8 +75,9 @@ def _any(rng: random.Random, sayable: bool) -> str:
 
 
 def whole_number(rng: random.Random, most_digits: int = 12) -> str:
-    """A whole number of 1 to `most_digits` digits, every length as likely, small ones somewhat more."""
-    reach = 3 if rng.random() < 0.3 else most_digits
+    """A whole number of 1 to `most_digits` digits, short ones more often, as people have them."""
+    drawn = rng.random()
+    reach = 3 if drawn < 0.35 else 7 if drawn < 0.75 else most_digits
     length = 1 + int(rng.random() * min(reach, most_digits))
     form = rng.random()
     if form < 0.05:

@@ -30,14 +30,14 @@ class Mix:
     kinds: Mapping[str, float] = field(
         default_factory=lambda: {
             "symbols": 16,
-            "words": 22,
+            "words": 24,
             "percent": 12,
-            "count": 15,
+            "count": 13,
             "length": 5,
             "reverse": 8,
-            "problem": 15,
+            "problem": 22,
             "error": 2,
-            "chat": 3,
+            "chat": 5,
             "refusal": 8,
         }
     )
