@@ -51,11 +51,12 @@ class ArgumentsDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A call that was read whole."""
+    """A call that was read whole. `repairs` names what was not as the notation has it and could be put right."""
 
     index: int
     call: ToolCall
     span: Span = None
+    repairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

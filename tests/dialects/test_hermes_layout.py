@@ -131,8 +131,8 @@ def test_an_image_becomes_a_note_and_a_loss():
 
 
 def test_dialects_are_found_by_name():
-    assert dialect_names() == ("hermes", "nanochat", "qwen25")
+    assert {"hermes", "nanochat", "qwen25", "qwen3_coder", "qwq"} <= set(dialect_names())
     for name in dialect_names():
         assert get_dialect(name).name == name
-    with pytest.raises(DialectError, match=r"no dialect 'herms'; known are hermes, nanochat, qwen25"):
+    with pytest.raises(DialectError, match=r"no dialect 'herms'; known are .*hermes, .*nanochat, .*qwen25"):
         get_dialect("herms")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ferrule.errors import DialectError
 
 if TYPE_CHECKING:
+    from ferrule.dialects.family import Family
     from ferrule.dialects.protocol import Dialect
 
 _MAKERS = {
@@ -21,13 +22,30 @@ _MAKERS = {
 
 
 def dialect_names() -> tuple[str, ...]:
-    """The names that `get_dialect` knows, sorted."""
-    return tuple(sorted(_MAKERS))
+    """The names that `get_dialect` knows, sorted: those here, and the families whose turns are known."""
+    return tuple(sorted({*_MAKERS, *_framed()}))
 
 
 def get_dialect(name: str) -> Dialect:
     """A new dialect of that name, with its defaults. Raises `DialectError`, naming those there are."""
-    if name not in _MAKERS:
+    if name in _MAKERS:
+        module, maker = _MAKERS[name]
+        return cast("Dialect", getattr(import_module(module), maker)())
+    family = _framed().get(name)
+    if family is None:
         raise DialectError(f"there is no dialect {name!r}; known are {', '.join(dialect_names())}")
-    module, maker = _MAKERS[name]
-    return cast("Dialect", getattr(import_module(module), maker)())
+    from ferrule.dialects.framing import FramedDialect
+
+    return FramedDialect(family, name)
+
+
+def _framed() -> dict[str, Family]:
+    """The families whose turns are known, by the names of those."""
+    from ferrule.dialects.catalogue import families
+
+    found: dict[str, Family] = {}
+    for family in families().values():
+        found |= {name: family for name, _ in family.other_turns}
+        if family.turns is not None:
+            found[family.name] = family
+    return found

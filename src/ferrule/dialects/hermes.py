@@ -16,8 +16,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, Text, ToolCall, ToolResult
-from ferrule.dialects.hermes_reader import HermesReader
+from ferrule.dialects.calls import Calls
+from ferrule.dialects.family import neutralised, offered_json
 from ferrule.dialects.hermes_wording import HERMES, QWEN25, HermesWording
+from ferrule.dialects.message_reader import MessageReader, Prose, Thinking
+from ferrule.dialects.notations.json_object import JsonObject
 from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -56,6 +59,9 @@ class Hermes:
         self.capabilities = Capabilities(reasoning=True)
         self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], str]] = {}
         self._controls = _Controls(wording)
+        turn_markers = (wording.turn_start, *wording.ends)
+        self._syntax = JsonObject(*wording.call, before=turn_markers)
+        self._prose = Prose(Thinking(*wording.reasoning), turn_markers, wording.result, before_call="\n")
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
         """The tools block of the system turn: one line of JSON a tool, in the shape of OpenAI's API."""
@@ -70,7 +76,7 @@ class Hermes:
         if known is None:
             if len(self._offers) >= _OFFERS_KEPT:
                 self._offers.clear()
-            known = (tuple(tools), "".join(f"\n{_offered_json(spec)}" for spec in tools))
+            known = (tuple(tools), "".join(f"\n{offered_json(spec)}" for spec in tools))
             self._offers[key] = known
         return known[1]
 
@@ -178,24 +184,20 @@ class Hermes:
 
     def reader(
         self,
-        tools: Sequence[ToolSpec] = (),  # noqa: ARG002 - arguments are JSON here: no schema is needed to read them
+        tools: Sequence[ToolSpec] = (),
         *,
         first_call: int = 1,
         opens: str = "",
         spelled_out: Collection[str] = (),
-    ) -> HermesReader:
+    ) -> MessageReader:
         """A reader for one assistant message, up to the end of its turn."""
-        return HermesReader(self.wording, first_call, opens, spelled_out)
+        calls = Calls(tools, first_call)
+        return MessageReader(self._syntax, self._prose, calls, opens=opens, spelled_out=spelled_out)
 
 
 def qwen25() -> Hermes:
     """The dialect with the system message that Qwen 2.5 writes where a conversation has none."""
     return Hermes(QWEN25)
-
-
-def _offered_json(spec: ToolSpec) -> str:
-    function = {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
-    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
 
 
 def _says(written: str, name: str, arguments: object) -> bool:
@@ -206,13 +208,3 @@ def _says(written: str, name: str, arguments: object) -> bool:
     if not isinstance(decoded, dict) or decoded.get("name") != name:
         return False
     return bool(decoded.get("arguments", {}) == arguments)
-
-
-def neutralised(text: str, markers: Collection[str]) -> tuple[str, list[Loss]]:
-    """`text` with each marker broken by a visible space: `< /tool_response>`, and a `Loss` for each that was there."""
-    losses = []
-    for marker in markers:
-        if marker in text:
-            text = text.replace(marker, f"{marker[0]} {marker[1:]}")
-            losses.append(Loss("marker", f"{marker} in a result, written as plain text"))
-    return text, losses

@@ -1,6 +1,6 @@
 """What the Hermes family writes, as data: the markers, the roles, and the words around the offered tools.
 
-All that differs between members of the family stands here; `hermes.py` and `hermes_reader.py` hold no text of it.
+All that differs between members of the family stands here; `hermes.py` holds no text of it.
 """
 
 from __future__ import annotations

@@ -3,59 +3,50 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 
 class MarkerSet:
-    """Some markers, and where the next of them stands in a text."""
+    """Some markers, and where the next of them stands in a text.
 
-    def __init__(self, markers: Iterable[str]) -> None:
+    `held` are texts that are kept back at the end of a piece although they are no markers: what stands before one.
+    """
+
+    def __init__(self, markers: Iterable[str], held: Iterable[str] = ()) -> None:
         known = sorted(set(markers), key=len, reverse=True)
         # A pattern that never matches stands for no markers at all.
         self._pattern = re.compile("|".join(re.escape(m) for m in known) if known else r"(?!)")
-        self._prefixes = frozenset(m[:n] for m in known for n in range(1, len(m)))
-        self._firsts = frozenset(m[0] for m in known)
-        self._longest = len(known[0]) - 1 if known else 0
+        kept = set(held)
+        self._prefixes = {m[:n] for m in known for n in range(1, len(m))} | {
+            h[:n] for h in kept for n in range(1, len(h) + 1)
+        }
+        firsts = {text[0] for text in (*known, *kept)}
+        # Most text holds no character that a marker begins with, and one look tells.
+        self._first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]" if firsts else r"(?!)")
+        self._longest = max((len(prefix) for prefix in self._prefixes), default=0)
+        self._nested = any(one in other[1:-1] for one in known for other in known)
 
-    def next(self, text: str, start: int) -> tuple[int, int]:
-        """(end of what is surely text, end of the marker that follows it), looking from `start`.
+    def next(self, text: str, start: int, limit: int | None = None, *, final: bool = False) -> tuple[int, int]:
+        """(end of what is surely text, end of the marker that follows it), looking from `start` up to `limit`.
 
-        Where no marker is found both are equal, and what follows them may be the beginning of one.
+        Where no marker is found both are equal, and what follows them may be the beginning of one. `final`: nothing
+        comes after `limit`, so a marker that could have been the beginning of a longer one is none but itself.
         """
-        match = self._pattern.search(text, start)
+        limit = len(text) if limit is None else limit
+        first = self._first.search(text, start, limit)
+        if first is None:
+            return limit, limit
+        start = first.start()
+        match = self._pattern.search(text, start, limit)
         if match is not None:
-            return match.span()
-        for at in range(max(start, len(text) - self._longest), len(text)):
-            if text[at] in self._firsts and text[at:] in self._prefixes:
+            if final:
+                return match.span()
+            if not self._nested:
+                begins = match.start()
+                return (begins, begins) if text[begins:limit] in self._prefixes else match.span()
+        # A marker inside of a longer one, or at its beginning, is none while that one may still come.
+        before = limit if match is None else match.start() + 1
+        for at in range(max(start, limit - self._longest), before):
+            if text[at:limit] in self._prefixes:
                 return at, at
-        return len(text), len(text)
-
-
-class MarkerScanner:
-    """Splits a stream into text and markers. Costs O(piece) for each piece, whatever came before.
-
-    What may still be the beginning of a marker is held back until the next piece decides it.
-    """
-
-    def __init__(self, markers: Iterable[str]) -> None:
-        self._markers = MarkerSet(markers)
-        self._held = ""
-
-    def feed(self, piece: str) -> Iterator[tuple[str, bool]]:
-        """Yield (text, is_marker) pairs, no text empty."""
-        text = self._held + piece
-        start = 0
-        while True:
-            text_end, marker_end = self._markers.next(text, start)
-            if text_end > start:
-                yield text[start:text_end], False
-            if marker_end == text_end:
-                self._held = text[text_end:]
-                return
-            yield text[text_end:marker_end], True
-            start = marker_end
-
-    def flush(self) -> str:
-        """What was held back, now that nothing more can make a marker of it."""
-        held, self._held = self._held, ""
-        return held
+        return match.span() if match is not None else (limit, limit)

@@ -3,14 +3,15 @@
     <|bos|><|user_start|>What is 12 * 34?<|user_end|><|assistant_start|><|python_start|>12 * 34<|python_end|>
     <|output_start|>408<|output_end|>12 × 34 is 408.<|assistant_end|>
 
-The token stream, and which of it is trained, are the first seed's. In addition the terminator is trained, and
+The token stream, and which of it is trained, are nanochat's own. In addition the terminator is trained, and
 output markers that the model writes itself are read as a malformed call: a made-up result is never a result.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import cast
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import (
@@ -22,6 +23,9 @@ from ferrule.conversation import (
     ToolCall,
     ToolResult,
 )
+from ferrule.dialects.calls import Calls
+from ferrule.dialects.families.expressions import NANOCHAT
+from ferrule.dialects.message_reader import MessageReader
 from ferrule.dialects.nanochat_markers import (
     ASSISTANT_END,
     ASSISTANT_START,
@@ -36,7 +40,7 @@ from ferrule.dialects.nanochat_markers import (
     USER_END,
     USER_START,
 )
-from ferrule.dialects.nanochat_reader import NanochatReader
+from ferrule.dialects.notations.expression import Expression
 from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -52,6 +56,7 @@ class Nanochat:
     def __init__(self, tool: str = "calculator", parameter: str = "expression") -> None:
         self.tool = tool
         self.parameter = parameter
+        self._syntax = replace(cast("Expression", NANOCHAT.syntax), tool=tool, parameter=parameter)
         self.capabilities = Capabilities(tools=(tool,), system=False, parallel_calls=False)
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
@@ -69,18 +74,7 @@ class Nanochat:
 
     def expression(self, call: ToolCall) -> str:
         """The expression of a call. Raises `DialectError` where the call has another tool or other arguments."""
-        if call.name != self.tool:
-            raise DialectError(f"the {self.name} dialect can't write a call of {call.name!r}, only of {self.tool!r}")
-        try:
-            arguments = call.decoded()
-        except json.JSONDecodeError as error:
-            raise DialectError(f"the arguments of call {call.id!r} are not JSON: {error}") from error
-        if not isinstance(arguments, dict) or set(arguments) != {self.parameter}:
-            raise DialectError(f"a {self.name} call holds exactly one argument, {self.parameter!r}")
-        value = arguments[self.parameter]
-        if not isinstance(value, str):
-            raise DialectError(f"the argument {self.parameter!r} of call {call.id!r} must be a string")
-        return value
+        return self._syntax.expression(call)
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """`<|output_start|>text<|output_end|>`; markers inside of the text are made visible as plain text."""
@@ -148,7 +142,7 @@ class Nanochat:
         first_call: int = 1,
         opens: str = "",  # noqa: ARG002 - nothing that opens a turn here changes how it is read
         spelled_out: Collection[str] = (),
-    ) -> NanochatReader:
+    ) -> MessageReader:
         """A reader for what an assistant writes up to the end of its turn or of a call.
 
         Raises `DialectError` where a marker is spelled out: this dialect needs every one of them as a token.
@@ -156,7 +150,7 @@ class Nanochat:
         self.offer(tools)
         if spelled_out:
             raise DialectError(f"the {self.name} dialect needs a control token for {', '.join(sorted(spelled_out))}")
-        return NanochatReader(self.tool, self.parameter, first_call)
+        return MessageReader(self._syntax, NANOCHAT.prose, Calls(tools, first_call))
 
 
 def _ends_turn(message: Message) -> bool:

@@ -1,0 +1,75 @@
+"""Calls of one tool that takes one text: the text between two markers is the whole call, as nanochat writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Calls, escaped
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.errors import DialectError
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """The notation. `others` are markers that can't be inside of a call: they end one that was not closed."""
+
+    open: str
+    close: str
+    tool: str = "calculator"
+    parameter: str = "expression"
+    others: tuple[str, ...] = ()
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call."""
+        return (self.open,)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (self.close,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Both."""
+        return (self.open, self.close)
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+        """Read a call, its opener taken. Raises `NotACall` where another marker comes before the closer."""
+        call = calls.begin(stream)
+        call.named(self.tool)
+        call.key(self.parameter)
+
+        def put(end: int) -> None:
+            call.value(("" if call.arguments_begun else '"') + escaped(stream.text[stream.at : end]), end)
+
+        marker = yield from stream.find(stream.stops(self.open, self.close, *self.others), put)
+        if not marker:
+            raise EndOfText
+        if marker != self.close:
+            raise NotACall("unclosed")
+        stream.frame(stream.marker_end)
+        call.value('"' if call.arguments_begun else '""', stream.at)
+        call.close_object()
+        call.finish()
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls. Raises `DialectError` for another tool, or other arguments."""
+        return "".join(f"{self.open}{self.expression(call)}{self.close}" for call in calls)
+
+    def expression(self, call: ToolCall) -> str:
+        """The text that a call consists of. Raises `DialectError` where the call has another tool or arguments."""
+        if call.name != self.tool:
+            raise DialectError(f"this notation can't write a call of {call.name!r}, only of {self.tool!r}")
+        try:
+            arguments = call.decoded()
+        except (ValueError, RecursionError) as error:
+            raise DialectError(f"the arguments of call {call.id!r} are not JSON: {error}") from error
+        if not isinstance(arguments, dict) or set(arguments) != {self.parameter}:
+            raise DialectError(f"a call holds exactly one argument here, {self.parameter!r}")
+        value = arguments[self.parameter]
+        if not isinstance(value, str):
+            raise DialectError(f"the argument {self.parameter!r} of call {call.id!r} must be a string")
+        return value

@@ -1,0 +1,136 @@
+"""Calls in fenced code blocks: an object of JSON, or code that is one call of a tool that runs code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.json_reading import INVALID
+from ferrule.dialects.mending import mended
+from ferrule.dialects.notations.endings import blank
+from ferrule.dialects.notations.json_object import Keys, call_object, reread_call, written
+from ferrule.dialects.parameters import Parameter
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.errors import DialectError
+
+FENCE = "```"
+_KEYS = Keys()
+_STRING = Parameter(frozenset({"string"}))
+
+
+@dataclass(frozen=True, slots=True)
+class JsonObjects:
+    """Objects with a name and arguments: each in a block of its own between `open` and `close`, or, where both are
+    empty, one a line and nothing else in the message. One that names no tool that was offered is text."""
+
+    open: str = ""
+    close: str = ""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a block."""
+        return (self.open,) if self.open else ()
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (self.close,) if self.close else ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Both."""
+        return (*self.openers, *self.closers)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, one after the other."""
+        before, after = (f"{self.open}\n", f"\n{self.close}") if self.open else ("", "")
+        return "\n".join(f"{before}{written(call, _KEYS)}{after}" for call in calls)
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+        """Read a block, its opener taken; one that names no tool was text."""
+        stream.try_call(with_opener=True)
+        start = stream.raw.tell() if stream.raw is not None else 0
+        try:
+            call = yield from _object(stream, calls)
+            yield from blank(stream)
+            yield from stream.marker(self.close)
+            call.finish()
+        except NotACall as fault:
+            if stream.is_trying:
+                raise
+            stops = stream.stops(self.close, self.open)
+            yield from mended(stream, calls, fault, start, stops, self.close, reread_call(_KEYS))
+
+    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+        """Read a message that is nothing but objects."""
+        if self.open:
+            return False
+        while True:
+            stream.try_call()
+            call = yield from _object(stream, calls)
+            call.finish()
+
+
+def _object(stream: Stream, calls: Calls) -> Reading[Call]:
+    """An object that is tried until it has named a tool; from there on it is a call, and streams."""
+    if (yield from stream.space()) != "{":
+        raise NotACall(INVALID)
+    call = calls.begin(stream)
+    try:
+        yield from call_object(stream, call, _KEYS, lambda _: _decide(stream, calls, call))
+    except (NotACall, EndOfText):
+        _decide(stream, calls, call)
+        raise
+    _decide(stream, calls, call)
+    return call
+
+
+def _decide(stream: Stream, calls: Calls, call: Call) -> None:
+    """Keep what has named a tool. Raises `NotACall` where there is no such tool."""
+    if not stream.is_trying or not call.started:
+        return
+    if calls.offers_any and call.parameters is None:
+        raise NotACall("unknown_tool")
+    stream.keep()
+
+
+@dataclass(frozen=True, slots=True)
+class FencedCode:
+    """Code between fences: one call of `tool`, whose argument `parameter` is the code."""
+
+    tool: str
+    parameter: str = "code"
+    openers: tuple[str, ...] = ("```python\n", "```py\n")
+    closers: tuple[str, ...] = (f"\n{FENCE}",)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """The fences."""
+        return (*self.openers, *self.closers)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The code of each call in its block. Raises `DialectError` for calls of other tools."""
+        return "\n".join(f"{self.openers[0]}{self._code(call)}{self.closers[0]}" for call in calls)
+
+    def _code(self, call: ToolCall) -> str:
+        arguments = json.loads(arguments_of(call))
+        code = arguments.get(self.parameter)
+        if call.name != self.tool or set(arguments) != {self.parameter} or not isinstance(code, str):
+            raise DialectError(f"a block of code is a call of {self.tool} with {self.parameter}, not of {call.name}")
+        return code
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - the language is known
+        """Read a block, its opener taken."""
+        call = calls.begin(stream)
+        call.named(self.tool)
+        if (yield from stream.follows(FENCE)):
+            stream.frame(stream.at + len(FENCE))
+            call.key(self.parameter)
+            call.value('""', stream.at)
+        elif not (yield from call.raw_value(self.parameter, stream.stops(*self.closers), _STRING)):
+            raise EndOfText
+        call.close_object()
+        call.finish()

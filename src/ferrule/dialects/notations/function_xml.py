@@ -1,0 +1,173 @@
+"""Calls as tags that carry their names: `<function=f>`, and in it `<parameter=k>` around each value.
+
+Values are plain text, typed by the schema, and nothing in them can be escaped. Models forget tags: the outer ones are
+not needed; `</parameter>` may be missing where a tag follows that no value is likely to hold (the next parameter of
+this tool, on a line of its own, or both closers of the call), if the schema then accepts the arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.notations.raw_values import raw_text, text_until
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stops, Stream
+
+_FUNCTION, _END_FUNCTION = "<function=", "</function>"
+_PARAMETER, _END_PARAMETER = "<parameter=", "</parameter>"
+_UNCLOSED = "unclosed_tag"
+_UNEXPECTED = "unexpected_text"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionXml:
+    """The notation. `inner` is the white space between tags, `frame` a line break around each value that is no part of
+    it, and `between` what separates calls."""
+
+    open: str = "<tool_call>"
+    close: str = "</tool_call>"
+    inner: str = "\n"
+    frame: str = "\n"
+    between: str = "\n"
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call: models leave out the outer tag."""
+        return (self.open, _FUNCTION)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (self.close,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """All that means something outside of a call; the tags inside are ordinary text to tokenizers."""
+        return (self.open, self.close, _FUNCTION)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, each in an outer tag of its own."""
+        return self.between.join(self._written(call) for call in calls)
+
+    def _written(self, call: ToolCall) -> str:
+        pieces = [self.open, self.inner, _FUNCTION, call.name, ">", self.inner]
+        for key, value in json.loads(arguments_of(call)).items():
+            text = raw_text(value, _END_PARAMETER)
+            pieces += (_PARAMETER, key, ">", self.frame, text, self.frame, _END_PARAMETER, self.inner)
+        return "".join((*pieces, _END_FUNCTION, self.inner, self.close))
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a call, with its outer tag or without."""
+        if opener == self.open and not (yield from stream.next_of(_FUNCTION)):
+            raise NotACall(_UNEXPECTED)
+        call = calls.begin(stream)
+        try:
+            yield from _Function(self, stream, calls, call).whole()
+        except NotACall as fault:
+            if opener == self.open or call.keys:
+                raise
+            # It was no more than the mention of a tag, and the answer goes on after it.
+            call.fail(fault.kind)
+
+    def value_ends(self, stream: Stream, names: tuple[str, ...], *, is_framed: bool) -> Stops:
+        """What ends a value: its closer, or else a tag of this tool's parameters `names`, or the call's own end."""
+        leads = ((_END_PARAMETER, self.frame),) if is_framed else ()
+        tags = tuple(f"{self.inner}{_PARAMETER}{name}>" for name in names)
+        ends = ((self.close, f"{self.inner}{_END_FUNCTION}{self.inner}"),)
+        return stream.stops(leads=leads + ends, structural=(_END_PARAMETER, *tags))
+
+
+@dataclass(slots=True)
+class _Function:
+    """One function that is being read, from its name on, and what had to be put right in it."""
+
+    notation: FunctionXml
+    stream: Stream
+    calls: Calls
+    call: Call
+    unclosed: bool = False
+
+    def whole(self) -> Reading[None]:
+        """Read it to its end."""
+        yield from self._name()
+        if not (yield from self._parameters()):
+            yield from self._outer_closer()
+        self.call.close_object()
+        if self.unclosed and not self._is_accepted():
+            self.call.fail(_UNEXPECTED)
+        else:
+            self.call.finish((_UNCLOSED,) if self.unclosed else ())
+
+    def _name(self) -> Reading[None]:
+        stream = self.stream
+        name, mark = yield from text_until(stream, stream.stops(structural=(">", "\n", "<")))
+        if mark == ">":
+            stream.frame(stream.marker_end)
+        else:
+            self._put_right()
+        self.call.named(name.strip())
+
+    def _parameters(self) -> Reading[bool]:
+        """Read the parameters and the tag after them; whether that was the outer one."""
+        close = self.notation.close
+        key = ""
+        while True:
+            if not key:
+                tag = yield from self.stream.next_of(_PARAMETER, _END_FUNCTION, close)
+                if tag != _PARAMETER:
+                    break
+                key = yield from self._key()
+            tag = yield from self._value(key)
+            if tag == close:
+                break
+            key = "" if tag == _END_PARAMETER else tag.strip()[len(_PARAMETER) : -1]
+        if not tag:
+            raise NotACall(_UNEXPECTED)
+        if tag == close:
+            self.unclosed = True
+        return tag == close
+
+    def _key(self) -> Reading[str]:
+        stream = self.stream
+        key, mark = yield from text_until(stream, stream.stops(structural=(">", "\n")))
+        if mark != ">" or not key.strip():
+            raise NotACall(_UNEXPECTED)
+        stream.frame(stream.marker_end)
+        return key.strip()
+
+    def _value(self, key: str) -> Reading[str]:
+        """Read a value; the tag that ended it."""
+        frame = self.notation.frame
+        is_framed = bool(frame) and (yield from self.stream.optional(frame))
+        names = self.call.parameters.names if self.call.parameters and self.calls.repair else ()
+        ends = self.notation.value_ends(self.stream, names, is_framed=is_framed)
+        tag = yield from self.call.raw_value(key, ends)
+        if not tag:
+            raise EndOfText
+        if tag != _END_PARAMETER:
+            self.unclosed = True
+        return tag
+
+    def _outer_closer(self) -> Reading[None]:
+        """The outer closer, where it stands here: a function that is closed is whole without it."""
+        try:
+            yield from self.stream.next_of(self.notation.close)
+        except EndOfText:
+            return
+
+    def _put_right(self) -> None:
+        if not self.calls.repair:
+            raise NotACall(_UNEXPECTED)
+        self.unclosed = True
+
+    def _is_accepted(self) -> bool:
+        """Whether the schema accepts the arguments of a call in which a tag was missing."""
+        if not self.calls.repair:
+            return False
+        if not self.calls.offers_any:
+            return True
+        parameters = self.call.parameters
+        return parameters is not None and parameters.accepts(json.loads(self.call.arguments))

@@ -1,0 +1,225 @@
+"""Calls as tags with attributes: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
+
+A value is text up to its closer, typed by the schema, or by an attribute where the notation has one (`Typed`). An
+object of JSON in place of the parameters is read too, where a model writes one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.json_reading import INVALID, json_value
+from ferrule.dialects.mending import mended, reread_arguments
+from ferrule.dialects.notations.json_object import JsonObject
+from ferrule.dialects.notations.sections import UNEXPECTED, Section, attributes, next_tag, section, texts
+from ferrule.dialects.notations.tag_values import TagValues
+from ferrule.dialects.stream import NotACall, Reading, Stream
+from ferrule.errors import DialectError
+
+_KINDS = ((str, "string"), (bool, "boolean"), (int | float, "number"), (dict, "object"), (list, "array"))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """White space as the models' templates write it: in a section, between calls, before and after each parameter.
+
+    `lead` and `tail` stand around each call.
+    """
+
+    section: str = "\n"
+    calls: str = "\n"
+    before: str = "\n"
+    after: str = "\n"
+    lead: str = ""
+    tail: str = ""
+    indent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Invokes:
+    """The notation.
+
+    `tags` are the section and its calls, `parameter` the tags of one argument, `end` what ends an opening tag. `name`
+    and `key` are attributes; `typed` is (the attribute that tells a value's type, what it says of a string); `owner`
+    is one for what a tool belongs to, the name being `owner.name`. `begins` are texts that begin a call without a
+    section, `tokens` the tags inside that a tokenizer may have tokens for. `are_rare`: no value holds these tags, so
+    one whose closer is missing ends where the next begins. `escapes_names`: names are written with entities.
+    `in_json`: the arguments are one JSON object; `or_json`: so may be the whole call.
+    """
+
+    tags: Section
+    parameter: tuple[str, str] = ("<parameter", "</parameter>")
+    end: str = ">"
+    name: str = "name"
+    key: str = "name"
+    typed: tuple[str, str] | None = None
+    begins: tuple[str, ...] = ()
+    layout: Layout = field(default_factory=Layout)
+    tokens: tuple[str, ...] = ()
+    are_rare: bool = False
+    escapes_names: bool = False
+    values: TagValues = field(default_factory=TagValues)
+    in_json: bool = False
+    or_json: bool = False
+    owner: str = ""
+    is_numbered: bool = False
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """The section's opener, and what begins a call without one."""
+        return (*filter(None, (self.tags.open,)), *self.begins)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """Where the section ends, or a call by itself."""
+        return tuple(filter(None, (self.tags.close, self.tags.call_close if self.begins else "")))
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """The openers and closers, and the tags inside that a tokenizer may have tokens for."""
+        return tuple(dict.fromkeys((*self.openers, *self.closers, *self.tokens)))
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a section, or a call by itself, its opener taken."""
+        if self.or_json and (yield from stream.space()) == "{":
+            yield from JsonObject(self.tags.open, self.tags.close, "").read(stream, calls, opener)
+            return
+        yield from section(stream, calls, opener, self.tags, self._call)
+
+    def _call(self, stream: Stream, calls: Calls, call: Call, begun: str) -> Reading[str]:
+        found, is_empty = yield from attributes(stream, self.end, begun, escaped=self.escapes_names)
+        call.named(self._called(calls, found))
+        if is_empty:
+            call.finish()
+            return ""
+        if (yield from stream.space()) == "{":
+            yield from self._json_body(stream, calls, call)
+            return ""
+        return (yield from self._parameters(stream, calls, call))
+
+    def _called(self, calls: Calls, found: Mapping[str, str]) -> str:
+        """The name of the tool: with its owner, or without one that no offered tool's name has."""
+        name, owner = found.get(self.name, ""), found.get(self.owner, "")
+        full = f"{owner}.{name}" if owner and name else name
+        half = full[: len(full) // 2]
+        if calls.parameters(full) is None:
+            if half and full == f"{half}.{half}":
+                return half
+            if calls.parameters(name) is not None:
+                return name
+        return full
+
+    def _json_body(self, stream: Stream, calls: Calls, call: Call) -> Reading[None]:
+        """The arguments as one JSON object."""
+        start = stream.raw.tell() if stream.raw is not None else 0
+        close = self.tags.call_close
+        try:
+            yield from json_value(stream, call.put, call.wait)
+            if (yield from stream.space()) != close[0]:
+                raise NotACall(INVALID)
+            yield from next_tag(stream, texts(stream, close))
+            call.finish()
+        except NotACall as fault:
+            stops = texts(stream, close, self.tags.close, self.tags.call_open)
+            yield from mended(stream, calls, fault, start, stops, close, reread_arguments)
+
+    def _parameters(self, stream: Stream, calls: Calls, call: Call) -> Reading[str]:
+        """The arguments one by one, and the end of the call: its closer, or the section's where that is missing."""
+        tags = texts(stream, self.parameter[0], self.tags.call_close, self.tags.close)
+        marker, is_whole = "", True
+        while True:
+            marker = marker or (yield from next_tag(stream, tags))
+            if marker != self.parameter[0]:
+                break
+            marker = yield from self._parameter(stream, call)
+            if marker:
+                # A value that its call's closer cuts off has lost some of itself, one before a next value has not.
+                is_whole = False
+                if marker != self.parameter[0]:
+                    call.fail(UNEXPECTED)
+                    return marker if marker == self.tags.close else ""
+        call.close_object()
+        if is_whole and marker == self.tags.call_close:
+            call.finish()
+        elif calls.repair and _is_accepted(call):
+            call.finish(("missing_closer",))
+        else:
+            call.fail(UNEXPECTED)
+        return marker if marker == self.tags.close else ""
+
+    def _parameter(self, stream: Stream, call: Call) -> Reading[str]:
+        """One argument, its tag begun; "", or the tag that ended its value where the closer is missing."""
+        found, is_empty = yield from attributes(stream, self.end, escaped=self.escapes_names)
+        key = found.get(self.key)
+        if key is None:
+            raise NotACall("no_name")
+        if is_empty:
+            parameter = call.key(key)
+            call.value(parameter.json_of(""), stream.at)
+            return ""
+        close = self.parameter[1]
+        cut = (self.parameter[0], self.tags.call_close, self.tags.close) if self.are_rare else ()
+        listed = (close, *filter(None, cut))
+        inside = self.values.inside
+        stops = stream.stops(*listed, structural=inside) if close in self.tokens else texts(stream, *listed, *inside)
+        told = found.get(self.typed[0]) == self.typed[1] if self.typed and self.typed[0] in found else None
+        marker = yield from self.values.read(stream, call, key, stops, told)
+        return "" if marker == close else marker
+
+    # Writing.
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls of one message, in their section where there is one."""
+        layout = self.layout
+        body = layout.calls.join(f"{layout.lead}{self._written(c, at)}{layout.tail}" for at, c in enumerate(calls, 1))
+        return f"{self.tags.open}{layout.section}{body}{layout.section}{self.tags.close}" if self.tags.open else body
+
+    def _written(self, call: ToolCall, number: int) -> str:
+        text = arguments_of(call)
+        if self.in_json:
+            body = f"\n{text}\n"
+        else:
+            layout = self.layout
+            pieces = [f"{layout.indent}{self._argument(key, value)}" for key, value in json.loads(text).items()]
+            body = layout.before + (layout.before or layout.after).join(pieces) + (layout.after if pieces else "")
+        return f"{self.tags.call_open} {self._names(call.name, number)}{self.end}{body}{self.tags.call_close}"
+
+    def _names(self, name: str, number: int) -> str:
+        """The attributes of a call."""
+        owner, _, function = name.rpartition(".")
+        owned = f'{self.owner}="{self._attribute(owner or name)}" ' if self.owner else ""
+        index = f' index="{number}"' if self.is_numbered else ""
+        return f'{owned}{self.name}="{self._attribute(function if self.owner else name)}"{index}'
+
+    def _argument(self, key: str, value: Any) -> str:
+        kind = f' {self.typed[0]}="{_kind(value, self.typed[1])}"' if self.typed else ""
+        text = self.values.text_of(value, self.parameter[1])
+        return f'{self.parameter[0]} {self.key}="{self._attribute(key)}"{kind}{self.end}{text}{self.parameter[1]}'
+
+    def _attribute(self, text: str) -> str:
+        if self.escapes_names:
+            return escape(text)
+        if '"' in text:
+            raise DialectError(f"{text!r} can't be a name here: it holds a quote")
+        return text
+
+
+def _kind(value: Any, of_a_string: str) -> str:
+    """What an attribute says of a value's type: whether it is a string, or which type it is."""
+    if of_a_string == "true":
+        return "true" if isinstance(value, str) else "false"
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
+
+
+def _is_accepted(call: Call) -> bool:
+    """Whether the tool's schema, where it is known, accepts the arguments as they were read."""
+    try:
+        return call.parameters is None or call.parameters.accepts(json.loads(call.arguments))
+    except (ValueError, RecursionError):
+        return False

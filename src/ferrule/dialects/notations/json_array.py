@@ -1,0 +1,284 @@
+"""Calls as a JSON array of objects, with markers around it: `<TOOLCALL>[{"name": "f", "arguments": {…}}]</TOOLCALL>`.
+
+Each element is a call of its own, told of as it comes. Where nothing but the array says that there are calls (at the
+beginning of a message, or in a fence), it is a call once arguments follow the name of a tool that was offered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Protocol
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.json_reading import INVALID, json_word
+from ferrule.dialects.mending import Mended, mended
+from ferrule.dialects.notations.json_object import Keys, arguments_value, call_object, written
+from ferrule.dialects.repair import repaired
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.events import CallFinished, CallMalformed
+
+_FENCE = "```"
+
+
+class Element(Protocol):
+    """How one call stands in the array."""
+
+    def read(self, stream: Stream, call: Call, known: Callable[[], object]) -> Reading[None]:
+        """Read the object ahead. `known` is told when arguments follow a name. Raises `NotACall` and `EndOfText`."""
+        ...
+
+    def write(self, call: ToolCall) -> str:
+        """The object. Raises `DialectError` where the arguments are not JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """`{"name": "f", "arguments": {…}}`. `writes_id`: "first" or "last", where templates write it."""
+
+    keys: Keys = field(default_factory=Keys)
+    writes_id: str = ""
+
+    def read(self, stream: Stream, call: Call, known: Callable[[], object]) -> Reading[None]:
+        """Read the object."""
+        keys = self.keys
+
+        def met(key: str) -> None:
+            if call.started and key in keys.arguments:
+                known()
+            elif stream.is_trying and key not in (*keys.name, *keys.arguments, *keys.identifier):
+                raise NotACall("unexpected_key")
+
+        yield from call_object(stream, call, keys, met)
+
+    def write(self, call: ToolCall) -> str:
+        """The object, with its id where templates give it one."""
+        inner = written(call, self.keys)[1:-1]
+        identifier = f'"{self.keys.identifier[0]}": {json.dumps(call.id, ensure_ascii=False)}'
+        places = {"first": (identifier, inner), "last": (inner, identifier)}
+        return f"{{{', '.join(places.get(self.writes_id, (inner,)))}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """`{"f": {…}}`: the name is the key."""
+
+    def read(self, stream: Stream, call: Call, known: Callable[[], object]) -> Reading[None]:
+        """Read the object."""
+        stream.frame(stream.at + 1)
+        if (yield from stream.space()) != '"':
+            raise NotACall("no_name" if (yield from stream.ahead()) == "}" else INVALID)
+        call.named((yield from json_word(stream)))
+        if (yield from stream.space()) != ":":
+            raise NotACall(INVALID)
+        stream.frame(stream.at + 1)
+        known()
+        yield from arguments_value(stream, call, (yield from stream.space()))
+        if (yield from stream.space()) != "}":
+            raise NotACall(INVALID)
+        stream.frame(stream.at + 1)
+
+    def write(self, call: ToolCall) -> str:
+        """The object."""
+        return f"{{{json.dumps(call.name, ensure_ascii=False)}: {arguments_of(call)}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is written before, between and after the elements; `indent`: they are laid out over lines, so deep."""
+
+    before: str = "["
+    between: str = ", "
+    after: str = "]"
+    indent: int | None = None
+
+    def write(self, elements: Sequence[str]) -> str:
+        """The array."""
+        if self.indent is not None:
+            return json.dumps([json.loads(element) for element in elements], ensure_ascii=False, indent=self.indent)
+        return f"{self.before}{self.between.join(elements)}{self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonArray:
+    """The notation. An empty `open`: the array begins a message; an empty `close`: its own end closes it.
+
+    `also` are other openers that are read, each with its closer, and `fence` is one that may begin anything else as
+    well. An opener may end with the array's own bracket. `before` are markers that can't be inside of a call.
+    """
+
+    open: str
+    close: str = ""
+    element: Element = field(default_factory=Named)
+    layout: Layout = field(default_factory=Layout)
+    also: tuple[tuple[str, str], ...] = ()
+    fence: str = ""
+    before: tuple[str, ...] = ()
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins an array of calls."""
+        return tuple(text for text in (self.open, *(opener for opener, _ in self.also), self.fence) if text)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What may end one."""
+        return tuple(dict.fromkeys(text for text in (self.close, *(closer for _, closer in self.also)) if text))
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Both; a fence stands in any text and is none."""
+        return tuple(dict.fromkeys(text for text in (*self.openers, *self.closers) if text != self.fence))
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls as one array."""
+        array = self.layout.write([self.element.write(call) for call in calls])
+        return f"{self.open.removesuffix('[')}{array}{self.close}"
+
+    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+        """Read an array that a message begins with, where the family writes it so."""
+        if self.open:
+            return False
+        stream.try_call()
+        yield from self._opened(stream, calls, "", "")
+        if stream.is_trying:
+            stream.drop()
+            return False
+        stream.raw = None
+        return True
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read the array that `opener` began."""
+        closer = dict(((self.open, self.close), *self.also, (self.fence, _FENCE)))[opener]
+        if self.fence and opener == self.fence:
+            stream.try_call(with_opener=True)
+        yield from self._opened(stream, calls, opener, closer)
+        stream.drop()
+
+    def _opened(self, stream: Stream, calls: Calls, opener: str, closer: str) -> Reading[None]:
+        """What follows an opener: an array, or one object that should have stood in one."""
+        character = "[" if opener.endswith("[") else (yield from stream.space())
+        if character == "[" and not opener.endswith("["):
+            for other in self.openers if stream.is_trying else ():
+                if (yield from stream.follows(other[:2])):
+                    # What is tried and dropped would not be looked at again.
+                    raise NotACall("unexpected_text")
+            stream.frame(stream.at + 1)
+        elif character != "[" and (character != "{" or stream.is_trying):
+            raise NotACall("unexpected_text")
+        try:
+            is_open = yield from self._elements(stream, calls, closer, in_array=character == "[")
+        except (NotACall, EndOfText):
+            if stream.is_trying:
+                calls.current = None
+            raise
+        if is_open and closer and not stream.is_trying:
+            yield from self._closed(stream, closer)
+
+    def _elements(self, stream: Stream, calls: Calls, closer: str, *, in_array: bool) -> Reading[bool]:
+        """The calls of an array up to its end; False where one was wrong and what closes them all is taken."""
+        character = yield from stream.space()
+        while character != "]":
+            if character != "{":
+                raise NotACall(INVALID)
+            if not (yield from self._element(stream, calls, closer)):
+                return False
+            stream.raw = StringIO()
+            if not in_array:
+                return True
+            try:
+                character = yield from stream.space()
+            except EndOfText:
+                return False
+            if character == ",":
+                stream.frame(stream.at + 1)
+                character = yield from stream.space()
+            elif character != "]":
+                if not (yield from self._over(stream, closer)):
+                    raise NotACall(INVALID)
+                return False
+        stream.frame(stream.at + 1)
+        return True
+
+    def _element(self, stream: Stream, calls: Calls, closer: str) -> Reading[bool]:
+        """One call; False where it could not be read as it stands."""
+        start = stream.raw.tell() if stream.is_trying and stream.raw else 0
+        if not stream.is_trying:
+            stream.raw = StringIO()
+        call = calls.begin(stream)
+
+        def known() -> None:
+            if stream.is_trying:
+                self._settle(stream, calls, call, start)
+
+        try:
+            yield from self.element.read(stream, call, known)
+            if stream.is_trying and call.arguments:
+                known()
+            if stream.is_trying:
+                raise NotACall("no_arguments")
+            call.finish()
+        except NotACall as fault:
+            if stream.is_trying:
+                raise
+            stops = stream.stops(*((closer,) if closer else ()), *self.openers, *self.before)
+            yield from mended(stream, calls, fault, 0, stops, closer, self._reread)
+            return False
+        return True
+
+    def _settle(self, stream: Stream, calls: Calls, call: Call, start: int) -> None:
+        """It is a call, and its text begins at `start` of what was tried. Raises `NotACall` where it is none."""
+        if calls.offers_any and call.parameters is None:
+            raise NotACall("unknown_tool")
+        stream.keep()
+        tried = stream.raw.getvalue() if stream.raw else ""
+        stream.raw = StringIO()
+        stream.raw.write(tried[start:])
+
+    def _closed(self, stream: Stream, closer: str) -> Reading[bool]:
+        """Take the closer, if it is what comes next; what else comes is no part of the calls."""
+        try:
+            yield from stream.space()
+        except EndOfText:
+            return True
+        if (yield from stream.marker(closer)):
+            return True
+        if stream.ended:
+            # As much of the closer as there is, where the text ends within it.
+            yield from stream.optional(closer)
+        return stream.ended and stream.at == len(stream.text)
+
+    def _over(self, stream: Stream, closer: str) -> Reading[bool]:
+        """Whether an array whose bracket is missing ends here after all."""
+        if closer and (yield from self._closed(stream, closer)):
+            return True
+        for marker in self.before:
+            if (yield from stream.follows(marker)):
+                return True
+        return stream.ends_here
+
+    def _reread(self, body: str) -> Mended | None:
+        """The calls in what is left of an array, from the one on that could not be read."""
+        found = repaired(f"[{body.strip()}")
+        if found is None:
+            return None
+        stream = Stream(found[0])
+        stream.ended = True
+        calls = Calls((), repair=False)
+        try:
+            for _ in self._opened(stream, calls, "", ""):
+                pass
+        except (NotACall, EndOfText):
+            return None
+        if stream.at < len(stream.text) or any(isinstance(event, CallMalformed) for event in stream.events):
+            return None
+        first, *others = [
+            Mended(e.call.name, e.call.arguments, found[1], e.call.id if e.call.id != f"call_{e.index + 1}" else None)
+            for e in stream.events
+            if isinstance(e, CallFinished)
+        ]
+        return Mended(first.name, first.arguments, first.repairs, first.native_id, tuple(others))

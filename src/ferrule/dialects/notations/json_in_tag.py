@@ -1,0 +1,62 @@
+"""Calls as JSON in a tag that names the tool: `<tool_call name="f">{"k": 1}</tool_call>`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Calls, arguments_of
+from ferrule.dialects.json_reading import INVALID, json_value
+from ferrule.dialects.mending import mended, reread_arguments
+from ferrule.dialects.notations.endings import end_of_call, word
+from ferrule.dialects.stream import NotACall, Reading, Stream
+
+_NAME = re.compile(r'[^"<>\n]++')
+_NAME_END = '">'
+
+
+@dataclass(frozen=True, slots=True)
+class JsonInTag:
+    """The notation, for one name of a tag."""
+
+    tag: str
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call."""
+        return (f'<{self.tag} name="',)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (f"</{self.tag}>",)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Both."""
+        return (*self.openers, *self.closers)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, each in its tag."""
+        opener, closer = self.markers
+        return "\n".join(f"{opener}{call.name}{_NAME_END}{arguments_of(call)}{closer}" for call in calls)
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a call, its opener taken."""
+        call = calls.begin(stream)
+        closer = self.closers[0]
+        name = yield from word(stream, _NAME)
+        yield from stream.expect(_NAME_END, "no_name")
+        call.named(name)
+        start = stream.raw.tell() if stream.raw is not None else 0
+        try:
+            character = yield from stream.space()
+            if character == "{":
+                yield from json_value(stream, call.put, call.wait)
+            elif character != "<":
+                raise NotACall(INVALID)
+            yield from end_of_call(stream, call, closer, opener, kind=INVALID)
+        except NotACall as fault:
+            yield from mended(stream, calls, fault, start, stream.stops(closer, opener), closer, reread_arguments)

@@ -1,0 +1,207 @@
+"""Calls as one JSON object between two markers: `<tool_call>{"name": "f", "arguments": {…}}</tool_call>`.
+
+A call whose JSON is whole counts even where its closer is missing, and a closer inside of a JSON string is a part of
+that string.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.json_reading import INVALID, json_value, json_word
+from ferrule.dialects.mending import Mended, Reread, mended
+from ferrule.dialects.repair import repaired
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a call's object; the first of each is what is written."""
+
+    name: tuple[str, ...] = ("name",)
+    arguments: tuple[str, ...] = ("arguments", "parameters")
+    identifier: tuple[str, ...] = ("id",)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonObject:
+    """The notation. `inner` and `tail` are the white space before and after the object (`tail` is `inner` where it is
+    None); `before` are markers that can't be inside of a call: they end one whose closer is missing. `tag` is a second
+    marker after the opener, and `between` stands between calls. Where `close` is empty, a call ends with its object."""
+
+    open: str
+    close: str
+    inner: str = "\n"
+    before: tuple[str, ...] = ()
+    keys: Keys = field(default_factory=Keys)
+    tag: str = ""
+    tail: str | None = None
+    between: str = "\n"
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call."""
+        return (self.open,)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (self.close,) if self.close else ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(marker for marker in (self.open, self.tag, self.close) if marker)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, each between its markers."""
+        before = f"{self.open}{self.tag}{self.inner}"
+        after = f"{self.inner if self.tail is None else self.tail}{self.close}" if self.close else ""
+        return self.between.join(f"{before}{written(call, self.keys)}{after}" for call in calls)
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a call, its opener taken."""
+        call = calls.begin(stream)
+        start = len(opener)
+        if self.tag:
+            yield from stream.space()
+            if not (yield from stream.marker(self.tag)):
+                raise NotACall("unexpected_text")
+            start = stream.raw.tell() if stream.raw else 0
+        try:
+            yield from call_object(stream, call, self.keys)
+            yield from self._end(stream, call)
+        except NotACall as fault:
+            stops = stream.stops(*self.closers, *self.openers, *self.before)
+            yield from mended(stream, calls, fault, start, stops, self.close, reread_call(self.keys))
+
+    def _end(self, stream: Stream, call: Call) -> Reading[None]:
+        """What follows a whole object: the closer, or at least nothing that belongs to the call."""
+        if not self.close:
+            call.finish()
+            return
+        stops = stream.stops(self.close, *self.openers, *self.before)
+        rest: list[str] = []
+        marker = yield from stream.find(stops, lambda end: rest.append(stream.frame(end)))
+        left_over = "".join(rest).strip()
+        if left_over and (marker or not self.close.startswith(left_over)):
+            raise NotACall(INVALID)
+        if marker == self.close:
+            stream.frame(stream.marker_end)
+        call.finish()
+
+
+def call_object(stream: Stream, call: Call, keys: Keys, met: Callable[[str], object] = lambda _: None) -> Reading[None]:
+    """The object of a call: its name, its arguments, and whatever else it holds. Raises `NotACall`, `EndOfText`.
+
+    `met` is told of each key before its value is read: it may know by then that this is a call, or none.
+    """
+    seen: set[str] = set()
+    if (yield from stream.space()) != "{":
+        raise NotACall(INVALID)
+    stream.frame(stream.at + 1)
+    character = yield from stream.space()
+    while character != "}":
+        if character != '"':
+            raise NotACall(INVALID)
+        key = yield from json_word(stream)
+        yield from _punctuation(stream, ":")
+        met(key)
+        yield from _member(stream, call, keys, key, seen)
+        character = yield from stream.space()
+        if character == ",":
+            stream.frame(stream.at + 1)
+            if (character := (yield from stream.space())) == "}":
+                raise NotACall(INVALID)
+        elif character != "}":
+            raise NotACall(INVALID)
+    stream.frame(stream.at + 1)
+    if not call.started:
+        raise NotACall("no_name")
+
+
+def _member(stream: Stream, call: Call, keys: Keys, key: str, seen: set[str]) -> Reading[None]:
+    """The value of one key of the object."""
+    meaning = "name" if key in keys.name else "arguments" if key in keys.arguments else key
+    if meaning in seen:
+        # A key given twice would have been shown with one value and run with the other.
+        raise NotACall("repeated_key")
+    seen.add(meaning)
+    character = yield from stream.space()
+    if meaning == "name" and character == '"':
+        call.named((yield from json_word(stream)))
+    elif meaning == "arguments":
+        yield from arguments_value(stream, call, character)
+    elif key in keys.identifier and character == '"':
+        call.native_id = yield from json_word(stream)
+    else:
+        yield from json_value(stream, lambda _, end: stream.frame(end))
+
+
+def arguments_value(stream: Stream, call: Call, character: str) -> Reading[None]:
+    """The arguments, whose first character is ahead: an object, null for none, or an object inside of a string."""
+    if character == "{":
+        yield from json_value(stream, call.put, call.wait)
+    elif character == '"':
+        text = yield from json_word(stream)
+        if not isinstance(_decoded(text), dict):
+            raise NotACall("arguments_not_an_object")
+        call.put(text, stream.at)
+    else:
+        pieces: list[str] = []
+
+        def keep(fragment: str, end: int) -> None:
+            pieces.append(fragment)
+            stream.frame(end)
+
+        yield from json_value(stream, keep)
+        if "".join(pieces) != "null":
+            raise NotACall("arguments_not_an_object")
+
+
+def reread_call(keys: Keys) -> Reread:
+    """`Reread` for a body that is nothing but the call's object."""
+
+    def reread(body: str) -> Mended | None:
+        found = repaired(body.strip())
+        return call_in(found[0], keys, found[1]) if found else None
+
+    return reread
+
+
+def call_in(text: str, keys: Keys, repairs: tuple[str, ...] = ()) -> Mended | None:
+    """The call that a whole JSON object is; None where it is none."""
+    stream = Stream(text)
+    stream.ended = True
+    calls = Calls(())
+    call = calls.begin(stream)
+    try:
+        for _ in call_object(stream, call, keys):
+            pass
+    except (NotACall, EndOfText):
+        return None
+    return Mended(call.name, call.arguments or "{}", repairs, call.native_id)
+
+
+def _punctuation(stream: Stream, character: str) -> Reading[None]:
+    if (yield from stream.space()) != character:
+        raise NotACall(INVALID)
+    stream.frame(stream.at + 1)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def written(call: ToolCall, keys: Keys) -> str:
+    """The object of a call. Raises `DialectError` where its arguments are not JSON."""
+    name = json.dumps(call.name, ensure_ascii=False)
+    return f'{{"{keys.name[0]}": {name}, "{keys.arguments[0]}": {arguments_of(call)}}}'

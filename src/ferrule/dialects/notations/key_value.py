@@ -1,0 +1,152 @@
+"""Calls as a name and pairs of tags: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`.
+
+Values are plain text, typed by the schema, and nothing in them can be escaped. A key without a value is left out, and
+said to be so; whether the call can do without it is for the schema to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.notations.json_object import JsonObject
+from ferrule.dialects.notations.raw_values import raw_text, text_until
+from ferrule.dialects.parameters import Parameter
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+
+_UNEXPECTED = "unexpected_text"
+_NO_VALUE = "key_without_value"
+_SPELLED_BREAK = r"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue:
+    """The notation. `key`, `value` and `type` are pairs of tags, `after_name` a marker, `wrapper` what stands around
+    the calls of a message; `inner` is the white space after the name and each pair, `between` that between calls.
+    `in_json`: a call may hold a JSON object instead."""
+
+    open: str = "<tool_call>"
+    close: str = "</tool_call>"
+    key: tuple[str, str] = ("<arg_key>", "</arg_key>")
+    value: tuple[str, str] = ("<arg_value>", "</arg_value>")
+    type: tuple[str, str] | None = None
+    after_name: str = ""
+    wrapper: tuple[str, str] | None = None
+    inner: str = "\n"
+    between: str = "\n"
+    in_json: JsonObject | None = None
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call or a section of them. The closer of a section that is over already begins nothing."""
+        return (self.open, *(self.wrapper or ()))
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends a call."""
+        return (self.close,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """All of them."""
+        sep = (self.after_name,) if self.after_name else ()
+        return (*(self.wrapper or ()), self.open, self.close, *sep, *self.key, *self.value, *(self.type or ()))
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, in their wrapper where there is one."""
+        written = self.between.join(self._written(call) for call in calls)
+        return self.inner.join((self.wrapper[0], written, self.wrapper[1])) if self.wrapper else written
+
+    def _written(self, call: ToolCall) -> str:
+        pieces = [self.open, call.name, self.after_name, self.inner]
+        for key, value in json.loads(arguments_of(call)).items():
+            text = raw_text(value, self.value[1])
+            pieces += (self.key[0], key, self.key[1], self.inner, self.value[0], text, self.value[1], self.inner)
+        return "".join((*pieces, self.close))
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a call, or a section of calls."""
+        if self.wrapper is None:
+            yield from self._call(stream, calls)
+            return
+        if opener == self.wrapper[1]:
+            return
+        if opener == self.wrapper[0] and not (yield from stream.next_of(self.open)):
+            raise NotACall(_UNEXPECTED)
+        while True:
+            yield from self._call(stream, calls)
+            try:
+                marker = yield from stream.next_of(self.open, self.wrapper[1])
+            except EndOfText:
+                return
+            if marker != self.open:
+                return
+            stream.raw = StringIO()
+            stream.raw.write(self.open)
+
+    def _call(self, stream: Stream, calls: Calls) -> Reading[None]:
+        """Read a call, its opener taken."""
+        if self.in_json is not None and (yield from stream.space()) == "{":
+            taken = stream.raw.getvalue() if stream.raw is not None else ""
+            yield from self.in_json.read(stream, calls, taken)
+            return
+        call = calls.begin(stream)
+        tag = yield from self._name(stream, call)
+        repairs: dict[str, None] = {}
+        while tag == self.key[0]:
+            key = yield from self._key(stream)
+            tag, has_value = yield from self._value(stream, call, key)
+            if not has_value:
+                if not calls.repair:
+                    raise NotACall(_UNEXPECTED)
+                repairs[_NO_VALUE] = None
+        if tag != self.close:
+            raise NotACall(_UNEXPECTED)
+        call.close_object()
+        call.finish(tuple(repairs))
+
+    def _name(self, stream: Stream, call: Call) -> Reading[str]:
+        """Read the name; the tag after it."""
+        yield from stream.space()
+        sep = (self.after_name,) if self.after_name else ()
+        stops = stream.stops(self.key[0], self.close, *sep, structural=("\n",))
+        name, tag = yield from text_until(stream, stops)
+        call.named(name.strip().removesuffix(_SPELLED_BREAK))
+        stream.frame(stream.marker_end)
+        if tag == "\n":
+            tag = yield from self._tag(stream, *sep, self.key[0], self.close)
+        return (yield from self._tag(stream, self.key[0], self.close)) if tag in sep else tag
+
+    def _key(self, stream: Stream) -> Reading[str]:
+        key, tag = yield from text_until(stream, stream.stops(self.key[1], self.value[0], self.close))
+        if tag != self.key[1]:
+            raise NotACall(_UNEXPECTED)
+        stream.frame(stream.marker_end)
+        return key.strip()
+
+    def _value(self, stream: Stream, call: Call, key: str) -> Reading[tuple[str, bool]]:
+        """Read what follows a key: (the tag after it, whether a value was there)."""
+        told: Parameter | None = None
+        begin = (self.key[0], self.value[0], self.close)
+        tag = yield from self._tag(stream, *begin, *(self.type[:1] if self.type else ()))
+        if self.type is not None and tag == self.type[0]:
+            kind, _ = yield from text_until(stream, stream.stops(self.type[1]))
+            stream.frame(stream.marker_end)
+            told = Parameter(frozenset({kind.strip()}))
+            tag = yield from self._tag(stream, *begin)
+        if tag != self.value[0]:
+            return tag, False
+        if not (yield from call.raw_value(key, stream.stops(self.value[1]), told)):
+            raise EndOfText
+        return (yield from self._tag(stream, self.key[0], self.close)), True
+
+    def _tag(self, stream: Stream, *tags: str) -> Reading[str]:
+        """The next of `tags`; line breaks before it may be spelled out, as `\\n`. Raises `NotACall` if none follows."""
+        while not (tag := (yield from stream.next_of(*tags))):
+            if not (yield from stream.optional(_SPELLED_BREAK)):
+                raise NotACall(_UNEXPECTED)
+        return tag

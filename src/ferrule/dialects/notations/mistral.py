@@ -1,0 +1,129 @@
+"""Calls as Mistral's models write them, in the three forms that their tokenizers have had.
+
+None has a closer: a call ends with its arguments, and where it has none, with what comes next or with the turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.json_reading import INVALID
+from ferrule.dialects.mending import mended, reread_arguments
+from ferrule.dialects.notations.json_object import Keys, arguments_value, call_object, written
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+
+_NAME = re.compile(r"[\w.\-]+")
+_ID = re.compile(r"[a-zA-Z0-9]{9}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mistral:
+    """The notation of Mistral's models, in any of its three forms; `form` is the one that is written.
+
+    `list`: `[TOOL_CALLS][{"name", "arguments", "id"}]`; `named`: `[TOOL_CALLS]f[ARGS]{…}`; `named with id`:
+    `[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{…}`. An id that is not nine letters and digits is made into one.
+    """
+
+    form: str
+    before: tuple[str, ...] = ()
+    open: str = "[TOOL_CALLS]"
+    identifier: str = "[CALL_ID]"
+    arguments: str = "[ARGS]"
+    keys: Keys = field(default_factory=Keys)
+    closers: tuple[str, ...] = ()
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call, or a list of them."""
+        return (self.open,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """All three."""
+        return (self.open, self.identifier, self.arguments)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, in the form that is written."""
+        if self.form == "list":
+            objects = (
+                f'{written(call, self.keys)[:-1]}, "id": "{_nine(call, number)}"}}' for number, call in enumerate(calls)
+            )
+            return f"{self.open}[{', '.join(objects)}]"
+        return "".join(self._named(call, number) for number, call in enumerate(calls))
+
+    def _named(self, call: ToolCall, number: int) -> str:
+        identifier = f"{self.identifier}{_nine(call, number)}" if self.form == "named with id" else ""
+        return f"{self.open}{call.name}{identifier}{self.arguments}{arguments_of(call)}"
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a call or a list of them."""
+        if (yield from stream.space()) == "[":
+            stream.frame(stream.at + 1)
+            yield from self._list(stream, calls)
+            return
+        call = calls.begin(stream)
+        start = len(opener)
+        try:
+            has_arguments = yield from self._head(stream, call)
+            start = stream.raw.tell() if stream.raw else 0
+            if has_arguments:
+                yield from arguments_value(stream, call, (yield from stream.space()))
+            call.finish()
+        except NotACall as fault:
+            stops = stream.stops(*self.openers, *self.before)
+            yield from mended(stream, calls, fault, start, stops, "", reread_arguments)
+
+    def _list(self, stream: Stream, calls: Calls) -> Reading[None]:
+        if (yield from stream.space()) == "]":
+            stream.frame(stream.at + 1)
+            return
+        is_open = True
+        while is_open:
+            call = calls.begin(stream)
+            yield from call_object(stream, call, self.keys)
+            call.finish()
+            stream.raw = StringIO()
+            is_open = yield from self._goes_on(stream)
+
+    def _goes_on(self, stream: Stream) -> Reading[bool]:
+        """Whether another object follows one that is whole; a list may miss its closer where the text ends."""
+        try:
+            character = yield from stream.space()
+        except EndOfText:
+            return False
+        if character not in (",", "]", ""):
+            raise NotACall(INVALID)
+        if character:
+            stream.frame(stream.at + 1)
+        return character == ","
+
+    def _head(self, stream: Stream, call: Call) -> Reading[bool]:
+        """The name, and the id where there is one; whether arguments follow. None may follow where the call is over."""
+        name, marker = yield from self._word(stream, self.identifier, self.arguments)
+        if not _NAME.fullmatch(name):
+            raise NotACall("no_name")
+        identifier = ""
+        if marker == self.identifier:
+            identifier, marker = yield from self._word(stream, self.arguments)
+        if not marker and not (stream.stopped or stream.ends_here):
+            raise EndOfText
+        call.named(name, identifier or None)
+        return marker in (self.arguments, "{")
+
+    def _word(self, stream: Stream, *ends: str) -> Reading[tuple[str, str]]:
+        pieces: list[str] = []
+        stops = stream.stops(self.open, *self.before, structural=(*ends, "{"))
+        marker = yield from stream.find(stops, lambda end: pieces.append(stream.frame(end)))
+        if marker in ends:
+            stream.frame(stream.marker_end)
+        return "".join(pieces).strip(), marker
+
+
+def _nine(call: ToolCall, number: int) -> str:
+    """An id of nine letters and digits, as these models know them."""
+    return call.id if _ID.fullmatch(call.id) else f"call{number + 1:05d}"

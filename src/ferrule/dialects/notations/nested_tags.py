@@ -1,0 +1,186 @@
+"""Calls whose arguments are tags by their own names, nested as their values are: MiniMax M3.
+
+Before each `<` of a tag stands the notation's own token, so text may hold anything that looks like a tag. Lists are
+repeated `<item>` tags. A string argument goes out as it comes; what is nested is read whole and typed by the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of, escaped
+from ferrule.dialects.json_reading import INVALID
+from ferrule.dialects.notations.sections import UNEXPECTED, Section, attributes, next_tag, plain_text, section, texts
+from ferrule.dialects.parameters import Parameter, parameter_of, part_of
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.errors import DialectError
+
+_DEEPEST = 127
+_TEXT = "$text"
+
+
+@dataclass(slots=True)
+class _Node:
+    """A tag that was read: its text, and the tags inside of it."""
+
+    name: str
+    text: StringIO = field(default_factory=StringIO)
+    children: list[_Node] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedTags:
+    """The notation; `token` stands before each tag."""
+
+    token: str = "]<]minimax[>["
+
+    @property
+    def _tags(self) -> Section:
+        token = self.token
+        return Section(f"{token}<tool_call>", f"{token}</tool_call>", f"{token}<invoke", f"{token}</invoke>")
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a section of calls."""
+        return (self._tags.open,)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (self._tags.close,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """All of its tags begin like the last two."""
+        return (*self.openers, *self.closers, f"{self.token}<", f"{self.token}</")
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a section of calls, its opener taken."""
+        yield from section(stream, calls, opener, self._tags, self._call)
+
+    def _call(self, stream: Stream, calls: Calls, call: Call, begun: str) -> Reading[str]:  # noqa: ARG002
+        found, _ = yield from attributes(stream, ">", begun)
+        call.named(found.get("name", ""))
+        tag = texts(stream, f"{self.token}<")
+        while True:
+            yield from next_tag(stream, tag)
+            name = yield from self._name(stream)
+            if name == "/invoke":
+                break
+            if name.startswith("/"):
+                raise NotACall(UNEXPECTED)
+            yield from self._argument(stream, call, name)
+        call.close_object()
+        call.finish()
+        return ""
+
+    def _name(self, stream: Stream) -> Reading[str]:
+        """The name of a tag that has begun, with the slash that makes it a closer."""
+        text = StringIO()
+        if not (yield from stream.until(texts(stream, ">"), lambda end: text.write(stream.frame(end)))):
+            raise EndOfText
+        if not text.getvalue():
+            raise NotACall(UNEXPECTED)
+        return text.getvalue()
+
+    def _argument(self, stream: Stream, call: Call, key: str) -> Reading[None]:
+        parameter = call.key(key)
+        tag = texts(stream, f"{self.token}<")
+        if parameter.is_string:
+            call.value('"', stream.at)
+            yield from plain_text(stream, tag, lambda piece, end: call.put(escaped(piece), end))
+            if (yield from self._name(stream)) != f"/{key}":
+                raise NotACall(UNEXPECTED)
+            call.put('"', stream.at)
+            return
+        node = yield from self._node(stream, key)
+        root = call.parameters.schema if call.parameters else None
+        try:
+            value = _value(node, part_of(root, key, root), root or {}, parameter)
+            written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (ValueError, RecursionError) as error:
+            # A number too large to be one, or lists inside of lists beyond what any reader follows.
+            raise NotACall(INVALID) from error
+        call.value(written, stream.at)
+
+    def _node(self, stream: Stream, key: str) -> Reading[_Node]:
+        """All of a tag that has been opened."""
+        root = _Node(key)
+        opened = [root]
+        tag = texts(stream, f"{self.token}<")
+        while opened:
+            node = opened[-1]
+
+            def keep(piece: str, end: int, node: _Node = node) -> None:
+                node.text.write(piece)
+                stream.frame(end)
+
+            yield from plain_text(stream, tag, keep)
+            name = yield from self._name(stream)
+            if name == f"/{node.name}":
+                opened.pop()
+            elif name.startswith("/") or len(opened) == _DEEPEST + 1:
+                raise NotACall(UNEXPECTED)
+            else:
+                child = _Node(name)
+                node.children.append(child)
+                opened.append(child)
+        return root
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls of one message, in one section."""
+        tags = self._tags
+        written = (
+            f'{tags.call_open} name="{call.name}">{self._members(json.loads(arguments_of(call)))}{tags.call_close}\n'
+            for call in calls
+        )
+        return f"{tags.open}\n{''.join(written)}{tags.close}"
+
+    def _members(self, value: Any) -> str:
+        """What stands between the tags of a value."""
+        if isinstance(value, dict):
+            return "".join(self._tagged(key, item) for key, item in value.items())
+        if isinstance(value, list):
+            return "".join(self._tagged("item", item) for item in value)
+        return value if isinstance(value, str) else json.dumps(value)
+
+    def _tagged(self, key: str, value: Any) -> str:
+        if not key or key.startswith("/") or ">" in key:
+            raise DialectError(f"{key!r} can't be the name of a tag")
+        return f"{self.token}<{key}>{self._members(value)}{self.token}</{key}>"
+
+
+def _value(node: _Node, schema: Any, root: Mapping[str, Any], parameter: Parameter) -> Any:
+    """What a tag stands for under a schema."""
+    text = node.text.getvalue()
+    types = parameter.types
+    if not node.children:
+        if not text and len(types) == 1 and types <= {"array", "object"}:
+            return [] if "array" in types else {}
+        return json.loads(parameter.json_of(text))
+    if "array" in types and all(child.name == "item" for child in node.children):
+        items = part_of(schema, None, root)
+        return [_value(child, items, root, parameter_of(items, root)) for child in node.children]
+    found: dict[str, Any] = {}
+    many: set[str] = set()
+    for child in node.children:
+        part = part_of(schema, child.name, root)
+        value = _value(child, part, root, parameter_of(part, root))
+        if child.name not in found:
+            found[child.name] = value
+        elif child.name in many:
+            found[child.name].append(value)
+        else:
+            many.add(child.name)
+            found[child.name] = [found[child.name], value]
+    if text.strip():
+        key = _TEXT
+        while key in found:
+            key = f"${key}"
+        found[key] = text
+    return found

@@ -1,0 +1,128 @@
+"""Calls with values and no keys: `<tool_call>Crop [100,100,300,400]</tool_call>`, as Ovis writes them.
+
+The values are JSON, and are bound to the tool's parameters in the order of its schema. Where a tool has one parameter,
+and that is a list, the whole list is its value; a tool that was not offered gets the list as `values`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.conversation import Image, ToolCall, ToolResult
+from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.json_reading import json_value
+from ferrule.dialects.notations.endings import end_of_call, word
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.toolspec import ToolSpec
+
+UNBOUND = "values"
+_NAME = re.compile(r"[\w.\-]++")
+
+
+@dataclass(frozen=True, slots=True)
+class Positional:
+    """The notation. `image` is the marker that stands for an image among the results."""
+
+    open: str
+    close: str
+    image: str
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call."""
+        return (self.open,)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (self.close,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Both, and the one for images."""
+        return (self.open, self.close, self.image)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, each between its markers."""
+        return "".join(f"{self.open}{call.name}{_values(call)}{self.close}" for call in calls)
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+        """Read a call, its opener taken."""
+        call = calls.begin(stream)
+        yield from stream.space()
+        call.named((yield from word(stream, _NAME)))
+        if (yield from stream.space()) == "[":
+            names = call.parameters.names if call.parameters else (UNBOUND,)
+            if len(names) == 1 and (call.parameters is None or "array" in call.parameters.of(names[0]).types):
+                call.key(names[0])
+                yield from json_value(stream, call.fragment, call.wait)
+            else:
+                yield from _bound(stream, call, names)
+        call.close_object()
+        yield from end_of_call(stream, call, self.close, self.open)
+
+
+def _bound(stream: Stream, call: Call, names: tuple[str, ...]) -> Reading[None]:
+    """The values of a list, each for the next of `names`."""
+    stream.frame(stream.at + 1)
+    character = yield from stream.space()
+    for name in names:
+        if character == "]":
+            break
+        call.key(name)
+        yield from json_value(stream, call.fragment, call.wait)
+        character = yield from stream.space()
+        if character == ",":
+            stream.frame(stream.at + 1)
+            if (character := (yield from stream.space())) == "]":
+                raise NotACall("invalid_json")
+        elif character != "]":
+            raise EndOfText if stream.ends_here else NotACall("invalid_json")
+    if character != "]":
+        raise NotACall("too_many_arguments")
+    stream.frame(stream.at + 1)
+
+
+def _values(call: ToolCall) -> str:
+    values = list(json.loads(arguments_of(call)).values())
+    if not values:
+        return ""
+    if len(values) == 1 and isinstance(values[0], list):
+        values = values[0]
+    return f" {json.dumps(values, ensure_ascii=False, separators=(',', ':'))}"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedResults:
+    """An image as its marker, text between two."""
+
+    open: str
+    close: str
+    image: str
+
+    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
+        """The results, one after the other."""
+        return "\n".join(self._one(result, text) for result, text in zip(results, texts, strict=True))
+
+    def _one(self, result: ToolResult, text: str) -> str:
+        images = self.image * sum(isinstance(part, Image) for part in result.content)
+        return f"{images}{self.open}{text}{self.close}" if text or not images else images
+
+
+@dataclass(frozen=True, slots=True)
+class UsageOffer:
+    """A line a tool: how it is called, and what it does."""
+
+    syntax: Positional
+    before: str
+
+    def write(self, tools: Sequence[ToolSpec]) -> str:
+        """The block."""
+        return self.before + "\n".join(self._usage(spec) for spec in tools)
+
+    def _usage(self, spec: ToolSpec) -> str:
+        names = ",".join(spec.parameters.get("properties") or ())
+        return f"{self.syntax.open}{spec.name} [{names}]{self.syntax.close}: {spec.description}"

@@ -1,0 +1,145 @@
+"""ReAct: a thought, `Action: f`, `Action Input: {…}`; the program writes `Observation:` and the result.
+
+Lines begin with these words, and nothing else marks a call: an `Action:` without its input is text. An input that is
+no object is the text of the tool's one parameter. What a model writes after `Observation:` is a forged result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of, escaped
+from ferrule.dialects.json_reading import json_value
+from ferrule.dialects.mending import mended, reread_arguments
+from ferrule.dialects.notations.endings import blank, word
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stops, Stream
+from ferrule.errors import DialectError
+
+ACTION, INPUT, OBSERVATION = "Action:", "Action Input:", "Observation:"
+_NAME = re.compile(r"[^\n]++")
+_ENDS = (f"\n{OBSERVATION}", f"\n{ACTION}", "\nThought:", "\nFinal Answer:")
+
+
+@dataclass(frozen=True, slots=True)
+class ReAct:
+    """The notation."""
+
+    openers: tuple[str, ...] = (f"\n{ACTION}",)
+    closers: tuple[str, ...] = (_ENDS[0],)
+    markers: tuple[str, ...] = _ENDS
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """One call. Raises `DialectError` for a name of several lines."""
+        if any("\n" in call.name for call in calls):
+            raise DialectError("the name of a tool takes one line in ReAct")
+        return "\n".join(f"{ACTION} {call.name}\n{INPUT} {arguments_of(call)}" for call in calls)
+
+    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+        """Read an action with which a message begins."""
+        stream.try_call()
+        yield from stream.space()
+        yield from stream.expect(ACTION)
+        yield from self._action(stream, calls)
+        return True
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+        """Read an action, its word taken; without an input after it, it was text."""
+        stream.try_call(with_opener=True)
+        yield from self._action(stream, calls)
+
+    def _action(self, stream: Stream, calls: Calls) -> Reading[None]:
+        name = (yield from word(stream, _NAME)).strip()
+        yield from stream.space()
+        yield from stream.expect(INPUT)
+        stream.keep()
+        call = calls.begin(stream)
+        call.named(name)
+        stops = stream.stops(*_ENDS)
+        character = yield from self._first_of_input(stream)
+        start = stream.raw.tell() if stream.raw is not None else 0
+        try:
+            if character == "{":
+                yield from json_value(stream, call.put, call.wait)
+                marker = yield from self._end(stream, call, stops)
+            elif character:
+                marker = yield from self._text(stream, call, stops)
+            else:
+                if stream.ended and not stream.stopped:
+                    raise EndOfText
+                marker = yield from self._end(stream, call, stops)
+        except NotACall as fault:
+            yield from mended(stream, calls, fault, start, stops, _ENDS[0], reread_arguments)
+            return
+        if marker == _ENDS[0]:
+            stream.raw = StringIO()
+            if (yield from blank(stream)):
+                calls.begin(stream)
+                raise NotACall("forged_result")
+
+    def _first_of_input(self, stream: Stream) -> Reading[str]:
+        """The first character of the input, the white space before it taken; "" where there is no input."""
+        while True:
+            character = yield from stream.ahead()
+            if character == "\n":
+                for end in _ENDS:
+                    if (yield from stream.follows(end)):
+                        return ""
+            elif not character or character not in " \t\r":
+                return character
+            stream.frame(stream.at + 1)
+
+    def _end(self, stream: Stream, call: Call, stops: Stops) -> Reading[str]:
+        """What follows a whole input: one of the words, or the end."""
+        rest: list[str] = []
+        marker = yield from stream.find(stops, lambda end: rest.append(stream.frame(end)))
+        if "".join(rest).strip():
+            raise NotACall("invalid_json")
+        if marker == _ENDS[0]:
+            stream.frame(stream.marker_end)
+        call.finish()
+        return marker
+
+    def _text(self, stream: Stream, call: Call, stops: Stops) -> Reading[str]:
+        """An input that is plain text: whole where one of the words follows, or where the model was stopped."""
+        parameter = call.key(_only_parameter(call))
+        kept = StringIO()
+
+        def sink(end: int) -> None:
+            piece = stream.text[stream.at : end]
+            if stream.ended and piece == "\n":
+                # The line break before a stop word that was cut off.
+                stream.frame(end)
+            elif parameter.is_string:
+                call.put(escaped(piece), end)
+            else:
+                kept.write(stream.frame(end))
+
+        if parameter.is_string:
+            call.value('"', stream.at)
+        marker = yield from stream.find(stops, sink)
+        if not marker and not stream.stopped:
+            raise EndOfText
+        if parameter.is_string:
+            call.put('"', stream.at)
+        else:
+            call.value(parameter.json_of(kept.getvalue()), stream.at)
+        call.close_object()
+        if marker == _ENDS[0]:
+            stream.frame(stream.marker_end)
+        call.finish()
+        return marker
+
+
+def _only_parameter(call: Call) -> str:
+    """The parameter that a plain text is meant for: the only one, or the only one that is required."""
+    if call.parameters is None:
+        return "input"
+    required = call.parameters.schema.get("required")
+    for names in (call.parameters.names, tuple(required) if isinstance(required, list) else ()):
+        if len(names) == 1:
+            return str(names[0])
+    raise NotACall("arguments_not_an_object")

@@ -1,0 +1,212 @@
+"""Calls in a small syntax of their own: `<|tool_call>call:f{k:<|"|>v<|"|>,n:2,list:[…]}<tool_call|>`.
+
+Strings stand between quotes that are tokens, and have no escape: a value that holds the quote is refused on writing.
+All else is bare, and means what the schema says of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.calls import Call, Calls, arguments_of, escaped
+from ferrule.dialects.notations.endings import end_of_call, word
+from ferrule.dialects.parameters import Parameter
+from ferrule.dialects.repair import MOST_LEVELS
+from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.toolspec import ToolSpec
+
+INVALID = "invalid_arguments"
+_NAME = re.compile(r"[\w.\-/]++")
+_BARE = re.compile(r"[^,{}\[\]<:\"]++")
+_BARE_VALUE = re.compile(r"[^,{}\[\]<\"]++")
+
+
+@dataclass(slots=True)
+class _Level:
+    closer: str
+    keys: set[str] | None
+    is_empty: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TypedSyntax:
+    """The notation. `quote` stands at both ends of a string."""
+
+    open: str
+    close: str
+    quote: str
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call."""
+        return (self.open,)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return (self.close,)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Both, and the quote."""
+        return (self.open, self.close, self.quote)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls, each between its markers."""
+        return "".join(
+            f"{self.open}call:{call.name}{self.value(json.loads(arguments_of(call)))}{self.close}" for call in calls
+        )
+
+    def value(self, value: Any) -> str:
+        """A value as this syntax writes it."""
+        if isinstance(value, Mapping):
+            return "{" + ",".join(f"{key}:{self.value(item)}" for key, item in value.items()) + "}"
+        if isinstance(value, list | tuple):
+            return f"[{','.join(map(self.value, value))}]"
+        return f"{self.quote}{value}{self.quote}" if isinstance(value, str) else json.dumps(value)
+
+    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+        """Read a call, its opener taken. The word `call` may be missing."""
+        call = calls.begin(stream)
+        yield from stream.space()
+        yield from stream.optional("call")
+        yield from stream.expect(":")
+        name = yield from word(stream, _NAME)
+        if (yield from stream.space()) != "{":
+            raise EndOfText if stream.ends_here else NotACall("unexpected_text")
+        call.named(name)
+        yield from _Arguments(stream, call, self.quote).read()
+        yield from end_of_call(stream, call, self.close, self.open)
+
+
+class _Arguments:
+    """Reads the braces of one call."""
+
+    def __init__(self, stream: Stream, call: Call, quote: str) -> None:
+        self._stream, self._call, self._quote = stream, call, quote
+        self._quotes = stream.stops(quote)
+        self._levels: list[_Level] = []
+        self._parameter = Parameter()
+
+    def read(self) -> Reading[None]:
+        """Read them, their brace ahead. Raises `NotACall` and `EndOfText`."""
+        lead: str | None = ""
+        while lead is not None:
+            yield from self._begin(lead)
+            lead = yield from self._next()
+
+    def _begin(self, lead: str) -> Reading[None]:
+        """A value, or the bracket that opens one."""
+        stream, call = self._stream, self._call
+        character = yield from stream.space()
+        if character and character in "{[":
+            if len(self._levels) >= MOST_LEVELS:
+                raise NotACall("too_deep")
+            call.put(lead + character, stream.at + 1)
+            self._levels.append(_Level("}", set()) if character == "{" else _Level("]", None))
+        elif (yield from stream.marker(self._quote)):
+            call.put(f'{lead}"', stream.at)
+            yield from self._string(lambda end: call.put(escaped(stream.text[stream.at : end]), end))
+            call.put('"', stream.at)
+        else:
+            text = yield from self._bare(_BARE_VALUE)
+            call.put(lead + self._parameter.json_of(text), stream.at)
+
+    def _next(self) -> Reading[str | None]:
+        """Close what ends here; then what stands before the next value, not passed on yet. None where all is closed."""
+        stream, call = self._stream, self._call
+        while self._levels:
+            level = self._levels[-1]
+            character = yield from stream.space()
+            if character == level.closer:
+                call.put(character, stream.at + 1)
+                self._levels.pop()
+                continue
+            lead = ""
+            if not level.is_empty:
+                if character != ",":
+                    raise EndOfText if stream.ends_here else NotACall(INVALID)
+                stream.frame(stream.at + 1)
+                lead = ", "
+            level.is_empty = False
+            self._parameter = Parameter()
+            if level.keys is not None:
+                lead += yield from self._key(level.keys)
+            return lead
+        return None
+
+    def _key(self, keys: set[str]) -> Reading[str]:
+        """A key and its colon, as they go out with the value."""
+        stream, call = self._stream, self._call
+        yield from stream.space()
+        if (yield from stream.marker(self._quote)):
+            kept = StringIO()
+            yield from self._string(lambda end: kept.write(stream.frame(end)))
+            key = kept.getvalue()
+        else:
+            key = yield from self._bare(_BARE)
+        if (yield from stream.space()) != ":":
+            raise NotACall(INVALID)
+        stream.frame(stream.at + 1)
+        if key in keys:
+            call.wait()
+        keys.add(key)
+        if len(self._levels) == 1 and call.parameters:
+            self._parameter = call.parameters.of(key)
+        return f"{json.dumps(key, ensure_ascii=False)}: "
+
+    def _string(self, sink: Any) -> Reading[None]:
+        """The text up to the closing quote, which is framing."""
+        if not (yield from self._stream.until(self._quotes, sink)):
+            raise EndOfText
+
+    def _bare(self, pattern: re.Pattern[str]) -> Reading[str]:
+        """Text without quotes, up to what ends it, its white space taken off."""
+        stream = self._stream
+        kept = StringIO()
+        while True:
+            run = pattern.match(stream.text, stream.at, stream.limit)
+            if run is not None:
+                kept.write(stream.frame(run.end()))
+            if stream.at < stream.limit or stream.control:
+                break
+            if stream.ended:
+                raise EndOfText
+            yield
+        text = kept.getvalue().strip()
+        if not text:
+            raise EndOfText if stream.ends_here else NotACall(INVALID)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class TypedOffer:
+    """Tools in the same syntax: their names, descriptions and parameters, each between two markers."""
+
+    syntax: TypedSyntax
+    open: str
+    close: str
+
+    def write(self, tools: Sequence[ToolSpec]) -> str:
+        """The block."""
+        return "".join(f"{self.open}declaration:{spec.name}{self._declared(spec)}{self.close}" for spec in tools)
+
+    def _declared(self, spec: ToolSpec) -> str:
+        declared = {"description": spec.description, "parameters": _shouted(dict(spec.parameters))}
+        return self.syntax.value(declared)
+
+
+def _shouted(schema: Any) -> Any:
+    """A schema with its types in capitals, as these models know them."""
+    if isinstance(schema, Mapping):
+        return {
+            key: value.upper() if key == "type" and isinstance(value, str) else _shouted(value)
+            for key, value in schema.items()
+        }
+    return [_shouted(item) for item in schema] if isinstance(schema, list) else schema

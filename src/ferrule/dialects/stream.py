@@ -1,0 +1,336 @@
+"""What a reader is written on: text comes in piece by piece, events go out.
+
+A notation is read by coroutines (`Reading`): they take what has arrived, and `yield` where they need more. What was
+taken is never looked at again, so a piece costs what it is long, whatever came before it; and every character is
+taken exactly once, as text, as a part of a call, or as framing, so that the spans of the events tile the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable
+from functools import lru_cache
+from io import StringIO
+from typing import TypeAlias, TypeVar
+
+from ferrule.dialects.markers import MarkerSet
+from ferrule.events import Framing, ReaderEvent, ReasoningDelta, TextDelta
+
+Result = TypeVar("Result")
+Reading: TypeAlias = Generator[None, None, Result]
+Sink: TypeAlias = Callable[[int], object]
+
+
+class EndOfText(Exception):  # noqa: N818 - a signal between coroutines, which no caller ever sees
+    """The text has ended where a call needed more of it."""
+
+
+class NotACall(Exception):  # noqa: N818 - the same
+    """What was begun as a call is none; `kind` says why, as in `CallMalformed`."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+class Stops:
+    """Markers that end a run of text. `leads` gives, for a marker, the texts before it that belong to it."""
+
+    def __init__(self, markers: Collection[str], leads: Iterable[tuple[str, str]], spelled_out: frozenset[str]) -> None:
+        self._marker_of = {marker: marker for marker in markers}
+        self._marker_of.update({lead + marker: marker for marker, lead in leads})
+        by_name = {text for text, marker in self._marker_of.items() if marker in spelled_out}
+        held = {text.removesuffix(marker) for text, marker in self._marker_of.items() if text not in by_name}
+        self.by_text = MarkerSet(self._marker_of)
+        self.by_id = MarkerSet(by_name, held - {""})
+
+    def named(self, text: str) -> str | None:
+        """The marker that a text is, with what stood before it; None where it is none."""
+        return self._marker_of.get(text)
+
+
+@lru_cache(maxsize=4096)
+def _stops(markers: tuple[str, ...], leads: tuple[tuple[str, str], ...], spelled_out: frozenset[str]) -> Stops:
+    return Stops(markers, leads, spelled_out)
+
+
+class Stream:
+    """The input `text[at:limit]`, and the `events` made of it; `text[0]` stands at `base` in the whole of it.
+
+    In `text[limit:]` stands a control token, where a tokenizer said that there is one: it never counts as characters.
+    `raw` collects what is taken while a call is open.
+    """
+
+    __slots__ = (
+        "_by_id",
+        "_spelled_out",
+        "_tried",
+        "_turn_markers",
+        "at",
+        "base",
+        "ended",
+        "events",
+        "limit",
+        "marker_end",
+        "raw",
+        "stopped",
+        "text",
+    )
+
+    def __init__(self, text: str = "", spelled_out: Collection[str] = (), turn_markers: Collection[str] = ()) -> None:
+        self.text = text
+        self.at = 0
+        self.limit = len(text)
+        self.marker_end = 0
+        self.ended = False
+        self.stopped = False
+        self.events: list[ReaderEvent] = []
+        self.raw: StringIO | None = None
+        self.base = 0
+        self._by_id = False
+        self._spelled_out = frozenset(spelled_out)
+        self._tried: list[ReaderEvent] | None = None
+        self._turn_markers = frozenset(turn_markers)
+
+    def push(self, piece: str, control: bool | None) -> None:
+        """A piece has arrived: see `Reader.feed`."""
+        self.base += self.at
+        held = self.text[self.at :]
+        self.text = held + piece if held else piece
+        self.at = 0
+        self.limit = len(held) if control else len(self.text)
+        self._by_id = control is not None
+
+    @property
+    def control(self) -> str:
+        """The control token after what is left of the text; empty where there is none."""
+        return self.text[self.limit :]
+
+    @property
+    def ends_here(self) -> bool:
+        """Whether a control token is ahead with which turns end: no call goes on after it."""
+        return self.control in self._turn_markers
+
+    def stops(self, *markers: str, leads: tuple[tuple[str, str], ...] = (), structural: tuple[str, ...] = ()) -> Stops:
+        """Markers to stop at, as `until` wants them; made once for each set.
+
+        `structural` are texts that no tokenizer has one token for: they are matched by their characters always.
+        """
+        if not structural:
+            return _stops(markers, leads, self._spelled_out)
+        return _stops((*markers, *structural), leads, self._spelled_out.union(structural))
+
+    # Taking what has arrived.
+
+    def span(self, end: int) -> tuple[int, int]:
+        """Where the text up to `end` stands in the whole input."""
+        return self.base + self.at, self.base + end
+
+    @property
+    def here(self) -> tuple[int, int]:
+        """An empty span at this place."""
+        return self.base + self.at, self.base + self.at
+
+    def take(self, end: int) -> str:
+        """Take the text up to `end`; its event is the caller's to make, before."""
+        piece = self.text[self.at : end]
+        if self.raw is not None:
+            self.raw.write(piece)
+        self.at = end
+        if end > self.limit:  # noqa: PLR1730 - taken for every piece, and a call of `max` costs more than all of this
+            self.limit = end
+        return piece
+
+    def frame(self, end: int) -> str:
+        """Take the text up to `end` as framing."""
+        span = self.span(end)
+        piece = self.take(end)
+        if piece:
+            self.events.append(Framing(piece, span))
+        return piece
+
+    def say(self, end: int) -> None:
+        """Take the text up to `end` as a part of the answer."""
+        span = self.span(end)
+        self.events.append(TextDelta(self.take(end), span))
+
+    def think(self, end: int) -> None:
+        """Take the text up to `end` as reasoning."""
+        span = self.span(end)
+        self.events.append(ReasoningDelta(self.take(end), span))
+
+    # Waiting for more.
+
+    def ahead(self, count: int = 1) -> Reading[str]:
+        """The next `count` characters, not taken; fewer where a control token or the end comes first."""
+        while self.limit - self.at < count and self.limit == len(self.text) and not self.ended:
+            yield
+        return self.text[self.at : min(self.at + count, self.limit)]
+
+    def until(self, stops: Stops, sink: Sink) -> Reading[str]:
+        """Give text to `sink`, which takes it, up to the next of `stops`, taken as framing; "" where the text ends."""
+        marker = yield from self.find(stops, sink)
+        if marker:
+            self.frame(self.marker_end)
+        return marker
+
+    def find(self, stops: Stops, sink: Sink) -> Reading[str]:
+        """As `until`, but the marker is not taken: it stands in the text up to `marker_end`."""
+        while True:
+            markers = stops.by_id if self._by_id else stops.by_text
+            is_final = self.ended or self.limit < len(self.text)
+            text_end, self.marker_end = markers.next(self.text, self.at, self.limit, final=is_final)
+            if text_end > self.at:
+                sink(text_end)
+            if self.marker_end > text_end:
+                return stops.named(self.text[text_end : self.marker_end]) or ""
+            if self.limit < len(self.text):
+                marker = self._control(stops, sink)
+                if marker or self.limit < len(self.text):
+                    return marker
+                continue
+            if self.ended:
+                if self.limit > self.at:
+                    sink(self.limit)
+                return ""
+            yield
+
+    def _control(self, stops: Stops, sink: Sink) -> str:
+        """The control token ahead as a marker, with what belongs to it; or as text, where it means nothing here."""
+        for lead in range(self.at, self.limit + 1):
+            marker = stops.named(self.text[lead:])
+            if marker:
+                if lead > self.at:
+                    sink(lead)
+                self.marker_end = len(self.text)
+                return marker
+        if self.raw is not None and self.ends_here:
+            # The turn is over, and whatever the call still lacked will not come.
+            if self.limit > self.at:
+                sink(self.limit)
+            return ""
+        sink(len(self.text))
+        return ""
+
+    def up_to(self, *markers: str) -> Reading[tuple[str, str]]:
+        """(what stands before the next of `markers`, that marker), all taken as framing. Raises `EndOfText`."""
+        pieces: list[str] = []
+        marker = yield from self.until(self.stops(*markers), lambda end: pieces.append(self.frame(end)))
+        if not marker:
+            raise EndOfText
+        return "".join(pieces), marker
+
+    def space(self) -> Reading[str]:
+        """Take white space as framing; the character after it, or "" before a control token. Raises `EndOfText`."""
+        while True:
+            end = self.at
+            text, limit = self.text, self.limit
+            while end < limit and text[end] in " \t\r\n":
+                end += 1
+            if end > self.at:
+                self.frame(end)
+            if end < limit:
+                return text[end]
+            if limit < len(text):
+                return ""
+            if self.ended:
+                raise EndOfText
+            yield
+
+    def optional(self, literal: str) -> Reading[bool]:
+        """Take `literal`, or as much of its beginning as stands here, as framing; whether it was there whole."""
+        for character in literal:
+            if (yield from self.ahead()) != character:
+                return False
+            self.frame(self.at + 1)
+        return True
+
+    def next_of(self, *markers: str) -> Reading[str]:
+        """Take white space, and the one of `markers` after it, as framing; "" where something else stands there.
+
+        A marker is known by its token or by its characters. Raises `EndOfText`.
+        """
+        if not (yield from self.space()):
+            marker = self.control if self.control in markers else ""
+            if marker:
+                self.frame(len(self.text))
+            return marker
+        length = 1
+        while True:
+            found = yield from self.ahead(length)
+            if found in markers:
+                self.frame(self.at + length)
+                return found
+            if len(found) < length or not any(marker.startswith(found) for marker in markers):
+                return ""
+            length += 1
+
+    def follows(self, literal: str) -> Reading[bool]:
+        """Whether `literal` stands here, by its characters; nothing is taken."""
+        for length in range(1, len(literal) + 1):
+            if (yield from self.ahead(length)) != literal[:length]:
+                return False
+        return True
+
+    def marker(self, literal: str) -> Reading[bool]:
+        """Take the marker `literal` as framing if it stands here, by its id where ids are given; whether it does."""
+        if (not self._by_id or literal in self._spelled_out) and (yield from self.follows(literal)):
+            self.frame(self.at + len(literal))
+            return True
+        yield from self.ahead()
+        if self.at == self.limit and self.control == literal:
+            self.frame(len(self.text))
+            return True
+        return False
+
+    def expect(self, literal: str, kind: str = "unexpected_text") -> Reading[None]:
+        """Take `literal` as framing. Raises `NotACall` where something else stands here, and `EndOfText`."""
+        for character in literal:
+            found = yield from self.ahead()
+            if not found and self.limit == len(self.text):
+                raise EndOfText
+            if found != character:
+                raise NotACall(kind)
+            self.frame(self.at + 1)
+
+    # Trying: for notations without an opening marker, where only what comes next tells a call from text.
+
+    def try_call(self, *, with_opener: bool = False) -> None:
+        """From here on events are kept back, until `keep` or `drop` says what they were.
+
+        With the opener, the marker that was taken just now is a part of what is tried.
+        """
+        self._tried, self.events = self.events, []
+        self.raw = StringIO()
+        opener = self._tried.pop() if with_opener else None
+        if isinstance(opener, Framing):
+            self.events.append(opener)
+            self.raw.write(opener.marker)
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether events are kept back."""
+        return self._tried is not None
+
+    def keep(self) -> None:
+        """It is a call: the events stand."""
+        if self._tried is not None:
+            self._tried += self.events
+            self.events, self._tried = self._tried, None
+
+    def drop(self, sink: type[TextDelta] | type[ReasoningDelta] = TextDelta) -> None:
+        """It was text all along."""
+        if self._tried is None or self.raw is None:
+            return
+        text = self.raw.getvalue()
+        end = self.base + self.at
+        self.events, self._tried, self.raw = self._tried, None, None
+        if text:
+            self.events.append(sink(text, (end - len(text), end)))
+
+    def taken(self) -> list[ReaderEvent]:
+        """The events made since the last time, to be passed on."""
+        if self._tried is not None:
+            events, self._tried = self._tried, []
+        else:
+            events, self.events = self.events, []
+        return events

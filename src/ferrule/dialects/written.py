@@ -1,0 +1,108 @@
+"""Which characters of written calls and offers are markers, and which stand in a value and only look so.
+
+A notation gives one text. It is written a second time with the markers in all values made harmless, at the same length:
+what is a marker there is one of the notation's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.segments import Content, Control, Segment
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+
+class Markers:
+    """The fixed texts of a notation, found in what it wrote."""
+
+    def __init__(self, markers: Sequence[str]) -> None:
+        names = sorted(filter(None, markers), key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, names)) if names else "(?!)")
+        self._clean = lru_cache(maxsize=256)(self._cleaned)
+
+    def segments(
+        self, written: str, clean: str | None = None, *, trained: bool = False, recurs: bool = False
+    ) -> Iterator[Segment]:
+        """`written` as markers and content; `clean` is the same without markers in values, where they hold some.
+
+        Raises `DialectError` where the two don't tell which is which.
+        """
+        at = 0
+        for start, end in self._structural(written, clean):
+            if start > at:
+                yield Content(written[at:start], trained, recurs)
+            yield Control(written[start:end], trained)
+            at = end
+        if at < len(written):
+            yield Content(written[at:], trained, recurs)
+
+    def _structural(self, written: str, clean: str | None) -> list[tuple[int, int]]:
+        spans = [match.span() for match in self._pattern.finditer(written)]
+        if clean is None:
+            return spans
+        own = [match.span() for match in self._pattern.finditer(clean)]
+        if len(clean) == len(written) and all(clean[slice(*span)] == written[slice(*span)] for span in own):
+            return own
+        if [written[slice(*span)] for span in spans] == [clean[slice(*span)] for span in own]:
+            # None of the values' markers is in the text: the notation escapes them.
+            return spans
+        raise DialectError("a value holds a marker of the notation, and can't be told from it once it is written")
+
+    def in_order(self, text: str) -> list[str]:
+        """All that look like markers, one after the other."""
+        return self._pattern.findall(text)
+
+    def harmless_call(self, call: ToolCall) -> ToolCall:
+        """A call whose name, id and values hold no markers: the call itself where they don't."""
+        arguments = self._harmless_json(call.arguments)
+        name, identifier = self._harmless(call.name), self._harmless(call.id)
+        if (arguments, name, identifier) == (call.arguments, call.name, call.id):
+            return call
+        return ToolCall(identifier, name, arguments)
+
+    def harmless_spec(self, spec: ToolSpec) -> ToolSpec:
+        """A tool whose name, description and schema hold no markers."""
+        told = (spec.name, spec.description, dict(spec.parameters))
+        if not self._is_in(told):
+            return spec
+        name, description, parameters = self._harmless_value(told)
+        return replace(spec, name=name, description=description, parameters=parameters)
+
+    def _harmless_json(self, text: str) -> str:
+        value = json.loads(text) if text.strip() else {}
+        if not self._is_in(value):
+            return text
+        clean = self._harmless(text)
+        # A marker that JSON escapes, as those with quotes are, is only found in the values themselves.
+        return json.dumps(self._harmless_value(value), ensure_ascii=False) if self._is_in(json.loads(clean)) else clean
+
+    def _harmless_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._harmless(value)
+        if isinstance(value, dict):
+            return {self._harmless(key): self._harmless_value(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._harmless_value(item) for item in value]
+        return value
+
+    def _is_in(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return self._pattern.search(value) is not None
+        if isinstance(value, dict):
+            return any(self._is_in(key) or self._is_in(item) for key, item in value.items())
+        return isinstance(value, list | tuple) and any(map(self._is_in, value))
+
+    def _harmless(self, text: str) -> str:
+        return self._pattern.sub(lambda match: self._clean(match.group()), text)
+
+    def _cleaned(self, marker: str) -> str:
+        # Punctuation stays where it can, since a notation may escape it.
+        clean = re.sub(r"[^\W_]", "x", marker)
+        return "x" * len(marker) if self._pattern.search(clean) else clean
