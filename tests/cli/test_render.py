@@ -114,3 +114,12 @@ def test_bad_bytes_and_missing_files_are_refused(conversation: Path, tokenizer: 
     assert_refused(
         ferrule("render", conversation, "--tokenizer", tokenizer, "--dialect", "klingon"), "klingon", "hermes"
     )
+
+
+def test_a_family_with_turns_is_named(tmp_path: Path, tokenizer: Path) -> None:
+    path = tmp_path / "asked.json"
+    path.write_text(
+        json.dumps({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]})
+    )
+    done = ferrule("render", path, "--tokenizer", tokenizer, "--dialect", "glm47")
+    assert done.stdout.startswith("[gMASK]<sop><|user|>Hi<|assistant|><think>⟦</think>Ho<|user|>⟧\n")

@@ -12,7 +12,7 @@ from terminals import COMMAND, environment, ferrule
 
 from ferrule import __version__
 
-COMMANDS = ("ask", "chat", "tools", "call", "render", "synth", "train", "eval")
+COMMANDS = ("ask", "chat", "tools", "call", "render", "dialects", "parse", "synth", "train", "eval")
 
 
 def test_help_names_every_command() -> None:

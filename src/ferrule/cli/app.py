@@ -11,8 +11,10 @@ from ferrule import __version__
 from ferrule.cli.ask import ask
 from ferrule.cli.call import call
 from ferrule.cli.chat import chat
+from ferrule.cli.dialects import dialects
 from ferrule.cli.evaluate import evaluate_embedded
 from ferrule.cli.list_tools import tools
+from ferrule.cli.parse import parse
 from ferrule.cli.render import render
 from ferrule.cli.synth import synth
 from ferrule.cli.train import train_embedded
@@ -41,6 +43,8 @@ app.command()(chat)
 app.command()(tools)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(call)
 app.command()(render)
+app.command()(dialects)
+app.command()(parse)
 app.command()(synth)
 _train.command("embedded")(train_embedded)
 _eval.command("embedded")(evaluate_embedded)

@@ -12,7 +12,9 @@ from ferrule.cli.options import AsJson
 
 def render(
     file: Annotated[Path, typer.Argument(help="Conversations as JSON or JSON lines; - reads standard input.")],
-    dialect: Annotated[str | None, typer.Option(help="nanochat, hermes or qwen25; else the tokenizer's own.")] = None,
+    dialect: Annotated[
+        str | None, typer.Option(help="A family with turns, see `ferrule dialects`; else the tokenizer's own.")
+    ] = None,
     tokenizer: Annotated[
         str, typer.Option(metavar="WHERE", help="embedded, a tokenizer.json, or a folder that holds one.")
     ] = "embedded",

@@ -1,0 +1,104 @@
+"""`ferrule dialects` and `ferrule parse`, as a stranger types them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+TEXT = (
+    "<think>\nParis, then.\n</think>\n\nLet me look.\n"
+    '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+)
+BROKEN = 'So: <tool_call>{"name": }</tool_call> and on.'
+
+
+def ferrule(*arguments, text=None):
+    command = [sys.executable, "-m", "ferrule", *map(str, arguments)]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_table_names_every_family():
+    table = ferrule("dialects")
+    data = json.loads(ferrule("dialects", "--json").stdout)
+    assert table.returncode == 0
+    names = [family["name"] for family in data]
+    assert {"hermes", "nanochat"} <= set(names)
+    assert all(name in table.stdout for name in names)
+    assert f"{len(names)} families" in table.stdout
+    framed = {family["name"]: family["turns"] for family in data}
+    assert framed["hermes"] == ["hermes", "qwen25", "hermes3", "qwq"]
+    assert (framed["nanochat"], framed["react"]) == (["nanochat"], [])
+
+
+def test_people_see_text_and_calls(tmp_path):
+    file = tmp_path / "said.txt"
+    file.write_text(TEXT)
+    done = ferrule("parse", "--dialect", "hermes", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["Paris, then.Let me look.", "▸ weather  Paris"]
+
+
+def test_programs_see_events_whose_spans_tile_the_text(tmp_path):
+    file = tmp_path / "said.txt"
+    file.write_text(TEXT)
+    events = [json.loads(line) for line in ferrule("parse", "--dialect", "hermes", "--json", file).stdout.splitlines()]
+    assert [e["event"] for e in events if e["event"] in ("reasoning", "text", "call")] == ["reasoning", "text", "call"]
+    assert events[-1]["arguments"] == {"city": "Paris"}
+    position = 0
+    for event in events:
+        assert event["span"][0] == position
+        position = event["span"][1]
+    assert position == len(TEXT)
+
+
+def test_what_cannot_be_read_is_shown_in_its_place_and_told_by_the_status():
+    done = ferrule("parse", "--dialect", "hermes", "-", text=BROKEN)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "So: ",
+        '✗ not a call (invalid_json): <tool_call>{"name": }</tool_call>',
+        " and on.",
+    ]
+
+
+def test_standard_input_is_read_as_it_comes():
+    command = [sys.executable, "-m", "ferrule", "parse", "--dialect", "hermes", "--json", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdin.write("Hello, ")
+        process.stdin.flush()
+        first = json.loads(process.stdout.readline())
+        assert process.poll() is None
+        process.stdin.close()
+        process.wait(30)
+    assert first == {"event": "text", "text": "Hello, ", "span": [0, 7]}
+
+
+def test_tools_decide_whether_a_repair_is_accepted(tmp_path):
+    tools = tmp_path / "tools.json"
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools.write_text(json.dumps([{"type": "function", "function": {"name": "weather", "parameters": schema}}]))
+    text = TEXT.replace('"Paris"', "'Paris'")
+    options = ("parse", "--dialect", "hermes", "--tools", tools)
+    assert "(put right: single_quotes)" in ferrule(*options, "-", text=text).stdout
+    assert ferrule(*options, "--no-repair", "-", text=text).returncode == 1
+    assert ferrule(*options, "-", text=text.replace("city", "town")).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("tools", "wrong"),
+    [("{", "not JSON"), ("3", "no list of tools"), ('[{"x": 1}]', "tool 1 has no name"), ("[3]", "tool 1 has no name")],
+)
+def test_a_wrong_tools_file_is_one_clear_line(tmp_path, tools, wrong):
+    file = tmp_path / "tools.json"
+    file.write_text(tools)
+    done = ferrule("parse", "--dialect", "hermes", "--tools", file, "-", text="x")
+    assert done.returncode == 2
+    assert wrong in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_unknown_family_names_those_there_are():
+    done = ferrule("parse", "--dialect", "hermmes", "-", text="x")
+    assert done.returncode == 2
+    assert "hermes" in done.stderr
