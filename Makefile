@@ -11,13 +11,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 PYTHON ?=
 PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow bench format clean
+.PHONY: help demo test test-slow fuzz bench format clean
 
 help:
 	@sed -n 's/^#     make/make/p' Makefile
 	@echo "make test-slow   the tests that take minutes"
+	@echo "make fuzz        the coverage-guided fuzzer, FUZZ_SECONDS on each notation"
 	@echo "make bench       every benchmark, with the limits that are promised"
 	@echo "make format      put the code into its format"
 	@echo "make clean       delete $(VENV)"
@@ -33,6 +35,9 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 bench: $(VENV)/.dev
 	@missed=; for file in benchmarks/*.py; do \

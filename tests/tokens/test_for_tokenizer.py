@@ -1,0 +1,93 @@
+"""A dialect from a model's folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ferrule
+from ferrule.conversation import Conversation, ToolCall, assistant, system, user
+from ferrule.errors import DialectError, TokenizerError
+from ferrule.tokens.for_tokenizer import dialect_for_tokenizer
+from ferrule.tokens.render import render
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<tool_call>\n"
+    '{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}'
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+HELLO = Conversation((user("Hi <|im_end|>"), assistant("Hello")))
+
+
+def settings(folder, **values):
+    (folder / "tokenizer_config.json").write_text(json.dumps(values), encoding="utf-8")
+
+
+def test_from_the_configuration(tmp_path):
+    settings(tmp_path, chat_template=TEMPLATE, bos_token={"content": "<s>"}, eos_token=None)
+    dialect = dialect_for_tokenizer(tmp_path)
+    assert dialect.notation.name == "hermes"
+    assert 0.8 < dialect.certainty < 1
+    assert dialect.layout(HELLO).text.startswith("<s><|im_start|>user\nHi <|im_end|><|im_end|>")
+
+
+def test_a_file_of_its_own_comes_first_and_of_several_the_one_for_tools(tmp_path):
+    settings(tmp_path, chat_template=[{"name": "default", "template": "x"}, {"name": "tool_use", "template": TEMPLATE}])
+    assert dialect_for_tokenizer(tmp_path).template == TEMPLATE
+    (tmp_path / "chat_template.jinja").write_text(f"{TEMPLATE}{{# #}}", encoding="utf-8")
+    assert dialect_for_tokenizer(tmp_path).template.endswith("{# #}")
+
+
+def test_what_is_missing_is_told(tmp_path):
+    with pytest.raises(TokenizerError, match="has no chat template"):
+        dialect_for_tokenizer(tmp_path)
+    settings(tmp_path, chat_template="{% for m in messages %}{{ m.content }}<|end|>{% endfor %}")
+    with pytest.raises(DialectError, match="the markers of no family that is known"):
+        dialect_for_tokenizer(tmp_path)
+    named = dialect_for_tokenizer(tmp_path, family="hermes")
+    assert named.certainty == 1
+    (tmp_path / "tokenizer_config.json").write_text("[", encoding="utf-8")
+    with pytest.raises(TokenizerError, match="can't be read"):
+        dialect_for_tokenizer(tmp_path)
+
+
+def test_ids_of_the_embedded_models_folder(nanochat_bytes):
+    dialect = dialect_for_tokenizer(Path(ferrule.__file__).parent / "embedded")
+    assert dialect.notation.name == "nanochat"
+    conversation = Conversation((user("Hi <|user_end|>"), assistant("Hello")))
+    trace = render(conversation, dialect, nanochat_bytes)
+    end = nanochat_bytes.control["<|assistant_end|>"]
+    assert trace.ids[-1] == end
+    assert trace.ids.count(nanochat_bytes.control["<|user_end|>"]) == 1
+    assert sum(trace.mask) == len("Hello") + 1
+
+
+def test_ids_and_mask_are_those_of_transformers(bpe, bpe_file, tmp_path):
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is not installed: pip install 'ferrule[local]'"
+    )
+    marked = TEMPLATE.replace("{{ m.content }}", "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}")
+    marked = marked.replace(
+        "<|im_end|>\n{% endfor %}",
+        "<|im_end|>{% endgeneration %}\n{% else %}{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}",
+    )
+    settings(tmp_path, chat_template=marked)
+    dialect = dialect_for_tokenizer(tmp_path)
+    call = ToolCall("call_1", "weather", '{"city": "Paris", "days": 2}')
+    conversation = Conversation(
+        (system("Be brief."), user("Weather?"), assistant("So: ", call), user("And?"), assistant("No."))
+    )
+    function = {"name": call.name, "arguments": call.decoded()}
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": "So: ", "tool_calls": [{"type": "function", "function": function}]},
+        {"role": "user", "content": "And?"},
+        {"role": "assistant", "content": "No."},
+    ]
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(bpe_file), chat_template=marked)
+    encoded = theirs.apply_chat_template(messages, return_dict=True, return_assistant_tokens_mask=True)
+    trace = render(conversation, dialect, bpe)
+    assert trace.ids == tuple(encoded["input_ids"])
+    assert trace.mask == tuple(encoded["assistant_masks"])
