@@ -5,6 +5,7 @@ FERRULE_STRICT_SKIPS=1 a reason that `skips.txt` doesn't allow fails the run.
 """
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -15,6 +16,10 @@ from hypothesis import settings
 
 settings.register_profile("ferrule", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("ferrule")
+
+# A run in the background of a shell script ignores Ctrl-C, and so would every command that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ALLOWED = Path(__file__).with_name("skips.txt")
 

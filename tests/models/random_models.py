@@ -7,14 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import save_file
 
-from ferrule.dialects import get_dialect
 from ferrule.dialects.nanochat_markers import CONTROL_TOKENS
-from ferrule.engines import NumpyEngine
-from ferrule.engines.config import read_config
+from ferrule.models.embedded import local_model
 from ferrule.models.local import LocalModel
-from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
+from ferrule.tokens.tokenizer import byte_tokenizer_json
 
+# A chat template that keeps what was written, in the manner of many.
+TEMPLATE = """{% if tools %}<|im_start|>system
+Call as <tool_call>{"name": …, "arguments": …}</tool_call>: {{ tools | tojson }}<|im_end|>
+{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls or [] %}
+<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
 _HERMES = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<tool_response>")
 SHAPE: dict[str, Any] = {
     "model_type": "qwen3",
@@ -35,14 +44,18 @@ SHAPE: dict[str, Any] = {
 def random_model(
     folder: Path, dialect: str = "nanochat", seed: int = 0, likely: float = 1.5, context: int = 4096
 ) -> LocalModel:
-    """A model of a dialect, whose control tokens are `likely` times as loud as other ids, so that turns end."""
+    """A model of a dialect, whose control tokens are `likely` times as loud as other ids, so that turns end.
+
+    The dialect "template" is that of the folder's chat template.
+    """
     control = CONTROL_TOKENS if dialect == "nanochat" else _HERMES
     (folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer_json(control)))
-    tokenizer = ByteTokenizer(folder / "tokenizer.json")
-    shape = {**SHAPE, "vocab_size": tokenizer.vocabulary_size}
+    shape = {**SHAPE, "vocab_size": 256 + len(control), "max_position_embeddings": context}
     (folder / "config.json").write_text(json.dumps(shape))
-    engine = NumpyEngine(read_config(folder / "config.json"), _weights(shape, seed, likely), context_length=context)
-    return LocalModel(engine, tokenizer, get_dialect(dialect), f"random {dialect}")
+    save_file(_weights(shape, seed, likely), folder / "model.safetensors")
+    if dialect == "template":
+        (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return local_model(folder, name=f"random {dialect}", dialect=None if dialect == "template" else dialect)
 
 
 def _weights(shape: dict[str, Any], seed: int, likely: float) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from random_models import random_model
 
 from ferrule.conversation import Conversation, MalformedCall, user
 from ferrule.dialects.segments import SampledIds
-from ferrule.errors import DialectError
+from ferrule.errors import DialectError, ModelError
 from ferrule.events import MessageFinished
+from ferrule.models.embedded import local_model
 from ferrule.models.protocol import ModelSettings
 from ferrule.pipeline import Run, model
+from ferrule.tokens.tokenizer import byte_tokenizer_json
 from ferrule.tokens.trace import Trace
 from ferrule.tool import tool
 from ferrule.tools import calculator
@@ -21,7 +24,7 @@ from ferrule.tools import calculator
 WARM = ModelSettings(temperature=1.0, seed=1, max_tokens=40)
 
 
-@pytest.mark.parametrize("dialect", ["nanochat", "hermes"])
+@pytest.mark.parametrize("dialect", ["nanochat", "hermes", "template"])
 def test_two_hundred_sampled_conversations_render_to_the_very_ids_and_masks(tmp_path: Path, dialect: str) -> None:
     # I1: the ids of a rollout are those that training sees; I2: mask 1 is what was sampled.
     runs = asyncio.run(_sampled(tmp_path, dialect))
@@ -166,3 +169,18 @@ def test_stream_ends_with_the_message(tmp_path: Path) -> None:
             assert text == events[-1].message.text
 
     asyncio.run(check())
+
+
+def test_a_folder_says_itself_how_it_is_framed(tmp_path: Path) -> None:
+    for dialect, name in (("template", "hermes@"), ("nanochat", "nanochat")):
+        folder = tmp_path / dialect
+        folder.mkdir()
+        random_model(folder, dialect)
+        assert local_model(folder).dialect.name.startswith(name)
+    hermes = tmp_path / "template"
+    (hermes / "chat_template.jinja").unlink()
+    assert local_model(hermes).dialect.name == "hermes"
+    assert local_model(hermes, dialect="minicpm5").dialect.name == "minicpm5"
+    (hermes / "tokenizer.json").write_text(json.dumps(byte_tokenizer_json(["<|end|>"])))
+    with pytest.raises(ModelError, match=r"put its chat_template\.jinja there, or name a dialect"):
+        local_model(hermes)

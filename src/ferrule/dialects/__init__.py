@@ -13,6 +13,7 @@ from ferrule.errors import DialectError
 if TYPE_CHECKING:
     from ferrule.dialects.family import Family
     from ferrule.dialects.protocol import Dialect
+    from ferrule.dialects.recognise import Recognised
 
 _MAKERS = {
     "hermes": ("ferrule.dialects.hermes", "Hermes"),
@@ -37,6 +38,13 @@ def get_dialect(name: str) -> Dialect:
     from ferrule.dialects.framing import FramedDialect
 
     return FramedDialect(family, name)
+
+
+def for_template(template: str) -> Recognised | None:
+    """The family of a chat template, and how sure that is: see `recognise.for_template`."""
+    from ferrule.dialects import recognise
+
+    return recognise.for_template(template)
 
 
 def _framed() -> dict[str, Family]:

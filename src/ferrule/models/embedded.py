@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from ferrule.dialects import get_dialect
+from ferrule.dialects.nanochat_markers import PYTHON_START
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import FerruleError, ModelError
 from ferrule.models.local import LocalModel
@@ -21,10 +23,11 @@ def embedded_model() -> LocalModel:
     return local_model(embedded_folder(), name="embedded")
 
 
-def local_model(folder: Path, *, name: str | None = None) -> LocalModel:
-    """A checkpoint in Hugging Face's layout, run by numpy in the dialect that its control tokens show.
+def local_model(folder: Path, *, name: str | None = None, dialect: str | None = None) -> LocalModel:
+    """A checkpoint in Hugging Face's layout, run by numpy.
 
-    Raises `ModelError` for a folder that holds none, or whose dialect is not known.
+    Without a `dialect` (a name that `get_dialect` knows) it is framed by its own chat template, in the notation of the
+    family that the template is of. Raises `ModelError` for a folder that holds none, or whose dialect is not known.
     """
     from ferrule.engines import NumpyEngine
 
@@ -32,7 +35,8 @@ def local_model(folder: Path, *, name: str | None = None) -> LocalModel:
         if not (folder / needed).is_file():
             raise ModelError(f"{folder} holds no model: {needed} is missing")
     tokenizer = read_tokenizer(folder / "tokenizer.json")
-    return LocalModel(NumpyEngine.load(folder), tokenizer, _dialect(tokenizer, folder), name or f"local:{folder}")
+    framed = _dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
+    return LocalModel(NumpyEngine.load(folder), tokenizer, framed, name or f"local:{folder}")
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -46,10 +50,16 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def _dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
-    from ferrule.dialects import get_dialect
+    """Nanochat where its tokens are: no template could say how results stand within a turn. Else the template's own."""
+    from ferrule.tokens.for_tokenizer import dialect_for_tokenizer, has_chat_template
 
-    if "<|python_start|>" in tokenizer.control:
+    if PYTHON_START in tokenizer.control:
         return get_dialect("nanochat")
+    if has_chat_template(folder):
+        return dialect_for_tokenizer(folder)
     if "<|im_start|>" in tokenizer.control:
         return get_dialect("hermes")
-    raise ModelError(f"{folder}: its tokenizer has the control tokens of no dialect that ferrule knows")
+    raise ModelError(
+        f"{folder}: it has no chat template, and its tokenizer the control tokens of no dialect that ferrule knows; "
+        "put its chat_template.jinja there, or name a dialect: local_model(folder, dialect=…)"
+    )

@@ -22,6 +22,11 @@ def dialect_for_tokenizer(folder: Path, *, family: str | None = None) -> Templat
     """
     settings = _settings(folder / "tokenizer_config.json")
     template = _template(folder, settings)
+    if template is None:
+        raise TokenizerError(
+            f"{folder} has no chat template: neither chat_template.jinja nor one in tokenizer_config.json; "
+            "put one there, or use one of ferrule's own dialects (`ferrule.dialects.get_dialect`)"
+        )
     named = {name: text for name in _NAMED if (text := _text(settings.get(name))) is not None}
     if family is not None:
         return TemplateDialect(get_notation(family), template, special_tokens=named)
@@ -36,6 +41,11 @@ def dialect_for_tokenizer(folder: Path, *, family: str | None = None) -> Templat
     )
 
 
+def has_chat_template(folder: Path) -> bool:
+    """Whether a folder says how its model frames a conversation. Raises `TokenizerError` for files that are broken."""
+    return _template(folder, _settings(folder / "tokenizer_config.json")) is not None
+
+
 def _settings(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
@@ -48,7 +58,7 @@ def _settings(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _template(folder: Path, settings: dict[str, Any]) -> str:
+def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     """The template: a file of its own comes before the configuration; of several, the one for tools."""
     for path in (folder / "additional_chat_templates" / "tool_use.jinja", folder / "chat_template.jinja"):
         if path.is_file():
@@ -60,12 +70,7 @@ def _template(folder: Path, settings: dict[str, Any]) -> str:
     if isinstance(found, list):
         several = {entry.get("name"): entry.get("template") for entry in found if isinstance(entry, dict)}
         found = several.get("tool_use") or several.get("default")
-    if isinstance(found, str) and found.strip():
-        return found
-    raise TokenizerError(
-        f"{folder} has no chat template: neither chat_template.jinja nor one in tokenizer_config.json; "
-        "put one there, or use one of ferrule's own dialects (`ferrule.dialects.get_dialect`)"
-    )
+    return found if isinstance(found, str) and found.strip() else None
 
 
 def _text(token: Any) -> str | None:
