@@ -12,7 +12,7 @@ from ferrule.dialects.recognise import for_template
 TURNS = Path(__file__).parents[2].parent / "shared" / "vectors" / "render" / "tool_turns.json"
 # By a part of the model's name; the last three share their markers with another family, so they are less sure.
 EXPECTED = {
-    "Apertus": "apertus", "ByteDance-Seed-OSS": "seed_oss", "Cohere2MoE": "cohere", "GigaChat3": "gigachat3",
+    "Apertus": "apertus", "ByteDance-Seed-OSS": "seed_oss", "Cohere2MoE": "cohere2", "GigaChat3": "gigachat3",
     "Kimi-K2": "kimi_k2", "Kimi-K3": "kimi_k3", "MiniMax-M2": "minimax_m2", "Mistral-Small": "mistral_small",
     "Ministral": "mistral", "Hermes-3": "hermes", "Qwen3-0.6B": "hermes", "QwQ": "hermes", "Spark": "spark",
     "DeepSeek-V3.1": "deepseek_v31", "DeepSeek-V3.2": "deepseek_v32", "DeepSeek-V4": "deepseek_v4",

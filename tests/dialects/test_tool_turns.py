@@ -1,6 +1,7 @@
 """Whole conversations as segments: what real chat templates write, and what must hold for every family with turns."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -35,12 +36,15 @@ from ferrule.toolspec import ToolSpec
 TEMPLATES = {
     "Apertus-8B-Instruct": "apertus",
     "ByteDance-Seed-OSS": "seed_oss",
+    "Cohere2MoE": "cohere2",
+    "CohereForAI-c4ai-command-r-plus-tool_use": "cohere_r_plus",
     "CohereForAI-c4ai-command-r7b-12-2024-tool_use": "cohere",
     "GLM-4.6": "glm45",
     "GLM-4.7-Flash": "glm47",
     "GigaChat3.1-10B-A1.8B": "gigachat3",
     "Kimi-K3": "kimi_k3",
     "MiMo-VL": "hermes",
+    "MiniMax-M1": "minimax_m1",
     "MiniMax-M2": "minimax_m2",
     "Mistral-Small-3.2-24B-Instruct-2506": "mistral_small",
     "NVIDIA-Nemotron-Nano-v2": "nemotron_v2",
@@ -67,7 +71,9 @@ TEMPLATES = {
     "moonshotai-Kimi-K2": "kimi_k2",
     "muse-glimmer": "muse_glimmer",
     "openbmb-MiniCPM5-1B": "minicpm5",
+    "unsloth-Apriel-1.5": "apriel",
     "unsloth-mistral-Devstral-Small-2507": "mistral",
+    "upstage-Solar-Open-100B": "solar_open",
 }
 # What is written otherwise on purpose: what the template has, what stands here, and why.
 DIFFERENT = {
@@ -86,17 +92,16 @@ DIFFERENT = {
         "<｜end▁of▁sentence｜>",
         "the template writes a second, empty answer beside the calls",
     ),
-}
-# Models whose turns are not declared.
-UNKNOWN = {
-    "Cohere2MoE": "another notation than that of the family cohere: text has markers of its own",
-    "CohereForAI-c4ai-command-r-plus-tool_use": "an instruction of its own stands before each generation",
-    "MiniMax-M1": "no family here",
-    "unsloth-Apriel-1.5": "the end of a message is written in two ways",
-    "upstage-Solar-Open-100B": "no family here",
+    "CohereForAI-c4ai-command-r-plus-tool_use": (
+        "]```\n<|START_OF_TURN_TOKEN|>",
+        "]```<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|>",
+        "the template leaves out the token that ends a turn after calls, without which a model doesn't stop",
+    ),
 }
 IDS = {
+    "apriel": ("functions.get_weather:0", "functions.get_weather:1"),
     "kimi_k2": ("functions.get_weather:0", "functions.get_weather:1"),
+    "solar_open": ("functions.get_weather:0", "functions.get_weather:1"),
     "mistral_v7": ("abcdefgh1", "abcdefgh2"),
     "mistral_small": ("abcdefgh1", "abcdefgh2"),
 }
@@ -145,6 +150,13 @@ def test_a_conversation_is_written_as_the_template_writes_it(template):
     if template.startswith("Mistral-Small"):
         # This one was recorded with all that stands before the question.
         recorded = recorded[recorded.index("[/INST]") :]
+    # What Command R+ is told before it answers has words of our own here, and is said where tools are offered.
+    recorded = re.sub(
+        r"<\|START_OF_TURN_TOKEN\|><\|SYSTEM_TOKEN\|>Write 'Action:'.*?<\|END_OF_TURN_TOKEN\|>",
+        "",
+        recorded,
+        flags=re.DOTALL,
+    )
     name = TEMPLATES[template]
     layout = framed(name).layout(weather_conversation(name, recorded))
     template_has, here, _ = DIFFERENT.get(template, ("", "", ""))
@@ -155,8 +167,8 @@ def test_a_conversation_is_written_as_the_template_writes_it(template):
 @IS_MISSING
 def test_all_templates_are_accounted_for():
     recorded = json.loads((FOLDER / "render" / "tool_turns.json").read_text())
-    assert set(recorded) == set(TEMPLATES) | set(UNKNOWN)
-    assert len(DIFFERENT) <= 3
+    assert set(recorded) == set(TEMPLATES)
+    assert len(DIFFERENT) <= 4
 
 
 PLAIN = ("London", "a word", "so")
@@ -229,13 +241,15 @@ def characters(segments):
 def test_what_is_trained_is_read_back(name):
     dialect = framed(name)
     conversation = conversation_of(dialect, lambda: "word")
+    weather = ToolSpec("weather", "", {"type": "object", "properties": {"city": {"type": "string"}}})
     for at, message in enumerate(conversation.messages):
         if message.role != "assistant":
             continue
         before = dialect.layout(replace(conversation, messages=conversation.messages[:at]))
         until = dialect.layout(replace(conversation, messages=conversation.messages[: at + 1]))
         said = written(until.segments[len(before.segments) :], trained=True)
-        reader = dialect.reader(opens=written(before.prompt))
+        # A notation without names for its arguments has them from the tool.
+        reader = dialect.reader([weather], opens=written(before.prompt))
         events = reader.feed(said) + reader.close(stopped=True)
         assert [(c.name, c.decoded()) for c in calls_of(events)] == [(c.name, c.decoded()) for c in message.calls]
         assert "".join(e.text for e in events if isinstance(e, TextDelta)).strip() == message.text
@@ -257,6 +271,7 @@ def test_the_turns_of_hermes_are_those_of_the_hand_written_dialect(tools):
 def test_sampled_ids_stand_after_what_the_prompt_wrote():
     message = replace(assistant("Hi"), sampled=Sampled((1, 2), (-0.5, -0.1), "tokens", "minicpm5", "length"))
     assert get_dialect("minicpm5").layout(Conversation((message,))).segments == (
+        Control("<s>"),
         Control("<|im_start|>assistant\n<think>\n", ends_run=True),
         SampledIds((1, 2), (-0.5, -0.1), "<|im_end|>"),
         Control("\n"),

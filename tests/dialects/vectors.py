@@ -51,7 +51,7 @@ def specs(case: dict[str, Any]) -> list[ToolSpec]:
 def opens_of(case: dict[str, Any], notation: TextNotation) -> str:
     """How the prompt ended: engines are given the text after a prompt that may have opened the reasoning."""
     thinking = notation.family.prose.thinking
-    if thinking is None or thinking.read_by_syntax:
+    if thinking is None or thinking.read_by_syntax or thinking.close == notation.family.prose.preamble[1]:
         return ""
     text = case["text"]
     first = text.find(thinking.open)

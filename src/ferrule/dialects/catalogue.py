@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 
+from ferrule.dialects import families as declared
 from ferrule.dialects.family import Family, TextNotation
 from ferrule.errors import DialectError
-
-_GROUPS = (
-    "json_objects", "json_arrays", "json_blocks", "function_xml", "key_values", "invokes", "pythonic", "typed",
-    "in_words", "expressions",
-)  # fmt: skip
 
 
 @cache
 def families() -> dict[str, Family]:
-    """All families by name, in the order of their groups."""
+    """All families by name: those of every file in `families/`, in the order of the files' names."""
     found: dict[str, Family] = {}
-    for group in _GROUPS:
-        for family in import_module(f"ferrule.dialects.families.{group}").FAMILIES:
+    for module in sorted(module.name for module in iter_modules(declared.__path__)):
+        for family in import_module(f"{declared.__name__}.{module}").FAMILIES:
             found[family.name] = family
     return found
 

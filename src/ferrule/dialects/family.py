@@ -80,6 +80,15 @@ class WrappedResults:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotedResults:
+    """Each result as a JSON string, as the templates of Llama's models give it."""
+
+    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:  # noqa: ARG002 - nothing names a call
+        """The results, one after the other."""
+        return "\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
 class JsonOffer:
     """One line of JSON a tool, in the shape of OpenAI's API, between two texts."""
 

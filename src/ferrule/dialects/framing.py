@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from ferrule.capabilities import Capabilities, Loss, adapt
-from ferrule.conversation import Conversation, MalformedCall, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ferrule.conversation import Conversation, MalformedCall, Message, ToolCall, ToolResult
 from ferrule.dialects.family import (
     NO_IDS,
     NO_PARALLEL,
@@ -25,11 +25,11 @@ from ferrule.dialects.family import (
     offered_json,
 )
 from ferrule.dialects.message_reader import MessageReader
+from ferrule.dialects.message_segments import MessageWriter
 from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment
 from ferrule.dialects.turns import Turns
 from ferrule.dialects.written import Markers
 from ferrule.errors import DialectError
-from ferrule.events import CallFinished
 from ferrule.toolspec import ToolSpec
 
 
@@ -96,21 +96,20 @@ class _Page:
         self._segments: list[Segment] = []
         # What stands before the next user's text, where there is no turn for a system prompt.
         self._waiting: list[Segment] = []
+        self._follows_system = False
         # The token that ended the assistant's turn and is the first of the next header.
         self._shared = ""
-        # Ids as they were written, by those of the conversation.
-        self._ids: dict[str, str] = {}
+        self._messages = MessageWriter(dialect.notation, dialect.turns, dialect.found, tools, losses)
 
     def layout(self, messages: Sequence[Message]) -> Layout:
         """The segments of all messages."""
         groups = [(role, list(group)) for role, group in groupby(messages, key=lambda message: message.role)]
-        self._begin(messages[0].text if messages and messages[0].role == "system" else "")
+        self._begin(messages[:1])
         previous = ""
         turns = [(role, message, group) for role, group in groups for message in group]
         for position, (role, message, group) in enumerate(turns):
-            following = turns[position + 1][0] if position + 1 < len(turns) else ""
             if role == "assistant":
-                self._assistant(message, previous, following)
+                self._assistant(message, previous)
             elif role == "tool":
                 if message is group[0]:
                     self._results([each.result for each in group])
@@ -131,25 +130,42 @@ class _Page:
     def _header(self, previous: str) -> tuple[str, str]:
         """What opens the assistant's turn, and what of its message the prompt writes."""
         turns = self._turns
-        return turns.resumes if turns.resumes and previous == "tool" else (turns.assistant, turns.opens)
+        header, opens = turns.resumes if turns.resumes and previous == "tool" else (turns.assistant, turns.opens)
+        return (turns.asks if self._tools else "") + header, opens
 
     def _open(self, header: str) -> None:
-        self._add(header.removeprefix(self._shared))
-        self._shared = ""
+        if header:
+            self._add(header.removeprefix(self._shared))
+            self._shared = ""
 
-    def _begin(self, system: str) -> None:
+    def _begin(self, first: Sequence[Message]) -> None:
+        """What stands before the first turn. What stands in place of something waits until somebody else speaks, so
+        that an empty conversation begins as one with a system prompt does."""
         turns = self._turns
-        if turns.begin:
-            self._segments.append(Control(turns.begin))
+        system = first[0].text if first and first[0].role == "system" else ""
+        is_begun = bool(first) and first[0].role != "assistant"
+        self._add(turns.begin)
         offer = list(self._offer()) if self._tools else []
-        is_apart = turns.offer == "apart"
+        if turns.offer == "before system":
+            self._apart(offer, is_begun=is_begun)
         told: list[Segment] = [Content(system, recurs=True)] if system else []
-        if offer and not is_apart:
+        if offer and turns.offer == "in system":
             told += [Control("\n\n"), *offer] if system else offer
         if told:
             self._told(told)
-        if offer and is_apart:
+        elif is_begun:
+            self._add(turns.no_system)
+        if turns.offer == "after system":
+            self._apart(offer, is_begun=is_begun)
+
+    def _apart(self, offer: Sequence[Segment], *, is_begun: bool) -> None:
+        """The tools in a turn of their own."""
+        if offer:
+            self._add(self._turns.tools[0])
             self._segments += offer
+            self._add(self._turns.tools[1])
+        elif is_begun:
+            self._add(self._turns.no_tools)
 
     def _told(self, told: Sequence[Segment]) -> None:
         if self._turns.system is None:
@@ -158,12 +174,15 @@ class _Page:
         self._open(self._turns.system[0])
         self._segments += told
         self._add(self._turns.system[1])
+        self._follows_system = True
 
     def _system(self, text: str) -> None:
         self._told([Content(text)])
 
     def _user(self, text: str) -> None:
-        self._open(self._turns.user[0])
+        after_system = self._turns.after_system
+        self._open(after_system if after_system is not None and self._follows_system else self._turns.user[0])
+        self._follows_system = False
         if self._waiting:
             self._losses.append(Loss("system", "written at the start of the user message that follows it"))
         self._segments += [*self._waiting, Content(text)]
@@ -187,7 +206,11 @@ class _Page:
         for index, group in enumerate(groups, 1):
             opening, closing = self._turns.results
             self._segments_of_wrapper(opening, group[0], index, is_header=True)
-            self._segments += self._answers(group)
+            answers = self._answers(group)
+            if self._shared and answers and isinstance(answers[0], Control):
+                answers = [Control(answers[0].text.removeprefix(self._shared)), *answers[1:]]
+            self._shared = ""
+            self._segments += answers
             self._add(closing)
 
     def _segments_of_wrapper(self, text: str, result: ToolResult, index: int = 0, *, is_header: bool = False) -> None:
@@ -201,7 +224,7 @@ class _Page:
                 self._add(piece)
 
     def _id_of(self, result: ToolResult) -> str:
-        return self._ids.get(result.call_id, result.call_id)
+        return self._messages.ids.get(result.call_id, result.call_id)
 
     def _answers(self, results: Sequence[ToolResult]) -> Sequence[Segment]:
         """The results of one turn, harmless: not every tokenizer of a family has tokens for all of its markers."""
@@ -234,138 +257,23 @@ class _Page:
         self._losses += broken
         return clean
 
-    def _assistant(self, message: Message, previous: str, following: str) -> None:
+    def _assistant(self, message: Message, previous: str) -> None:
         turns = self._turns
-        self._shared = ""
+        self._shared, self._follows_system = "", False
         header, opens = self._header(previous)
         self._segments.append(Control(header + opens, ends_run=True))
         ends_in_calls = bool(message.parts) and isinstance(message.parts[-1], ToolCall | MalformedCall)
         end = turns.calls_end if ends_in_calls and turns.calls_end is not None else turns.end
-        if turns.ends_in_header and following and not self._opener(following).startswith(end):
-            end = ""
         if message.sampled is not None and message.sampled.dialect == self._dialect.name:
             closer = turns.token_of(end)
             self._segments.append(SampledIds(message.sampled.ids, message.sampled.logprobs, closer))
         else:
-            self._segments += _without([*self._parts(message, opens)], opens)
+            self._segments += self._messages.segments(message, opens)
             if end:
                 self._segments.append(Control(end, trained=True))
-        if turns.ends_in_header:
-            self._shared = end
-        self._add(turns.after)
-
-    def _opener(self, role: str) -> str:
-        turns = self._turns
-        if role == "system":
-            return turns.system[0] if turns.system else ""
-        return {"user": turns.user[0], "tool": turns.results[0]}.get(role, turns.assistant)
-
-    def _parts(self, message: Message, opens: str) -> Iterator[Segment]:
-        """What the assistant wrote, part by part, as `TextNotation.message` puts them together."""
-        prose = self._family.prose
-        calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        parts = self._complete(message, opens)
-        if self._turns.leads:
-            yield Control(self._turns.leads, trained=True)
-        markers = prose.preamble if calls else prose.answer
-        is_open, is_first = False, True
-        for following, part in enumerate(parts, 1):
-            piece: list[Segment] = []
-            if isinstance(part, Reasoning):
-                goes_on = bool(calls) and parts[following : following + 1] == (calls[0],)
-                piece, is_open = self._thought(part, goes_on=goes_on)
-            elif isinstance(part, Text):
-                if calls and NO_TEXT_BESIDE in self._family.losses and part.text:
-                    raise DialectError(f"the {self._family.name} notation has no place for text beside calls")
-                is_open = bool(part.text) and not markers[1]
-                piece = [Control(markers[0], True), Content(part.text, trained=True), Control(markers[1], True)]
-            elif isinstance(part, MalformedCall):
-                piece = [Content(part.raw, trained=False)]
-            elif calls and part is calls[0]:
-                space = prose.before_call if is_open or self._turns.spaced_calls else ""
-                piece = [Control(space, True), *self._calls(calls)]
-            if piece:
-                yield from () if is_first or not prose.between else (Control(prose.between, True),)
-                yield from (segment for segment in piece if not isinstance(segment, Control | Content) or segment.text)
-                is_first = False
-
-    def _complete(self, message: Message, opens: str) -> tuple[Part, ...]:
-        """The parts, with empty reasoning and text where the family marks these always."""
-        parts, turns, thinking = message.parts, self._turns, self._family.prose.thinking
-        starts_in_thought = thinking is not None and opens.endswith(thinking.open + thinking.after_open)
-        if (turns.thinks or starts_in_thought) and not isinstance(parts[0] if parts else None, Reasoning):
-            parts = (Reasoning(""), *parts)
-        if turns.empty_text and not any(isinstance(part, Text) for part in parts):
-            first = next((at for at, part in enumerate(parts) if isinstance(part, ToolCall)), len(parts))
-            parts = (*parts[:first], Text(""), *parts[first:])
-        return parts
-
-    def _thought(self, part: Reasoning, *, goes_on: bool) -> tuple[list[Segment], bool]:
-        thinking = self._family.prose.thinking
-        if thinking is None:
-            self._losses.append(Loss("reasoning", f"{self._family.name} has no place for it"))
-            return [], False
-        opened: list[Segment] = [
-            Control(thinking.open + thinking.after_open, trained=True),
-            Content(part.text, trained=True),
-        ]
-        if goes_on and not thinking.closes_before_call:
-            return opened, True
-        closer = thinking.before_close + thinking.close + thinking.after_close
-        return [*opened, Control(closer, trained=True)], False
-
-    def _calls(self, calls: Sequence[ToolCall]) -> Iterator[Segment]:
-        written = self._dialect.notation.calls(calls, self._tools)
-        clean = [self._found.harmless_call(call) for call in calls]
-        is_clean = all(one is other for one, other in zip(clean, calls, strict=True))
-        other = None if is_clean else self._family.syntax.write(clean)
-        if is_clean and any(call.source for call in calls):
-            written = self._as_the_model_wrote(calls, written)
-        self._note_ids(calls, written)
-        yield from self._found.segments(written, other, trained=True)
-
-    def _as_the_model_wrote(self, calls: Sequence[ToolCall], written: str) -> str:
-        """`written` with each call as a reader saw it, where that says the same with the same markers."""
-        parts, at = [], 0
-        for call, ours in zip(calls, self._read(written), strict=True):
-            start = written.find(ours.source or "", at)
-            if start < 0 or not ours.source:
-                return written
-            parts += [written[at:start], call.source or ours.source]
-            at = start + len(ours.source)
-        repeated = "".join((*parts, written[at:]))
-        said = [(call.name, call.decoded()) for call in self._read(repeated)]
-        is_same = said == [(call.name, call.decoded()) for call in calls]
-        return repeated if is_same and self._found.in_order(repeated) == self._found.in_order(written) else written
-
-    def _read(self, written: str) -> list[ToolCall]:
-        reader = self._dialect.reader(self._tools)
-        events = reader.feed(written) + reader.close(stopped=True)
-        return [event.call for event in events if isinstance(event, CallFinished)]
-
-    def _note_ids(self, calls: Sequence[ToolCall], written: str) -> None:
-        """Remember the ids that were written, where results name them: a notation may have its own form of them."""
-        writer = self._family.results
-        names_ids = isinstance(writer, WrappedResults) and "{id}" in writer.open + writer.close
-        if not (names_ids or "{id}" in self._turns.results[0]):
-            return
-        native = [call.id for call in self._read(written)]
-        if len(native) == len(calls):
-            self._ids.update(zip((call.id for call in calls), native, strict=True))
-
-
-def _without(segments: list[Segment], opens: str) -> list[Segment]:
-    """The segments of a message without what its prompt wrote."""
-    for at, segment in enumerate(segments):
-        if not opens or not isinstance(segment, Control):
-            break
-        if segment.text.startswith(opens):
-            left = segment.text.removeprefix(opens)
-            return [*([Control(left, trained=True)] if left else ()), *segments[at + 1 :]]
-        if not opens.startswith(segment.text):
-            break
-        opens = opens.removeprefix(segment.text)
-    return segments
+        after = turns.after if end == turns.end else ""
+        self._shared = "" if after else end
+        self._add(after)
 
 
 def _at_placeholders(text: str) -> list[str]:

@@ -35,6 +35,7 @@ _SIGNS: dict[str, tuple[str, ...]] = {
     "granite4": ("<tool_call>", '"arguments":', "<|start_of_role|>"),
     "ernie45": ("<tool_call>", '"arguments":', "<tool_output>"),
     "reka_edge": ("<tool_call>", '"arguments":', "<sep>"),
+    "cohere2": ("<|START_ACTION|>", "<|END_TEXT|>"),
     "llama3_json": ("<|start_header_id|>", '"parameters":'),
     "mistral": ("[TOOL_CALLS]", "[ARGS]"),
     "mistral_small": ("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"),
@@ -45,6 +46,7 @@ _SIGNS: dict[str, tuple[str, ...]] = {
 }
 _WITHOUT: dict[str, tuple[str, ...]] = {
     "llama3_json": ("<function=", "<tool_call>", ">>>"),
+    "cohere": ("<|END_TEXT|>",),
     "mistral": ("[CALL_ID]",),
     "mistral_v7": ("[ARGS]", "[CALL_ID]"),
     "deepseek_v31": ("```json",),

@@ -11,18 +11,22 @@ class Turns:
     """What opens and closes the turns of a conversation, white space included; `FramedDialect` writes them.
 
     `end` is what the model writes when its turn is over, `last` the token in which it ends where that is not all of
-    it, and `calls_end` what it writes after calls where that differs; `after` is white space that only the system
-    writes. `opens` is what the prompt writes of the model's own message already (`<think>`): every message then
-    begins with it. `leads` is white space that the model writes first, `thinks` says that it marks reasoning also
-    where there is none. `resumes` stands for the header and `opens` after results, where they differ.
+    it, and `calls_end` what it writes after calls where that differs; `after` is what only the system writes, after
+    `end`. Where the next header begins with what ended the turn, it is written once. `opens` is what the prompt writes
+    of the model's own message already (`<think>`): every message then begins with it. `leads` is white space that the
+    model writes first, `thinks` says that it marks reasoning also where there is none, and `unthinking` is what it
+    writes instead where there is none. `resumes` stands for the header and `opens` after results, where they differ,
+    and `asks` before each of the assistant's headers where tools are offered.
 
     `results` stands around the results of a group, or around each of them where `each_result`; `{name}`, `{id}` and
     `{index}` stand in it for those of the call. `system` None: the system prompt stands before the first user's text.
-    `offer`: the tools are told of at the end of the system prompt, or after it, apart from all turns.
+    `no_system` stands where there is no system prompt, and `after_system` for what opens a user's turn right after one.
+    `offer`: the tools are told of at the end of the system prompt, or between `tools`, before or after it; `no_tools`
+    stands there when there are none.
 
-    `ends_in_header`: no token ends the assistant's turn but the next header's first, which the model writes (GLM).
-    `spaced_calls`: the white space before calls is also written where no text is before it; `empty_text`: the markers
-    of text stand beside calls also where there is none. `strays` are tokens that only the system writes.
+    `spaced_calls`: the white space before calls is also written where no text is before it, `tight_calls`: it is never
+    written; `empty_text`: the markers of text stand beside calls also where there is none, and `end_closes_text`: `end`
+    stands in place of the closer of an answer. `strays` are tokens that only the system writes.
     `rewrites_history`: the family's own template writes earlier turns otherwise later on (it may drop reasoning, or
     move the tools). Here history always stays as it was written.
     """
@@ -33,18 +37,25 @@ class Turns:
     results: tuple[str, str]
     system: tuple[str, str] | None = None
     begin: str = ""
+    no_system: str = ""
+    after_system: str | None = None
     last: str = ""
     after: str = ""
     calls_end: str | None = None
     opens: str = ""
     leads: str = ""
     thinks: bool = False
+    unthinking: str = ""
     resumes: tuple[str, str] | None = None
+    asks: str = ""
     each_result: bool = False
-    offer: Literal["system", "apart"] = "system"
-    ends_in_header: bool = False
+    offer: Literal["in system", "before system", "after system"] = "in system"
+    tools: tuple[str, str] = ("", "")
+    no_tools: str = ""
     spaced_calls: bool = False
+    tight_calls: bool = False
     empty_text: bool = False
+    end_closes_text: bool = False
     stops: tuple[str, ...] = ()
     strays: tuple[str, ...] = ()
     rewrites_history: bool = False
@@ -80,4 +91,14 @@ CHATML = Turns(
     stops=("<|endoftext|>",),
     strays=("<|im_start|>",),
     rewrites_history=True,
+)
+LLAMA3 = Turns(
+    user=("<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>"),
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n",
+    end="<|eot_id|>",
+    results=("<|start_header_id|>ipython<|end_header_id|>\n\n", "<|eot_id|>"),
+    system=("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"),
+    begin="<|begin_of_text|>",
+    each_result=True,
+    strays=("<|start_header_id|>",),
 )

@@ -26,7 +26,10 @@ QWEN3_CODER = Family(
     ),
     aliases=("qwen35", "nemotron_v3", "granite42"),
     turns=replace(CHATML, results=("<|im_start|>user\n", "\n<|im_end|>\n"), rewrites_history=False),
-    other_turns=(("qwen35", replace(CHATML, opens="<think>\n")),),
+    other_turns=(
+        ("qwen35", replace(CHATML, opens="<think>\n")),
+        ("nemotron_v3", replace(CHATML, results=("<|im_start|>user\n", "\n<|im_end|>\n"), opens="<think>\n")),
+    ),
 )
 
 STEP3P5 = replace(
@@ -45,14 +48,23 @@ MIMO = replace(
     QWEN3_CODER,
     name="mimo",
     models="MiMo V2",
-    syntax=FunctionXml(inner="", frame="", between=""),
+    syntax=FunctionXml(frame="", between=""),
+    prose=replace(QWEN3_CODER.prose, thinking=Thinking(after_open="", before_close="", after_close="")),
     offer=JsonOffer(
         _BEFORE,
-        "\n</tools>\n\nTo call one, write its name and each argument between tags, without spaces around them:\n"
-        "<tool_call><function=name><parameter=key>value</parameter></function></tool_call>",
+        "\n</tools>\n\nTo call one, write its name and each argument between tags, without spaces around values:\n"
+        "<tool_call>\n<function=name>\n<parameter=key>value</parameter>\n</function>\n</tool_call>",
     ),
     aliases=(),
-    turns=None,
+    turns=replace(
+        CHATML,
+        user=("<|im_start|>user\n", "<|im_end|>"),
+        after="",
+        results=("<|im_start|>tool\n", "\n<|im_end|>"),
+        system=("<|im_start|>system\n", "<|im_end|>"),
+        thinks=True,
+        tight_calls=True,
+    ),
     other_turns=(),
 )
 

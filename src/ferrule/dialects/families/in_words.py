@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ferrule.dialects.family import (
     NO_GAPS,
     NO_IDS,
@@ -17,6 +19,7 @@ from ferrule.dialects.notations.fenced import FencedCode, JsonObjects
 from ferrule.dialects.notations.json_in_tag import JsonInTag
 from ferrule.dialects.notations.positional import MarkedResults, Positional, UsageOffer
 from ferrule.dialects.notations.react import ReAct
+from ferrule.dialects.turns import CHATML
 
 _TOOLS = "The tools, one JSON object a line:\n"
 _OVIS = Positional("<tool_call>", "</tool_call>", "<image>")
@@ -68,6 +71,8 @@ OVIS = Family(
     results=MarkedResults(*_RESULT, image="<image>"),
     offer=UsageOffer(_OVIS, "You can call these tools:\n"),
     losses=frozenset({NO_IDS, NO_GAPS}),
+    # A call's closer pauses the model; the results stand in its own turn.
+    turns=replace(CHATML, calls_end="", results=("", "\n"), resumes=("", ""), stops=("</tool_call>", "<|endoftext|>")),
 )
 
 JSON_IN_TAG = Family(

@@ -23,6 +23,17 @@ _LISTED = "# Tools\n\nThe functions you can call are listed here, one JSON objec
 _HOW = "\n</tools>\n\nTo call some, write their names and arguments between tags, like this:\n"
 _INVOKE = '<invoke name="name">\n<parameter name="key">value</parameter>\n</invoke>'
 
+_MINIMAX_FRAMES = Turns(
+    user=("]~b]user\n", "[e~[\n"),
+    assistant="]~b]ai\n",
+    end="[e~[",
+    after="\n",
+    results=("]~b]tool\n", "[e~[\n"),
+    system=("]~b]system\n", "[e~[\n"),
+    begin="]~!b[",
+    strays=("]~b]",),
+)
+
 MINIMAX_M2 = Family(
     name="minimax_m2",
     models="MiniMax M2, M2.5",
@@ -30,19 +41,7 @@ MINIMAX_M2 = Family(
     prose=Prose(Thinking(), turn_markers=("[e~[", "]~b]"), before_call="\n"),
     results=WrappedResults("<response>", "</response>"),
     offer=JsonOffer(_LISTED, f"{_HOW}<minimax:tool_call>\n{_INVOKE}\n</minimax:tool_call>"),
-    turns=Turns(
-        user=("]~b]user\n", "[e~[\n"),
-        assistant="]~b]ai\n",
-        end="[e~[",
-        after="\n",
-        results=("]~b]tool\n", "[e~[\n"),
-        system=("]~b]system\n", "[e~[\n"),
-        begin="]~!b[",
-        opens="<think>\n",
-        spaced_calls=True,
-        strays=("]~b]",),
-        rewrites_history=True,
-    ),
+    turns=replace(_MINIMAX_FRAMES, opens="<think>\n", spaced_calls=True, rewrites_history=True),
 )
 
 MINIMAX_M3 = Family(
@@ -58,6 +57,7 @@ MINIMAX_M3 = Family(
         f'{_HOW}]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="name">]<]minimax[>[<key>value]<]minimax[>[</key>'
         "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
     ),
+    turns=replace(_MINIMAX_FRAMES, system=("]~b]developer\n", "[e~[\n"), unthinking="</mm:think>", tight_calls=True),
 )
 
 DOTS = Family(
@@ -159,6 +159,7 @@ MUSE_GLIMMER = Family(
         end="<|eot|>",
         results=("<|start|>tool {name}<|message|>", "<|eot|>"),
         system=("<|start|>system<|message|>", "<|eot|>"),
+        begin="<|begin_of_text|>",
         each_result=True,
     ),
 )
@@ -177,7 +178,7 @@ MINICPM5 = Family(
     prose=Prose(Thinking(), turn_markers=_CHATML, result=("<tool_response>", "</tool_response>"), before_call="\n"),
     results=WrappedResults("<tool_response>\n", "\n</tool_response>"),
     offer=JsonOffer(_LISTED, f'{_HOW}<function name="name"><param name="key">value</param></function>'),
-    turns=replace(CHATML, opens="<think>\n", stops=()),
+    turns=replace(CHATML, begin="<s>", opens="<think>\n", stops=()),
 )
 
 KIMI_K3 = Family(
@@ -218,6 +219,10 @@ KIMI_K3 = Family(
             "<|close|>message<|sep|><|end_of_msg|>",
         ),
         system=('<|open|>message role="system"<|sep|>', "<|close|>message<|sep|><|end_of_msg|>"),
+        offer="before system",
+        tools=(
+            '<|open|>message role="system" type="tool-declare"<|sep|>', "<|close|>message<|sep|><|end_of_msg|>",
+        ),
         opens="<|open|>think<|sep|>",
         each_result=True,
         empty_text=True,

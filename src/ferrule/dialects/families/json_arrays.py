@@ -1,17 +1,13 @@
-"""Families that write their calls as one JSON array."""
+"""Families that write their calls as one JSON array; Cohere's are in `cohere.py`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from ferrule.conversation import ToolResult
-from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_TEXT_BESIDE, Family, JsonOffer, WrappedResults
+from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_TEXT_BESIDE, Family, JsonOffer, QuotedResults, WrappedResults
 from ferrule.dialects.message_reader import Prose, Thinking
 from ferrule.dialects.notations.json_array import JsonArray, Keyed, Layout, Named
-from ferrule.dialects.notations.json_object import Keys
-from ferrule.dialects.turns import Turns
+from ferrule.dialects.turns import CHATML, LLAMA3, Turns
 
 _ELEMENT = '{"name": <name>, "arguments": <arguments>}'
 _LINES = Layout("[\n    ", ",\n    ", "\n]")
@@ -22,34 +18,15 @@ _APRIEL_TURNS = ("<|end|>", "<|assistant|>", "<|tool_result|>", "[BEGIN FINAL RE
 _GRANITE_TURNS = ("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<response>", "</response>")
 _HUNYUAN_TURNS = ("<|startoftext|>", "<|extra_0|>", "<|eos|>", "<answer>", "</answer>")
 _JAMBA_TURNS = ("<|bom|>", "<|eom|>", "<|assistant|>", "<|tool|>", "<|user|>", "<|system|>")
-_NEMOTRON_TURNS = ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>")
+_NEMOTRON_TURNS = ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<|eot_id|>", "<|start_header_id|>")
 _PHI_TURNS = ("<|end|>", "<|assistant|>", "<|user|>", "<|system|>", "<|endoftext|>")
 _LLAMA_TURNS = ("<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|end_of_text|>")
 _QWEN_TURNS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", *_LLAMA_TURNS)
-_COHERE_TURNS = (
-    "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|START_OF_TURN_TOKEN|>",
-    "<|END_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>",
-)  # fmt: skip
 
 
 def _told(before: str, after: str = "", element: str = _ELEMENT) -> JsonOffer:
     """The tools, and between which texts the array of calls stands."""
     return JsonOffer("You may call these tools:\n", f"\n\nTo call some, write {before}[{element}, …]{after}")
-
-
-@dataclass(frozen=True, slots=True)
-class _NumberedResults:
-    """A list of objects that name their calls by id, as Cohere's models are given results."""
-
-    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
-        """The results of one group of calls."""
-        written = [
-            f'    {{\n        "tool_call_id": {json.dumps(result.call_id, ensure_ascii=False)},\n'
-            f'        "results": {{\n            "0": {json.dumps(text, ensure_ascii=False)}\n        }},\n'
-            '        "is_error": null\n    }'
-            for result, text in zip(results, texts, strict=True)
-        ]
-        return "<|START_TOOL_RESULT|>[\n" + ",\n".join(written) + "\n]<|END_TOOL_RESULT|>"
 
 
 APERTUS = Family(
@@ -67,6 +44,9 @@ APERTUS = Family(
         results=("", ""),
         system=("<|system_start|>", "<|system_end|>"),
         begin="<s>",
+        offer="after system",
+        tools=("<|developer_start|>Deliberation: disabled\nTool Capabilities:\n", "<|developer_end|>"),
+        no_tools="<|developer_start|>Deliberation: disabled\nTool Capabilities: disabled<|developer_end|>",
         stops=("<|tools_suffix|>",),
         strays=("<|user_start|>", "<|assistant_start|>"),
         rewrites_history=True,
@@ -80,6 +60,18 @@ APRIEL = Family(
     prose=Prose(Thinking("<thinking>", "</thinking>"), turn_markers=_APRIEL_TURNS, before_call="\n", after_calls="\n"),
     offer=_told("<tool_calls>", "</tool_calls>", '{"name": <name>, "arguments": <arguments>, "id": <id>}'),
     losses=frozenset({NO_IMAGES}),
+    turns=Turns(
+        user=("<|user|>\n", "\n<|end|>\n"),
+        assistant="<|assistant|>\n",
+        end="\n<|end|>",
+        after="\n</s>",
+        results=("<|tool_result|>\n", "\n<|end|>\n"),
+        system=("<|system|>\n", "\n<|end|>\n"),
+        begin="<s>",
+        each_result=True,
+        spaced_calls=True,
+        strays=("<|assistant|>", "<|tool_result|>"),
+    ),
 )
 
 GRANITE = Family(
@@ -90,6 +82,18 @@ GRANITE = Family(
     ),
     prose=Prose(Thinking(after_close="\n"), turn_markers=_GRANITE_TURNS, before_call="\n"),
     offer=_told("<|tool_call|> "),
+    turns=Turns(
+        user=("<|start_of_role|>user<|end_of_role|>", "<|end_of_text|>\n"),
+        assistant="<|start_of_role|>assistant<|end_of_role|>",
+        end="<|end_of_text|>",
+        after="\n",
+        results=("<|start_of_role|>tool_response<|end_of_role|>", "<|end_of_text|>\n"),
+        system=("<|start_of_role|>system<|end_of_role|>", "<|end_of_text|>\n"),
+        each_result=True,
+        offer="after system",
+        tools=("<|start_of_role|>available_tools<|end_of_role|>", "<|end_of_text|>\n"),
+        strays=("<|start_of_role|>",),
+    ),
 )
 
 HUNYUAN_A13B = Family(
@@ -99,6 +103,16 @@ HUNYUAN_A13B = Family(
     prose=Prose(_THINK, _HUNYUAN_TURNS, ("<tool_response>", "</tool_response>"), before_call="\n", after_calls="\n"),
     results=WrappedResults("<tool_response>", "</tool_response>"),
     offer=_told("<tool_calls>", "</tool_calls>"),
+    turns=Turns(
+        user=("<|startoftext|>", "<|extra_0|>"),
+        assistant="",
+        end="<|eos|>",
+        results=("", "<|extra_0|>"),
+        system=("<|startoftext|>", "<|extra_4|>"),
+        after_system="",
+        each_result=True,
+        strays=("<|startoftext|>", "<|extra_0|>"),
+    ),
 )
 
 JAMBA = Family(
@@ -107,11 +121,23 @@ JAMBA = Family(
     syntax=JsonArray("<tool_calls>", "</tool_calls>", layout=_LINES, before=_JAMBA_TURNS),
     prose=Prose(Thinking(), turn_markers=_JAMBA_TURNS, before_call="\n"),
     offer=_told("<tool_calls>", "</tool_calls>"),
+    turns=Turns(
+        user=("<|bom|><|user|> ", "<|eom|>"),
+        assistant="<|bom|><|assistant|>",
+        end="<|eom|>",
+        results=("<|bom|><|tool|> ", "<|eom|>"),
+        system=("<|bom|><|system|> ", "<|eom|>"),
+        begin="<|startoftext|>",
+        no_system="<|bom|><|system|> <|eom|>",
+        leads=" ",
+        each_result=True,
+        strays=("<|bom|>",),
+    ),
 )
 
 NEMOTRON_V2 = Family(
     name="nemotron_v2",
-    models="Nemotron Nano 2",
+    models="Nemotron Nano 2, Llama-Nemotron Super 1.5",
     syntax=JsonArray("<TOOLCALL>", "</TOOLCALL>", before=_NEMOTRON_TURNS),
     prose=Prose(_THINK, _NEMOTRON_TURNS, ("<TOOL_RESPONSE>", "</TOOL_RESPONSE>"), before_call="\n", after_calls="\n"),
     results=WrappedResults("", "", before="<TOOL_RESPONSE>[", between=", ", after="]</TOOL_RESPONSE>"),
@@ -123,9 +149,16 @@ NEMOTRON_V2 = Family(
         after="\n",
         results=("<SPECIAL_11>User\n", ""),
         system=("<SPECIAL_10>System\n", "\n"),
+        no_system="<SPECIAL_10>System\n\n",
         opens="<think>\n",
         strays=("<SPECIAL_10>", "<SPECIAL_11>"),
         rewrites_history=True,
+    ),
+    other_turns=(
+        (
+            "nemotron_super",
+            replace(LLAMA3, results=("<|start_header_id|>tool<|end_header_id|>\n\n", "<|eot_id|>"), each_result=False),
+        ),
     ),
 )
 
@@ -134,7 +167,18 @@ PHI4_MINI = Family(
     models="Phi-4-mini",
     syntax=JsonArray("functools[", also=(("<|tool_call|>", "<|/tool_call|>"),), before=_PHI_TURNS),
     prose=Prose(turn_markers=_PHI_TURNS, result=("<|tool_response|>", "<|/tool_response|>"), before_call="\n"),
+    results=QuotedResults(),
     offer=_told("functools"),
+    turns=Turns(
+        user=("<|user|>", "<|end|>"),
+        assistant="<|assistant|>",
+        end="<|end|>",
+        results=("<|tool_response|>", "<|end|>"),
+        system=("<|system|>", "<|end|>"),
+        each_result=True,
+        stops=("<|endoftext|>",),
+        strays=("<|assistant|>", "<|user|>"),
+    ),
 )
 
 FIREFUNCTION_V2 = Family(
@@ -143,6 +187,7 @@ FIREFUNCTION_V2 = Family(
     syntax=JsonArray("functools[", before=_LLAMA_TURNS),
     prose=Prose(turn_markers=_LLAMA_TURNS, before_call=" "),
     offer=_told("functools"),
+    turns=replace(LLAMA3, results=("<|start_header_id|>tool<|end_header_id|>\n\n", "<|eot_id|>"), spaced_calls=True),
 )
 
 XLAM = Family(
@@ -154,56 +199,18 @@ XLAM = Family(
     prose=Prose(Thinking(), turn_markers=_QWEN_TURNS),
     offer=_told(""),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_TEXT_BESIDE}),
-)
-
-COHERE = Family(
-    name="cohere",
-    models="Command R7B, Command A",
-    syntax=JsonArray(
-        "<|START_ACTION|>",
-        "<|END_ACTION|>",
-        Named(Keys(("tool_name", "name"), ("parameters", "arguments"), ("tool_call_id",)), writes_id="first"),
-        _LINES,
-        before=_COHERE_TURNS,
+    turns=replace(
+        CHATML,
+        results=("<|im_start|>tool\n", "<|im_end|>\n"),
+        system=("<|im_start|>system\n", "\n<|im_end|>\n"),
+        each_result=True,
+        rewrites_history=False,
     ),
-    prose=Prose(
-        Thinking("<|START_THINKING|>", "<|END_THINKING|>", "", "", ""),
-        turn_markers=_COHERE_TURNS,
-        result=("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>"),
-        answer=("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+    other_turns=(
+        ("xlam_llama", replace(LLAMA3, system=("<|start_header_id|>system<|end_header_id|>\n\n", "\n<|eot_id|>"))),
     ),
-    results=_NumberedResults(),
-    offer=_told(
-        "<|START_ACTION|>", "<|END_ACTION|>", '{"tool_call_id": <id>, "tool_name": <name>, "parameters": <arguments>}'
-    ),
-    losses=frozenset({NO_IMAGES, NO_TEXT_BESIDE}),
-    turns=Turns(
-        user=("<|START_OF_TURN_TOKEN|><|USER_TOKEN|>", "<|END_OF_TURN_TOKEN|>"),
-        assistant="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
-        end="<|END_OF_TURN_TOKEN|>",
-        results=("<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|END_OF_TURN_TOKEN|>"),
-        system=("<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|END_OF_TURN_TOKEN|>"),
-        begin="<BOS_TOKEN>",
-        strays=("<|START_OF_TURN_TOKEN|>",),
-    ),
-)
-
-COHERE_R_PLUS = Family(
-    name="cohere_r_plus",
-    models="Command R, Command R+",
-    syntax=JsonArray(
-        "Action:\n```json\n",
-        "```",
-        Named(Keys(("tool_name", "name"), ("parameters", "arguments"))),
-        Layout(indent=4),
-        also=(("Action: ```json\n", "```"), ("Action:```json\n", "```")),
-        before=_COHERE_TURNS,
-    ),
-    prose=Prose(turn_markers=_COHERE_TURNS, result=("<results>", "</results>"), before_call="\n", after_calls="\n"),
-    results=WrappedResults("<results>\n", "</results>"),
-    offer=_told("Action:\n```json\n", "\n```", '{"tool_name": <name>, "parameters": <arguments>}'),
 )
 
 FAMILIES = (
-    APERTUS, APRIEL, GRANITE, HUNYUAN_A13B, JAMBA, NEMOTRON_V2, PHI4_MINI, FIREFUNCTION_V2, XLAM, COHERE, COHERE_R_PLUS,
+    APERTUS, APRIEL, GRANITE, HUNYUAN_A13B, JAMBA, NEMOTRON_V2, PHI4_MINI, FIREFUNCTION_V2, XLAM,
 )  # fmt: skip

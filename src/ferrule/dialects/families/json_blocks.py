@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ferrule.conversation import ToolResult
-from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_TEXT_BESIDE, Family, JsonOffer, WrappedResults
+from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_TEXT_BESIDE, Family, JsonOffer, QuotedResults, WrappedResults
 from ferrule.dialects.message_reader import Prose, Thinking
 from ferrule.dialects.notations.bare_json import BareJson
 from ferrule.dialects.notations.harmony import Harmony
@@ -15,7 +12,7 @@ from ferrule.dialects.notations.heading_json import HeadingJson
 from ferrule.dialects.notations.mistral import Mistral
 from ferrule.dialects.notations.named_json import NamedJson
 from ferrule.dialects.notations.role_json import RoleJson
-from ferrule.dialects.turns import DEEPSEEK, Turns
+from ferrule.dialects.turns import DEEPSEEK, LLAMA3, Turns
 
 _OFFERED = "You can call these tools, one JSON object a line:\n"
 _DEEPSEEK_TURNS = ("<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>")
@@ -98,6 +95,8 @@ KIMI_K2 = Family(
         end="<|im_end|>",
         results=("<|im_system|>tool<|im_middle|>", "<|im_end|>"),
         system=("<|im_system|>system<|im_middle|>", "<|im_end|>"),
+        offer="before system",
+        tools=("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),
         each_result=True,
         stops=("[EOS]",),
         strays=("<|im_user|>", "<|im_assistant|>", "<|im_system|>"),
@@ -113,7 +112,7 @@ _MISTRAL_FRAMES = Turns(
     results=("", ""),
     system=("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"),
     begin="<s>",
-    offer="apart",
+    offer="after system",
     strays=("[INST]",),
     rewrites_history=True,
 )
@@ -166,6 +165,19 @@ HARMONY = Family(
         "<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>", "<|end|>", between=""
     ),
     offer=JsonOffer("# Tools\n\nThese functions are called in the commentary channel, to=functions.NAME:\n"),
+    turns=Turns(
+        user=("<|start|>user<|message|>", "<|end|>"),
+        assistant="<|start|>assistant",
+        # Its template writes `<|end|>` here once the conversation goes on; the model ended it so.
+        end="<|return|>",
+        calls_end="",
+        results=("", ""),
+        system=("<|start|>developer<|message|># Instructions\n\n", "\n\n<|end|>"),
+        begin="<|start|>system<|message|>Reasoning: medium\n\n# Valid channels: analysis, commentary, final.<|end|>",
+        end_closes_text=True,
+        stops=("<|call|>",),
+        rewrites_history=True,
+    ),
 )
 
 FUNCTIONARY_V31 = Family(
@@ -174,17 +186,7 @@ FUNCTIONARY_V31 = Family(
     syntax=NamedJson("<function=", ">", "</function>", before=_LLAMA_TURNS),
     prose=Prose(turn_markers=_LLAMA_TURNS),
     offer=JsonOffer(_OFFERED, "\n\nA call is written so:\n<function=NAME>ARGUMENTS</function>"),
-    turns=Turns(
-        user=("<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>"),
-        assistant="<|start_header_id|>assistant<|end_header_id|>\n\n",
-        end="<|eot_id|>",
-        results=("<|start_header_id|>ipython<|end_header_id|>\n\n", "<|eot_id|>"),
-        system=("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"),
-        begin="<|begin_of_text|>",
-        each_result=True,
-        calls_end="<|eom_id|>",
-        strays=("<|start_header_id|>",),
-    ),
+    turns=replace(LLAMA3, calls_end="<|eom_id|>"),
 )
 
 FUNCTIONARY_V32 = Family(
@@ -193,27 +195,8 @@ FUNCTIONARY_V32 = Family(
     syntax=HeadingJson(">>>", "all", before=_LLAMA_TURNS),
     prose=Prose(turn_markers=_LLAMA_TURNS, answer=(">>>all\n", ""), preamble=(">>>all\n", "")),
     offer=JsonOffer(_OFFERED, "\n\nA call is written so:\n>>>NAME\nARGUMENTS"),
-    turns=Turns(
-        user=("<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>"),
-        assistant="<|start_header_id|>assistant<|end_header_id|>\n\n",
-        end="<|eot_id|>",
-        results=("<|start_header_id|>tool<|end_header_id|>\n\n", "<|eot_id|>"),
-        system=("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"),
-        begin="<|begin_of_text|>",
-        each_result=True,
-        opens=">>>",
-        strays=("<|start_header_id|>",),
-    ),
+    turns=replace(LLAMA3, results=("<|start_header_id|>tool<|end_header_id|>\n\n", "<|eot_id|>"), opens=">>>"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _QuotedResults:
-    """Each result as a JSON string, as the template of Llama's models gives it."""
-
-    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:  # noqa: ARG002 - nothing names a call
-        """The results, one after the other."""
-        return "\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 LLAMA3_JSON = Family(
@@ -222,20 +205,10 @@ LLAMA3_JSON = Family(
     aliases=("llama3",),
     syntax=BareJson("<|python_tag|>", before=_LLAMA_TURNS),
     prose=Prose(turn_markers=_LLAMA_TURNS),
-    results=_QuotedResults(),
+    results=QuotedResults(),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_TEXT_BESIDE}),
     offer=JsonOffer(_OFFERED, '\n\nA call is a message of its own: {"name": NAME, "parameters": ARGUMENTS}'),
-    turns=Turns(
-        user=("<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>"),
-        assistant="<|start_header_id|>assistant<|end_header_id|>\n\n",
-        end="<|eot_id|>",
-        results=("<|start_header_id|>ipython<|end_header_id|>\n\n", "<|eot_id|>"),
-        system=("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"),
-        begin="<|begin_of_text|>",
-        each_result=True,
-        stops=("<|eom_id|>", "<|end_of_text|>"),
-        strays=("<|start_header_id|>",),
-    ),
+    turns=replace(LLAMA3, stops=("<|eom_id|>", "<|end_of_text|>")),
 )
 
 GIGACHAT3 = Family(

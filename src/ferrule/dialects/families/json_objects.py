@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family, JsonOffer, WrappedResults
+from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, Family, JsonOffer, WrappedResults
 from ferrule.dialects.message_reader import Prose, Thinking
 from ferrule.dialects.notations.json_object import JsonObject, Keys
 from ferrule.dialects.turns import CHATML, Turns
@@ -12,9 +12,10 @@ from ferrule.dialects.turns import CHATML, Turns
 _CHATML = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 _GRANITE = ("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>")
 _ERNIE = ("<|im_start|>", "<|im_end|>", "</s>", "<response>", "</response>")
+_ERNIE_SETTING = "<global_setting>\nthink_mode=True\n</global_setting>"
 _LONGCAT = ("</longcat_s>",)
 _REKA = ("<sep>", "<|endoftext|>")
-_INKLING = ("<|message_model|>", "<|content_text|>", "<|end_message|>")
+_INKLING = ("<|message_model|>", "<|content_text|>", "<|end_message|>", "<|content_model_end_sampling|>")
 _RESULT = ("<tool_response>", "</tool_response>")
 
 
@@ -74,6 +75,19 @@ ERNIE45 = Family(
     ),
     results=WrappedResults("<tool_output>\n", "\n</tool_output>"),
     offer=_listed("tool_call"),
+    turns=Turns(
+        user=("<|im_start|>user\n", "<|im_end|>\n\n"),
+        assistant="<|im_start|>assistant\n",
+        end="\n<|im_end|>",
+        after="\n\n",
+        results=("<|im_start|>tool\n", "<|im_end|>\n\n"),
+        system=("<|im_start|>system\n<system_setting>\n", f"\n</system_setting>\n\n{_ERNIE_SETTING}<|im_end|>\n\n"),
+        no_system=f"<|im_start|>system\n{_ERNIE_SETTING}<|im_end|>\n\n",
+        opens="<think>\n",
+        stops=("</s>",),
+        strays=("<|im_start|>",),
+        rewrites_history=True,
+    ),
 )
 
 LONGCAT = Family(
@@ -95,6 +109,17 @@ GRANITE_20B_FC = Family(
         "The functions you can call:\n",
         '\nTo call one, write <function_call> {"name": <name>, "arguments": <arguments>}, each call on a line.',
     ),
+    results=WrappedResults("<function_response> ", ""),
+    turns=Turns(
+        user=("\nUSER: ", "\n"),
+        assistant="\nASSISTANT: ",
+        end=" <|endoftext|>",
+        calls_end="\n<|endoftext|>",
+        after="\n",
+        results=("\n", "\n"),
+        system=("\nSYSTEM: ", "\n\n\n\n"),
+        rewrites_history=True,
+    ),
 )
 
 INTERNLM2 = Family(
@@ -114,15 +139,33 @@ INTERNLM2 = Family(
         '\nTo call one, write <|action_start|><|plugin|>\n{"name": <name>, "parameters": <arguments>}<|action_end|>',
     ),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_PARALLEL}),
+    turns=replace(
+        CHATML,
+        begin="<s>",
+        offer="after system",
+        tools=("<|im_start|>system name=<|plugin|>\n", "<|im_end|>\n"),
+        results=("<|im_start|>environment name=<|plugin|>\n", "<|im_end|>\n"),
+        each_result=True,
+    ),
 )
 
 REKA_EDGE = Family(
     name="reka_edge",
     models="Reka Edge",
-    syntax=JsonObject("<tool_call>", "</tool_call>", before=_REKA),
+    syntax=JsonObject("<tool_call>", "</tool_call>", before=_REKA, tail="", between=""),
     prose=Prose(Thinking(), turn_markers=_REKA, result=_RESULT, before_call="\n"),
-    results=WrappedResults("<tool_response>\n", "\n</tool_response>"),
+    results=WrappedResults("<tool_response>\n", "\n</tool_response>", between=""),
     offer=_listed("tool_call"),
+    turns=Turns(
+        user=("human: ", "<sep>"),
+        assistant="assistant: ",
+        end="\n\n<sep>",
+        results=("human: ", "<sep>"),
+        system=("system: ", "\n\n<sep>"),
+        opens="<think>\n",
+        stops=("<|endoftext|>",),
+        rewrites_history=True,
+    ),
 )
 
 INKLING = Family(
@@ -137,13 +180,23 @@ INKLING = Family(
         between="<|message_model|>",
     ),
     prose=Prose(
+        Thinking("<|content_thinking|>", "<|end_message|>", "", "", ""),
         turn_markers=_INKLING,
         answer=("<|content_text|>", "<|end_message|>"),
         preamble=("<|content_text|>", "<|end_message|>"),
         between="<|message_model|>",
     ),
     offer=JsonOffer("The functions you can call:\n", '\nTo call one, write its {"name": <name>, "args": <arguments>}.'),
-    losses=frozenset({NO_IDS, NO_IMAGES, NO_REASONING}),
+    turns=Turns(
+        user=("<|message_user|><|content_text|>", "<|end_message|>"),
+        assistant="<|message_model|>",
+        end="<|content_model_end_sampling|>",
+        results=("<|message_tool|>{name}<|content_text|>", "<|end_message|>"),
+        system=("<|message_system|><|content_text|>", "<|end_message|>"),
+        each_result=True,
+        offer="before system",
+        tools=("<|message_system|>tool_declare<|content_xml|>", "<|end_message|>"),
+    ),
 )
 
 FAMILIES = (HERMES, GRANITE4, ERNIE45, LONGCAT, GRANITE_20B_FC, INTERNLM2, REKA_EDGE, INKLING)

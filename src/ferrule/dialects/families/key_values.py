@@ -14,7 +14,6 @@ _RESULT = ("<tool_response>", "</tool_response>")
 _BARE_THINKING = Thinking(after_open="", before_close="", after_close="")
 _BEFORE = "# Tools\n\nThe functions you can call are listed here, one JSON object a line:\n<tools>\n"
 _AFTER = "\n</tools>\n\nTo call one, write its name, then each key and value between tags, like this:\n"
-_CHATML = ("<|im_start|>", "<|im_end|>")
 
 GLM45 = Family(
     name="glm45",
@@ -37,9 +36,10 @@ GLM45 = Family(
         assistant="<|assistant|>",
         end="<|user|>",
         calls_end="<|observation|>",
-        ends_in_header=True,
         results=("<|observation|>\n", ""),
         system=("<|system|>\n", ""),
+        offer="before system",
+        tools=("<|system|>\n", ""),
         begin="[gMASK]<sop>",
         leads="\n",
         thinks=True,
@@ -49,7 +49,31 @@ GLM45 = Family(
     ),
 )
 
-POOLSIDE_V1 = replace(GLM45, name="poolside_v1", models="Laguna", aliases=("laguna",), turns=None)
+POOLSIDE_V1 = replace(
+    GLM45,
+    name="poolside_v1",
+    models="Laguna XS.2",
+    aliases=("laguna",),
+    prose=Prose(
+        Thinking(after_close="\n"),
+        turn_markers=("<assistant>", "</assistant>", "〈|EOS|〉"),
+        result=_RESULT,
+        before_call="\n",
+    ),
+    turns=Turns(
+        user=("<user>\n", "\n</user>\n"),
+        assistant="<assistant>\n",
+        end="\n</assistant>",
+        after="\n",
+        results=("", "\n"),
+        system=("<system>\n\n", "\n</system>\n"),
+        begin="〈|EOS|〉",
+        opens="<think>",
+        stops=("〈|EOS|〉",),
+        strays=("<assistant>",),
+        rewrites_history=True,
+    ),
+)
 
 GLM47 = replace(
     GLM45,
@@ -65,9 +89,10 @@ GLM47 = replace(
         assistant="<|assistant|>",
         end="<|user|>",
         calls_end="<|observation|>",
-        ends_in_header=True,
         results=("<|observation|>", ""),
         system=("<|system|>", ""),
+        offer="before system",
+        tools=("<|system|>\n", ""),
         begin="[gMASK]<sop>",
         opens="<think>",
         stops=("<|endoftext|>",),
@@ -89,6 +114,7 @@ SPARK = replace(
         assistant="<｜start▁of▁sentence｜><|Bot|>",
         end="<｜end▁of▁sentence｜>",
         results=("<｜start▁of▁sentence｜><|Tool|>", "<｜end▁of▁sentence｜>"),
+        system=("<｜start▁of▁sentence｜><|System|>\n", "<｜end▁of▁sentence｜>"),
         opens="<think>",
         strays=("<｜start▁of▁sentence｜>",),
     ),
@@ -98,7 +124,12 @@ HY_V3 = Family(
     name="hy_v3",
     models="Hunyuan 3 and 4",
     syntax=KeyValue(after_name="<tool_sep>", wrapper=("<tool_calls>", "</tool_calls>")),
-    prose=Prose(Thinking(), turn_markers=("<tool_responses>", "</tool_responses>"), result=_RESULT, before_call="\n"),
+    prose=Prose(
+        _BARE_THINKING,
+        turn_markers=("<tool_responses>", "</tool_responses>", "<｜hy_eos｜>", "<｜hy_User｜>", "<｜hy_Assistant｜>"),
+        result=_RESULT,
+        before_call="\n",
+    ),
     results=WrappedResults(
         "<tool_response>\n", "\n</tool_response>", before="<tool_responses>\n", after="\n</tool_responses>"
     ),
@@ -108,6 +139,19 @@ HY_V3 = Family(
         "</tool_call>\n</tool_calls>",
     ),
     aliases=("hy_v4",),
+    turns=Turns(
+        user=("<｜hy_User｜>", ""),
+        assistant="<｜hy_Assistant｜>",
+        end="<｜hy_eos｜>",
+        results=("", ""),
+        system=("", "<｜reasoning_mode｜>reasoning_effort:high"),
+        begin="<｜hy_begin▁of▁sentence｜>",
+        no_system="<｜reasoning_mode｜>reasoning_effort:high",
+        opens="<think>",
+        tight_calls=True,
+        strays=("<｜hy_User｜>", "<｜hy_Assistant｜>"),
+        rewrites_history=True,
+    ),
 )
 
 K2_HORIZON = Family(
@@ -120,15 +164,27 @@ K2_HORIZON = Family(
         value=("<ifm|arg_value>", "</ifm|arg_value>"),
         type=("<ifm|arg_type>", "</ifm|arg_type>"),
         wrapper=("<ifm|tool_calls>", "</ifm|tool_calls>"),
-        inner="",
-        between="",
         in_json=JsonObject("<ifm|tool_call>", "</ifm|tool_call>", before=("</ifm|tool_calls>",)),
     ),
-    prose=Prose(Thinking(), turn_markers=_CHATML),
+    prose=Prose(
+        Thinking("<ifm|think>", "</ifm|think>", before_close="", after_close=""),
+        turn_markers=("<|ifm|im_start|>", "<|ifm|im_end|>"),
+    ),
     offer=JsonOffer(
         _BEFORE,
-        f"{_AFTER}<ifm|tool_calls><ifm|tool_call>name<ifm|arg_key>key</ifm|arg_key><ifm|arg_value>value"
-        "</ifm|arg_value></ifm|tool_call></ifm|tool_calls>",
+        f"{_AFTER}<ifm|tool_calls>\n<ifm|tool_call>name\n<ifm|arg_key>key</ifm|arg_key>\n<ifm|arg_value>value"
+        "</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>",
+    ),
+    turns=Turns(
+        user=("<|ifm|im_start|>user\n", "<|ifm|im_end|>"),
+        assistant="<|ifm|im_start|>assistant\n",
+        end="<|ifm|im_end|>",
+        results=("<|ifm|im_start|>tool\n", "<|ifm|im_end|>"),
+        system=("<|ifm|im_start|>system\n", "<|ifm|im_end|>"),
+        begin="<|ifm|begin_of_text|>",
+        opens="<ifm|think>\n",
+        each_result=True,
+        strays=("<|ifm|im_start|>",),
     ),
 )
 

@@ -48,6 +48,20 @@ FUNCTION_GEMMA = Family(
         "<start_function_response>response:{name}{value:<escape>", "<escape>}<end_function_response>", between=""
     ),
     offer=TypedOffer(_FUNCTION_GEMMA, "<start_function_declaration>", "<end_function_declaration>"),
+    turns=Turns(
+        user=("<start_of_turn>user\n", "<end_of_turn>\n"),
+        assistant="<start_of_turn>model\n",
+        end="<end_of_turn>",
+        # The first token of the results, which stand in the model's own turn.
+        calls_end="<start_function_response>",
+        after="\n",
+        results=("", ""),
+        system=("<start_of_turn>developer\n", "<end_of_turn>\n"),
+        begin="<bos>",
+        resumes=("", ""),
+        stops=("<eos>",),
+        strays=("<start_of_turn>",),
+    ),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_REASONING}),
 )
 

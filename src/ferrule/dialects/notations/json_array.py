@@ -109,6 +109,7 @@ class JsonArray:
 
     `also` are other openers that are read, each with its closer, and `fence` is one that may begin anything else as
     well. An opener may end with the array's own bracket. `before` are markers that can't be inside of a call.
+    `in_lines`: there is no array, but an object a line up to the closer.
     """
 
     open: str
@@ -118,6 +119,7 @@ class JsonArray:
     also: tuple[tuple[str, str], ...] = ()
     fence: str = ""
     before: tuple[str, ...] = ()
+    in_lines: bool = False
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -172,12 +174,21 @@ class JsonArray:
             raise NotACall("unexpected_text")
         try:
             is_open = yield from self._elements(stream, calls, closer, in_array=character == "[")
+            while is_open and self.in_lines and (yield from self._goes_on(stream)):
+                is_open = yield from self._elements(stream, calls, closer, in_array=False)
         except (NotACall, EndOfText):
             if stream.is_trying:
                 calls.current = None
             raise
         if is_open and closer and not stream.is_trying:
             yield from self._closed(stream, closer)
+
+    def _goes_on(self, stream: Stream) -> Reading[bool]:
+        """Whether another object follows on a line of its own."""
+        try:
+            return (yield from stream.space()) == "{"
+        except EndOfText:
+            return False
 
     def _elements(self, stream: Stream, calls: Calls, closer: str, *, in_array: bool) -> Reading[bool]:
         """The calls of an array up to its end; False where one was wrong and what closes them all is taken."""

@@ -28,7 +28,8 @@ class NamedJson:
     """The notation. `kind` is a word and a marker before the name, `fence` what stands around the arguments.
 
     `before` are markers that can't be inside of a call, `between` stands between calls when they are written, and
-    with `has_ids` the name stands in an id: `functions.f:0`.
+    with `has_ids` the name stands in an id: `functions.f:0`. `id_first`: the id stands before the name, and `kind` has
+    only a marker.
     """
 
     open: str
@@ -40,6 +41,7 @@ class NamedJson:
     before: tuple[str, ...] = ()
     between: str = ""
     has_ids: bool = False
+    id_first: bool = False
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -64,7 +66,8 @@ class NamedJson:
 
     def _written(self, call: ToolCall, number: int) -> str:
         name = native_id(call, number) if self.has_ids else call.name
-        head = f"{self.open}{''.join(self.kind)}{name}{self.separator}"
+        kind = call.id if self.id_first else self.kind[0]
+        head = f"{self.open}{kind}{self.kind[1]}{name}{self.separator}"
         return f"{head}{self.fence[0]}{arguments_of(call)}{self.fence[1]}{self.close}"
 
     def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
@@ -94,8 +97,10 @@ class NamedJson:
         call = calls.begin(stream)
         start = len(opener)
         try:
-            identifier = yield from self._name(stream)
+            kind, identifier = yield from self._name(stream)
             start = stream.raw.tell() if stream.raw else 0
+            if self.id_first and kind:
+                call.native_id = kind
             if self.has_ids:
                 self._identify(call, identifier)
             else:
@@ -106,21 +111,26 @@ class NamedJson:
             stops = stream.stops(*self.closers, *self.openers, *self.before)
             yield from mended(stream, calls, fault, start, stops, self.close, self._reread)
 
-    def _name(self, stream: Stream) -> Reading[str]:
-        """What stands before the separator. Raises `NotACall` where a call ends or begins before it."""
-        pieces: list[str] = []
+    def _name(self, stream: Stream) -> Reading[tuple[str, str]]:
+        """What stands before the kind's marker and the separator. Raises `NotACall` where a call ends before it."""
+        found: list[str] = []
         others = (*self.closers, *self.openers, *self.before)
         for separator in (self.kind[1], self.separator):
+            pieces: list[str] = []
+
+            def keep(end: int, pieces: list[str] = pieces) -> None:
+                pieces.append(stream.frame(end))
+
             if separator:
-                pieces.clear()
                 stops = stream.stops(*others, structural=(separator,))
-                marker = yield from stream.find(stops, lambda end: pieces.append(stream.frame(end)))
+                marker = yield from stream.find(stops, keep)
                 if not marker:
                     raise EndOfText
                 if marker != separator:
                     raise NotACall("no_arguments")
                 stream.frame(stream.marker_end)
-        return "".join(pieces).strip()
+            found.append("".join(pieces).strip())
+        return found[0], found[1]
 
     def _identify(self, call: Call, identifier: str) -> None:
         """Take the name from an id. One that is only a number leaves it open until the arguments are known."""
