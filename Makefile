@@ -12,6 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 PYTHON ?=
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
+FUZZ_SEED ?=
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-slow fuzz bench format clean
@@ -19,7 +20,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@sed -n 's/^#     make/make/p' Makefile
 	@echo "make test-slow   the tests that take minutes"
-	@echo "make fuzz        the coverage-guided fuzzer, FUZZ_SECONDS on each notation"
+	@echo "make fuzz        the coverage-guided fuzzer, FUZZ_SECONDS on each notation; FUZZ_SEED=1 draws the same inputs again"
 	@echo "make bench       every benchmark, with the limits that are promised"
 	@echo "make format      put the code into its format"
 	@echo "make clean       delete $(VENV)"
@@ -37,7 +38,7 @@ test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev
-	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS)
+	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
 
 bench: $(VENV)/.dev
 	@missed=; for file in benchmarks/*.py; do \

@@ -1,7 +1,11 @@
 """Runs the coverage-guided fuzzer on each notation, one after the other, from the corpus beside this file.
 
-    python fuzz/run.py [--seconds 60] [--notation NAME] [--json]
+    python fuzz/run.py [--seconds 60 | --runs N] [--seed N] [--notation NAME] [--json]
 
+With `--seed` the same inputs are drawn each time, as long as the readers are the same: where such a run fails and has
+not before, it is the change that broke it. That takes a system on which `setarch` can fix the addresses of objects,
+as Docker's default profile doesn't let it; elsewhere runs part after some thousand inputs. `--runs` counts inputs
+rather than seconds.
 Exit status 1 where a reader raised or broke a promise; the input is then in `fuzz/found/`.
 """
 
@@ -9,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -31,8 +36,17 @@ def fuzz(notation: str) -> None:
     atheris.Fuzz()
 
 
-def run(notation: str, seconds: int) -> dict[str, object]:
-    """Fuzz one notation in a process of its own; what came of it."""
+def _at_fixed_addresses() -> list[str]:
+    """What to put before a command so that its objects get the same addresses, and so hashes, each time."""
+    prefix = ["setarch", "--addr-no-randomize"]
+    try:
+        return prefix if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0 else []
+    except OSError:
+        return []
+
+
+def run(notation: str, limit: str, seed: int | None) -> dict[str, object]:
+    """Fuzz one notation in a process of its own, up to `limit`, a flag of libFuzzer; what came of it."""
     from target import corpus
 
     found = HERE / "found"
@@ -40,10 +54,14 @@ def run(notation: str, seconds: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as inputs:
         for number, data in enumerate(corpus(notation)):
             Path(inputs, str(number)).write_bytes(data)
-        flags = [f"-max_total_time={seconds}", f"-max_len={LONGEST}", "-print_final_stats=1", "-timeout=10"]
+        flags = [limit, f"-max_len={LONGEST}", "-print_final_stats=1", "-timeout=10", "-reload=0"]
         command = [sys.executable, __file__, "--fuzz", notation, *flags]
         command += [f"-artifact_prefix={found}/{notation}-", inputs]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        surroundings = dict(os.environ)
+        if seed is not None:
+            command = [*_at_fixed_addresses(), *command, f"-seed={seed}"]
+            surroundings["PYTHONHASHSEED"] = "0"
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
     figures = {name: int((re.findall(pattern, done.stderr) or ["0"])[-1]) for name, pattern in _FIGURES.items()}
     fault = "" if done.returncode == 0 else (done.stdout + done.stderr)[-3_000:]
     return {"notation": notation, **figures, "fault": fault}
@@ -52,15 +70,21 @@ def run(notation: str, seconds: int) -> dict[str, object]:
 def main() -> int:
     """Fuzz all notations and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=int, default=60)
+    until = parser.add_mutually_exclusive_group()
+    until.add_argument("--seconds", type=int, default=60, help="how long each notation is fuzzed")
+    until.add_argument("--runs", type=int, help="how many inputs each notation is given instead")
+    parser.add_argument(
+        "--seed", type=int, help="what the inputs are drawn with; another one each time where none is given"
+    )
     parser.add_argument("--notation", action="append")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     from target import notations
 
+    limit = f"-runs={options.runs}" if options.runs is not None else f"-max_total_time={options.seconds}"
     faults = 0
     for notation in options.notation or notations():
-        result = run(notation, options.seconds)
+        result = run(notation, limit, options.seed)
         faults += bool(result["fault"])
         if options.json:
             print(json.dumps(result), flush=True)

@@ -6,28 +6,48 @@ so that the spans of a whole text tile it. Spans of events that come from elsewh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ferrule.conversation import Message, StopReason, ToolCall, ToolResult
 
 Span: TypeAlias = tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+def _setters(event: type) -> tuple[Callable[[object, Any], None], ...]:
+    """What sets each field of an event that is being made.
+
+    A reader makes an event of each piece that it is fed, and the `__init__` of a frozen dataclass, which looks up
+    `object.__setattr__` for each field, costs it more than reading the piece. The events that come by the piece have
+    one of their own that goes through their slots instead; nothing else goes there.
+    """
+    return tuple(event.__dict__[name].__set__ for name in event.__dict__["__slots__"])
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class _Piece:
+    """What the two kinds of text have in common."""
+
+    text: str
+    span: Span = None
+
+    def __init__(self, text: str, span: Span = None) -> None:
+        _set_text(self, text)
+        _set_text_span(self, span)
+
+
+_set_text, _set_text_span = _setters(_Piece)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TextDelta(_Piece):
     """A piece of the answer's text."""
 
-    text: str
-    span: Span = None
 
-
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+@dataclass(frozen=True, slots=True, init=False)
+class ReasoningDelta(_Piece):
     """A piece of what the model thinks."""
-
-    text: str
-    span: Span = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +60,21 @@ class CallStarted:
     span: Span = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ArgumentsDelta:
     """A piece of a call's arguments: joined, the pieces of one call decode to its arguments."""
 
     index: int
     json_fragment: str
     span: Span = None
+
+    def __init__(self, index: int, json_fragment: str, span: Span = None) -> None:
+        _set_index(self, index)
+        _set_fragment(self, json_fragment)
+        _set_fragment_span(self, span)
+
+
+_set_index, _set_fragment, _set_fragment_span = _setters(ArgumentsDelta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +98,19 @@ class CallMalformed:
     span: Span = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Framing:
     """A marker of the dialect: no content, but a part of the text all the same."""
 
     marker: str
     span: Span = None
+
+    def __init__(self, marker: str, span: Span = None) -> None:
+        _set_marker(self, marker)
+        _set_marker_span(self, span)
+
+
+_set_marker, _set_marker_span = _setters(Framing)
 
 
 @dataclass(frozen=True, slots=True)

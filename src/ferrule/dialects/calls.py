@@ -120,9 +120,7 @@ class Call:
             stream.frame(end)
             return
         # The one place that every piece of a long value goes through: nothing is called here that can be left out.
-        base = stream.base
-        span = (base + stream.at, base + end)
-        stream.take(end)
+        span = stream.take(end)[1]
         self._sent += len(fragment)
         stream.events.append(ArgumentsDelta(self.index, fragment, span))
 

@@ -22,6 +22,7 @@ Put: TypeAlias = Callable[[str, int], object]
 
 INVALID = "invalid_json"
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))++')
+_BREAKS = re.compile(r'["\\\x00-\x1f]')
 _SPACE = re.compile(r"[ \t\r\n]++")
 _SCALAR = re.compile(r"[-+.\w]++")
 _VALID_SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
@@ -65,6 +66,7 @@ def json_string(stream: Stream, put: Put, lead: str = "") -> Reading[None]:
             elif stream.ended:
                 raise EndOfText
             else:
+                stream.expect_run(_BREAKS, lambda end: put(stream.text[stream.at : end], end))
                 yield
             continue
         character = stream.text[stream.at]

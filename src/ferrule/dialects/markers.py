@@ -22,7 +22,7 @@ class MarkerSet:
         }
         firsts = {text[0] for text in (*known, *kept)}
         # Most text holds no character that a marker begins with, and one look tells.
-        self._first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]" if firsts else r"(?!)")
+        self.first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]" if firsts else r"(?!)")
         self._longest = max((len(prefix) for prefix in self._prefixes), default=0)
         self._nested = any(one in other[1:-1] for one in known for other in known)
 
@@ -33,7 +33,7 @@ class MarkerSet:
         comes after `limit`, so a marker that could have been the beginning of a longer one is none but itself.
         """
         limit = len(text) if limit is None else limit
-        first = self._first.search(text, start, limit)
+        first = self.first.search(text, start, limit)
         if first is None:
             return limit, limit
         start = first.start()

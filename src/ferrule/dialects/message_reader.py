@@ -122,10 +122,16 @@ class MessageReader:
 
     def feed(self, text: str, control: bool | None = None) -> list[ReaderEvent]:
         """Read a piece: see `Reader.feed`."""
+        stream = self._stream
         if text:
-            self._stream.push(text, control and not self._is_part(text))
-            next(self._reading)
-        return self._stream.taken()
+            try:
+                if not stream.goes_on(text, control):
+                    stream.push(text, control and not self._is_part(text))
+                    next(self._reading)
+            except NotACall as fault:
+                # What takes the run of text refused this piece of it: as if the reading had been woken for it.
+                self._reading.throw(fault)
+        return stream.taken()
 
     def _is_part(self, token: str) -> bool:
         """Whether a token is no marker, but a part of some: then it counts as its characters."""
@@ -134,8 +140,7 @@ class MessageReader:
 
     def close(self, stopped: bool = False) -> list[ReaderEvent]:
         """The text has ended; a call that is not whole is malformed, whoever ended it."""
-        self._stream.ended = True
-        self._stream.stopped = stopped
+        self._stream.finish(stopped=stopped)
         next(self._reading, None)
         return self._stream.taken()
 

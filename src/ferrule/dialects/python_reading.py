@@ -21,6 +21,7 @@ from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
 
 NOT_A_LITERAL = "not_a_literal"
 _RUNS = {'"': re.compile(r'[^"\\]++'), "'": re.compile(r"[^'\\]++")}
+_BREAKS = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
 _WORD = re.compile(r"[-+.\w]++")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _PYTHON_NUMBER = re.compile(
@@ -283,6 +284,7 @@ class PythonValue:
                     # Sampled inside of a string, a control token is what its characters say.
                     self._say(escaped(stream.control), len(stream.text))
                 else:
+                    stream.expect_run(_BREAKS[quote], lambda end: self._say(escaped(stream.text[stream.at : end]), end))
                     yield
             elif stream.text[stream.at] == "\\":
                 yield from self._escape(is_raw=is_raw)

@@ -7,6 +7,7 @@ taken exactly once, as text, as a part of a call, or as framing, so that the spa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Generator, Iterable
 from functools import lru_cache
 from io import StringIO
@@ -62,6 +63,7 @@ class Stream:
 
     __slots__ = (
         "_by_id",
+        "_run",
         "_spelled_out",
         "_tried",
         "_turn_markers",
@@ -87,18 +89,53 @@ class Stream:
         self.raw: StringIO | None = None
         self.base = 0
         self._by_id = False
+        self._run: tuple[re.Pattern[str], Sink] | None = None
         self._spelled_out = frozenset(spelled_out)
         self._tried: list[ReaderEvent] | None = None
         self._turn_markers = frozenset(turn_markers)
 
     def push(self, piece: str, control: bool | None) -> None:
         """A piece has arrived: see `Reader.feed`."""
+        self._run = None
         self.base += self.at
         held = self.text[self.at :]
         self.text = held + piece if held else piece
         self.at = 0
         self.limit = len(held) if control else len(self.text)
         self._by_id = control is not None
+
+    def expect_run(self, breaks: re.Pattern[str], sink: Sink) -> None:
+        """Say, before a `yield`, that all was taken and that `sink` takes what comes, up to a match of `breaks`."""
+        self._run = breaks, sink
+
+    def goes_on(self, piece: str, control: bool | None) -> bool:
+        """Whether a piece only goes on with the run of text that the reading is in; it is taken then.
+
+        Nearly every piece of a long value does. The reading would do just the same with it, but waking it means to go
+        through all the coroutines that wait inside each other, which costs more than everything else. Raises what the
+        run's sink does.
+        """
+        run = self._run
+        if run is None or control or (control is not None) is not self._by_id:
+            return False
+        breaks, sink = run
+        if breaks.search(piece):
+            return False
+        self.base += self.at
+        self.at = 0
+        self.text = piece
+        self.limit = end = len(piece)
+        # A sink that raises ends the run.
+        self._run = None
+        sink(end)
+        self._run = run
+        return True
+
+    def finish(self, *, stopped: bool) -> None:
+        """No piece will come any more; `stopped`: the model ended its turn itself."""
+        self._run = None
+        self.ended = True
+        self.stopped = stopped
 
     @property
     def control(self) -> str:
@@ -121,42 +158,36 @@ class Stream:
 
     # Taking what has arrived.
 
-    def span(self, end: int) -> tuple[int, int]:
-        """Where the text up to `end` stands in the whole input."""
-        return self.base + self.at, self.base + end
-
     @property
     def here(self) -> tuple[int, int]:
         """An empty span at this place."""
         return self.base + self.at, self.base + self.at
 
-    def take(self, end: int) -> str:
-        """Take the text up to `end`; its event is the caller's to make, before."""
-        piece = self.text[self.at : end]
+    def take(self, end: int) -> tuple[str, tuple[int, int]]:
+        """Take the text up to `end`: (that text, its span in the whole input). The event is the caller's to make."""
+        at, base = self.at, self.base
+        piece = self.text[at:end]
         if self.raw is not None:
             self.raw.write(piece)
         self.at = end
         if end > self.limit:  # noqa: PLR1730 - taken for every piece, and a call of `max` costs more than all of this
             self.limit = end
-        return piece
+        return piece, (base + at, base + end)
 
     def frame(self, end: int) -> str:
         """Take the text up to `end` as framing."""
-        span = self.span(end)
-        piece = self.take(end)
+        piece, span = self.take(end)
         if piece:
             self.events.append(Framing(piece, span))
         return piece
 
     def say(self, end: int) -> None:
         """Take the text up to `end` as a part of the answer."""
-        span = self.span(end)
-        self.events.append(TextDelta(self.take(end), span))
+        self.events.append(TextDelta(*self.take(end)))
 
     def think(self, end: int) -> None:
         """Take the text up to `end` as reasoning."""
-        span = self.span(end)
-        self.events.append(ReasoningDelta(self.take(end), span))
+        self.events.append(ReasoningDelta(*self.take(end)))
 
     # Waiting for more.
 
@@ -192,6 +223,8 @@ class Stream:
                 if self.limit > self.at:
                     sink(self.limit)
                 return ""
+            if self.at == self.limit:
+                self.expect_run(markers.first, sink)
             yield
 
     def _control(self, stops: Stops, sink: Sink) -> str:
