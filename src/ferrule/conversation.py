@@ -144,7 +144,7 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall | MalformedCall, ...]:
         """The calls of this message in the order in which they were written, malformed ones among them."""
-        return tuple(part for part in self.parts if isinstance(part, _CALLS))
+        return tuple([part for part in self.parts if isinstance(part, _CALLS)])
 
     @property
     def result(self) -> ToolResult:
@@ -197,7 +197,7 @@ class Conversation:
     def pending(self) -> tuple[ToolCall | MalformedCall, ...]:
         """Calls that have no result yet, in order: what a paused conversation ends in."""
         answered = {m.result.call_id for m in self.messages if m.role == "tool"}
-        return tuple(c for m in self.messages if m.role == "assistant" for c in m.calls if c.id not in answered)
+        return tuple([c for m in self.messages if m.role == "assistant" for c in m.calls if c.id not in answered])
 
     @property
     def next_call_number(self) -> int:

@@ -189,3 +189,37 @@ def test_questions_come_one_at_a_time():
     assert [decision.action for decision in asyncio.run(run())] == ["allow", "deny"]
     shown = output.getvalue()
     assert shown.index("a: 1") < shown.index("[y]es") < shown.index("b: 2")
+
+
+def test_a_read_that_is_withdrawn_while_the_next_question_waits_answers_nothing():
+    class Withdrawn(io.StringIO):
+        """The end of the input for the first reader, once it is let go, and lines for the next."""
+
+        def __init__(self):
+            super().__init__("y\n")
+            self.let_go = threading.Event()
+            self.reads = 0
+
+        def readline(self, *_):
+            self.reads += 1
+            if self.reads == 1:
+                self.let_go.wait()
+                return ""
+            return super().readline()
+
+    stream = Withdrawn()
+    approver = TerminalApprover(stream, io.StringIO())
+    request = Request(call("write"), "write", {}, None, "because", None, "")
+
+    async def ask_twice():
+        first = asyncio.create_task(approver.decide(request))
+        while stream.reads == 0:
+            await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait([first])
+        second = asyncio.create_task(approver.decide(request))
+        await asyncio.sleep(0)
+        stream.let_go.set()
+        return await second
+
+    assert asyncio.run(ask_twice()).action == "allow"

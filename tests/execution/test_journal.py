@@ -35,18 +35,18 @@ async def fetch(url: str, headers: dict[str, str] | None = None) -> str:
 def test_every_call_has_its_lines(tmp_path):
     path = tmp_path / "new" / "folder" / "calls.jsonl"
     calls = [
-        call("fetch", "c1", url="https://example.org", headers={"Authorization": "Bearer abc", "Accept": "*/*"}),
+        call("fetch", "c1", url="https://example.org", headers={"Authorization": "Bearer sesame", "Accept": "*/*"}),
         call("fetch", "c2", url="bad"),
         call("fetch", "c3", url="https://secret.example.org"),
         call("nothing", "c4"),
-        MalformedCall("c5", "fetch(password='abc', ", "truncated"),
-        ToolCall("c6", "fetch", '{"url": "half \\ud83d", "api_key": "abc"}'),
+        MalformedCall("c5", "fetch(password='sesame', ", "truncated"),
+        ToolCall("c6", "fetch", '{"url": "half \\ud83d", "api_key": "sesame"}'),
     ]
     policy = Policy((Rule("deny", arguments={"url": "*secret*"}, reason="not there"),))
     with FileJournal(path, who="a test") as journal:
         answers([fetch], calls, policy=policy, journal=journal)
     assert path.stat().st_mode & 0o077 == 0
-    assert b"abc" not in path.read_bytes()
+    assert b"sesame" not in path.read_bytes()
     lines = entries(path)
     assert all(line["who"] == "a test" and line["time"] > 0 for line in lines)
     first = [line for line in lines if line["call"] == "c1"]

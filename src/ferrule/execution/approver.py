@@ -86,8 +86,16 @@ class TerminalApprover:
     async def _line(self) -> str | None:
         """The next line; None at the end of the input.
 
-        A read that was cancelled can't be taken back: the next question gets the line that it waits for.
+        A read that was cancelled can't be taken back: the next question gets the line that it waits for, and reads
+        anew where that read is withdrawn meanwhile.
         """
+        left = self._reading
+        line = await self._read()
+        if not line and left is not None:
+            line = await self._read()
+        return line or None
+
+    async def _read(self) -> str:
         if self._reading is None:
             self._reading = concurrent.futures.Future()
             self._reading.set_running_or_notify_cancel()
@@ -95,7 +103,7 @@ class TerminalApprover:
             threading.Thread(target=_read, args=arguments, name="approver", daemon=True).start()
         line = await asyncio.wrap_future(self._reading)
         self._reading = None
-        return line or None
+        return line
 
 
 def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:

@@ -57,7 +57,8 @@ class FileJournal:
     """
 
     def __init__(self, path: str | Path, who: str = "") -> None:
-        path = Path(path)
+        self.path = path = Path(path)
+        """Where the lines go."""
         path.parent.mkdir(parents=True, exist_ok=True)
         # Arguments may be private, so others on the machine don't get to read them.
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -40,26 +40,18 @@ class Performer:
 
     async def perform(self, ready: Ready, scope: CallScope) -> ToolResult:
         """Run a call once it is its turn. Raises nothing but what stops the caller."""
-        call, barrier = ready.proposal.call, ready.proposal.tool.barrier
-        timeout = self._timeout_of(ready, scope)
+        proposal, timeout = ready.proposal, self._timeout_of(ready, scope)
         if timeout == 0:
-            return self._refused(ready, not_started_result(call, busy=False))
-        if barrier is None:
-            return await self._run(ready, scope, timeout, None)
-        try:
-            turn = await gate_of(barrier).enter(ready.proposal.hints.read_only, timeout)
-        except asyncio.CancelledError:
-            record_cancelled(self._journal, call)
-            raise
-        if turn is None:
-            return self._refused(ready, not_started_result(call, busy=True))
-        return await self._run(ready, scope, timeout, turn)
-
-    async def _run(self, ready: Ready, scope: CallScope, timeout: float | None, turn: Turn | None) -> ToolResult:
+            return self._refused(ready, not_started_result(proposal.call, busy=False))
+        turn: Turn | None = None
+        if proposal.tool.barrier is not None:
+            turn = await self._turn(ready, proposal.tool.barrier, timeout)
+            if turn is None:
+                return self._refused(ready, not_started_result(proposal.call, busy=True))
         job: Job | None = None
         try:
-            if _has_changed(ready):
-                return self._refused(ready, denied_result(ready.proposal.call, _CHANGED))
+            if ready.was_asked and _has_changed(ready):
+                return self._refused(ready, denied_result(proposal.call, _CHANGED))
             record = Record.started(self._journal, ready)
             job = self._job(ready, scope, timeout, partial(self._late, ready, record, turn))
             try:
@@ -72,8 +64,16 @@ class Performer:
             return result
         finally:
             # What was given up and may still write keeps the others out until it ends: see _late.
-            if turn is not None and (job is None or not job.is_given_up or ready.proposal.hints.read_only):
+            if turn is not None and (job is None or not job.is_given_up or proposal.hints.read_only):
                 turn.leave()
+
+    async def _turn(self, ready: Ready, barrier: object, timeout: float | None) -> Turn | None:
+        """Wait for the call's turn at its barrier; None where the time passes first."""
+        try:
+            return await gate_of(barrier).enter(ready.proposal.hints.read_only, timeout)
+        except asyncio.CancelledError:
+            record_cancelled(self._journal, ready.proposal.call)
+            raise
 
     def _job(self, ready: Ready, scope: CallScope, timeout: float | None, on_late: Callable[[Ended], None]) -> Job:
         proposal = ready.proposal
@@ -123,9 +123,9 @@ class Performer:
 
 
 def _has_changed(ready: Ready) -> bool:
-    """Whether the state that an approval was given on is no longer there."""
+    """Whether the state that the approval was given on is no longer there."""
     proposal = ready.proposal
-    approved = proposal.intent if ready.was_asked else None
+    approved = proposal.intent
     if approved is None or approved.precondition is None or proposal.tool.intent is None:
         return False
     try:

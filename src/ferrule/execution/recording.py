@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.execution.deciding import Ready, Refused, written
 from ferrule.execution.decisions import Pending
-from ferrule.execution.journal import Event, Journal
+from ferrule.execution.journal import Journal
 from ferrule.execution.policy import Verdict
 
 _LATE_TEXT = 2_000
@@ -43,16 +42,18 @@ class Record:
 
     def ended(self, status: str, detail: str = "") -> None:
         """Write how it ended, and after how many seconds; `detail` is what was wrong."""
-        self._write("finished", status, {"detail": detail} if detail else {})
+        fields = self._fields(status)
+        if detail:
+            fields["detail"] = detail
+        self.journal.record("finished", self.key, fields)
 
     def ended_late(self, status: str, text: str) -> None:
         """Write what it came to after it had been given up."""
-        self._write("late", status, {"text": text[:_LATE_TEXT]})
+        self.journal.record("late", self.key, {**self._fields(status), "text": text[:_LATE_TEXT]})
 
-    def _write(self, event: Event, status: str, more: Mapping[str, str]) -> None:
+    def _fields(self, status: str) -> dict[str, Any]:
         seconds = time.perf_counter() - self.began
-        fields = {"call": self.call.id, "tool": self.call.name, "status": status, "seconds": seconds, **more}
-        self.journal.record(event, self.key, fields)
+        return {"call": self.call.id, "tool": self.call.name, "status": status, "seconds": seconds}
 
 
 def record_refused(journal: Journal, refused: Refused) -> None:

@@ -1,7 +1,7 @@
 """Threads for blocking functions: each has one to itself, and there is no most number of them.
 
-A thread that is done waits a while for the next function, because making one costs more than the rest of a call. They
-are daemons, so that leaving the interpreter doesn't wait for them.
+A thread that is done waits for the next function, because making one costs more than the rest of a call. They are
+daemons, so that leaving the interpreter doesn't wait for them.
 """
 
 from __future__ import annotations
@@ -10,56 +10,62 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 
-_IDLE_SECONDS = 10.0
 _MOST_IDLE = 32
 
 
 def run_in_worker(work: Callable[[], None]) -> None:
     """Start `work`, which must not raise, in a thread that runs nothing else until it is done."""
     try:
-        worker = _idle.pop()
+        _idle.pop()
     except IndexError:
-        worker = _Worker()
-        worker.give(work)
-        threading.Thread(target=worker.live, name="ferrule tool", daemon=True).start()
+        with _making_bell:
+            _bell()
+        # In a list, so that the thread alone decides how long the work is held.
+        threading.Thread(target=_live, args=([work],), name="ferrule tool", daemon=True).start()
     else:
-        worker.give(work)
+        _given.append(work)
+        os.write(_bell()[1], b"\0")
 
 
-class _Worker:
-    """One thread's inbox, which holds one function at most."""
+@lru_cache(maxsize=1)
+def _bell() -> tuple[int, int]:
+    """The pipe that idle threads read from: each byte in it wakes one of them. Made before the first of them.
 
-    def __init__(self) -> None:
-        self._work: Callable[[], None] | None = None
-        self._has_work = threading.Lock()
-        self._has_work.acquire()
-
-    def give(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._has_work.release()
-
-    def live(self) -> None:
-        while self._has_work.acquire(timeout=_IDLE_SECONDS) or not _retired(self):
-            work, self._work = self._work, None
-            if work is None:
-                continue
-            work()
-            del work  # or what it holds would stay for as long as this thread is idle
-            if len(_idle) >= _MOST_IDLE:
-                return
-            _idle.append(self)
+    A pipe and not a lock: its writer is taken to be about to wait, so that the kernel starts the reader where the
+    writer ran and has no other processor to wake. On a busy machine that saves a third of a call's time.
+    """
+    return os.pipe()
 
 
-_idle: deque[_Worker] = deque()
-# A forked process has none of the threads.
-os.register_at_fork(after_in_child=_idle.clear)
+def _live(first: list[Callable[[], None]]) -> None:
+    work = first.pop()
+    while True:
+        work()
+        del work  # or what it holds would stay for as long as this thread is idle
+        if len(_idle) >= _MOST_IDLE:
+            return
+        _idle.append(None)
+        os.read(_bell()[0], 1)
+        work = _given.popleft()
 
 
-def _retired(worker: _Worker) -> bool:
-    """Whether the worker could leave the idle ones: not where somebody has just taken it."""
-    try:
-        _idle.remove(worker)
-    except ValueError:
-        return False
-    return True
+_given: deque[Callable[[], None]] = deque()
+# One entry for each thread that waits, or is just about to, and that nothing was given for yet.
+_idle: deque[None] = deque()
+_making_bell = threading.Lock()
+
+
+def _start_afresh() -> None:
+    """A forked process has none of the threads, and the pipe is its parent's."""
+    _given.clear()
+    _idle.clear()
+    if _bell.cache_info().currsize:
+        for end in _bell():
+            os.close(end)
+        _bell.cache_clear()
+    _making_bell.release()
+
+
+os.register_at_fork(before=_making_bell.acquire, after_in_parent=_making_bell.release, after_in_child=_start_afresh)
