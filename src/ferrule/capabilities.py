@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ferrule.conversation import Conversation, Image, Message, Text, ToolResult, user
+from ferrule.conversation import Conversation, Image, MalformedCall, Message, Text, ToolResult, user
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What can be written for a model. `tools` None: any tool that is offered; otherwise the names it knows."""
+    """What can be written for a model. `tools` None: any tool that is offered; otherwise the names it knows.
+
+    `malformed_calls`: a call that could not be read can be shown to it again as it was. `settings` are the names of
+    the settings that it honours, `native_tools` whether tools are offered to it beside the text.
+    """
 
     tools: tuple[str, ...] | None = None
     system: bool = True
@@ -20,39 +24,68 @@ class Capabilities:
     ids: bool = False
     user_images: bool = False
     image_results: bool = False
+    malformed_calls: bool = True
+    native_tools: bool = True
+    settings: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """Something of a conversation that could not be carried, and what stands in its place."""
 
-    kind: Literal["image", "reasoning", "system", "marker", "id", "text"]
+    kind: Literal["image", "reasoning", "system", "marker", "id", "text", "call", "status", "sampled", "extra"]
     detail: str
 
 
 def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conversation, list[Loss]]:
-    """Fit a conversation to what can be written, and say what was lost.
+    """Fit a conversation to what can be written, and say what was lost. What comes later changes nothing before it.
 
     An image in a result goes, where results can't hold one, into a user message after the last result of its
-    group; where users can't hold one either, it becomes a note with its hash.
+    group; where users can't hold one either, it becomes a note with its hash. A malformed call, where it can't be
+    shown again, becomes text, and its answer a part of that user message.
     """
     losses: list[Loss] = []
     messages: list[Message] = []
     moved: list[Text | Image] = []
+    malformed: set[str] = set()
     for message in conversation.messages:
         if message.role != "tool" and moved:
             messages.append(user(*moved))
             moved = []
-        if message.role == "tool" and not capabilities.image_results:
-            fitted = _without_images(message.result, capabilities.user_images, moved, losses)
-            messages.append(message if fitted is message.result else message.with_parts((fitted,)))
+        if message.role == "tool":
+            messages += _fitted_result(message, capabilities, malformed, moved, losses)
         elif message.role == "user" and not capabilities.user_images:
             messages.append(_noted(message, losses))
+        elif message.role == "assistant" and not capabilities.malformed_calls:
+            messages.append(_told(message, malformed, losses))
         else:
             messages.append(message)
     if moved:
         messages.append(user(*moved))
     return replace(conversation, messages=tuple(messages)), losses
+
+
+def _told(message: Message, malformed: set[str], losses: list[Loss]) -> Message:
+    """The message with its malformed calls as text; their ids are added to `malformed`."""
+    found = [part for part in message.parts if isinstance(part, MalformedCall)]
+    if not found:
+        return message
+    malformed.update(part.id for part in found)
+    losses.extend(Loss("call", f"{part.id} ({part.kind}) is shown as text") for part in found)
+    return message.with_parts(Text(part.raw) if isinstance(part, MalformedCall) else part for part in message.parts)
+
+
+def _fitted_result(
+    message: Message, capabilities: Capabilities, malformed: set[str], moved: list[Text | Image], losses: list[Loss]
+) -> list[Message]:
+    result = message.result
+    if result.call_id in malformed:
+        moved.extend((Text(f"To the call that could not be read ({result.call_id}):"), *result.content))
+        return []
+    if capabilities.image_results:
+        return [message]
+    fitted = _without_images(result, capabilities.user_images, moved, losses)
+    return [message if fitted is result else message.with_parts((fitted,))]
 
 
 def _note(image: Image) -> Text:

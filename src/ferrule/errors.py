@@ -37,6 +37,26 @@ class ModelError(FerruleError):
     """A model that can't be loaded, or can't do what was asked of it; the message names the model."""
 
 
+class ProviderError(ModelError):
+    """A provider refused a request or failed; `status` is its HTTP status, None where no answer came."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class StreamBroken(ProviderError):  # noqa: N818 - what happened, in the words of a log
+    """A provider's answer stopped in the middle; what had come of it by then was passed on."""
+
+
+class Overloaded(ModelError):  # noqa: N818 - the state that it tells of
+    """More requests wait for one provider than its queue may hold."""
+
+
+class ToolRequired(ModelError):  # noqa: N818 - what was asked for
+    """A model was to call a tool and did not, however often it was asked."""
+
+
 class PolicyError(FerruleError):
     """A policy rule or file that can't be read."""
 

@@ -7,36 +7,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import (
-    Conversation,
-    MalformedCall,
-    Message,
-    Part,
-    Reasoning,
-    Sampled,
-    StopReason,
-    Text,
-)
+from ferrule.conversation import Conversation, Message, Sampled, StopReason
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.segments import Content, Control
 from ferrule.engines.protocol import Engine, Finished, Sampling
 from ferrule.engines.protocol import Sampled as SampledToken
-from ferrule.events import (
-    CallFinished,
-    CallMalformed,
-    Event,
-    MessageFinished,
-    ReaderEvent,
-    ReasoningDelta,
-    TextDelta,
-    Usage,
-)
-from ferrule.models.protocol import ModelSettings
+from ferrule.events import Event, MessageFinished, ReaderEvent, Usage
+from ferrule.models.parts import MessageParts
+from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
 from ferrule.tokens.detokenizer import Detokenizer
 from ferrule.tokens.render import render, spelled_out, trace_of, with_own_samples
 from ferrule.tokens.tokenizer import Tokenizer
@@ -55,13 +38,14 @@ class LocalModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of its dialect."""
-        return self.dialect.capabilities
+        """Those of its dialect, and what sampling can be told."""
+        return replace(self.dialect.capabilities, settings=BASIC_SETTINGS)
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`."""
+        refuse_unknown_settings(settings, BASIC_SETTINGS, self.name)
         own = with_own_samples(conversation, self.dialect, self.tokenizer)
         layout = self.dialect.layout(own, tools)
         prompt = trace_of(layout.with_prompt, self.tokenizer)
@@ -74,7 +58,7 @@ class LocalModel:
             opens="".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content)),
             spelled_out=spelled_out(self.dialect, self.tokenizer),
         )
-        writing = _Writing(Detokenizer(self.tokenizer), reader, number)
+        writing = _Writing(Detokenizer(self.tokenizer), reader, MessageParts(number))
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
@@ -93,7 +77,7 @@ class LocalModel:
         ended = finished.reason == "stop" and writing.ids[-1] in stops
         for event in writing.close(ended):
             yield event
-        stop = _stop_reason(finished, ended, bool(writing.calls))
+        stop = _stop_reason(finished, ended, bool(writing.gathered.calls))
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
         yield MessageFinished(self._message(writing, stop), usage, stop)
 
@@ -101,7 +85,7 @@ class LocalModel:
         sampled = Sampled(
             tuple(writing.ids), tuple(writing.logprobs), self.tokenizer.fingerprint, self.dialect.name, stop
         )
-        return Message("assistant", tuple(writing.parts), sampled if writing.ids else None)
+        return Message("assistant", tuple(writing.gathered.parts), sampled if writing.ids else None)
 
     def trace(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Trace:
         """The conversation as training sees it: the ids that were sampled here are in it as they were."""
@@ -126,11 +110,9 @@ class _Writing:
 
     detokenizer: Detokenizer
     reader: Reader
-    first_call: int
+    gathered: MessageParts
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
-    calls: int = 0
 
     def feed(self, batch: Iterable[SampledToken]) -> list[ReaderEvent]:
         start = len(self.ids)
@@ -140,31 +122,15 @@ class _Writing:
         events: list[ReaderEvent] = []
         for text, is_control in self.detokenizer.feed(self.ids[start:]):
             events += self.reader.feed(text, is_control)
-        self._gather(events)
+        self.gathered.add(events)
         return events
 
     def close(self, stopped: bool) -> list[ReaderEvent]:
         rest = self.detokenizer.flush()
         events = self.reader.feed(rest, False) if rest else []
         events += self.reader.close(stopped)
-        self._gather(events)
+        self.gathered.add(events)
         return events
-
-    def _gather(self, events: Iterable[ReaderEvent]) -> None:
-        for event in events:
-            if isinstance(event, TextDelta | ReasoningDelta):
-                kind = Text if isinstance(event, TextDelta) else Reasoning
-                last = self.parts[-1] if self.parts else None
-                if isinstance(last, kind):
-                    self.parts[-1] = kind(last.text + event.text)
-                else:
-                    self.parts.append(kind(event.text))
-            elif isinstance(event, CallFinished):
-                self.parts.append(event.call)
-                self.calls += 1
-            elif isinstance(event, CallMalformed):
-                self.parts.append(MalformedCall(f"call_{self.first_call + self.calls}", event.raw, event.kind))
-                self.calls += 1
 
 
 def _sampling(settings: ModelSettings, messages: int) -> Sampling:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation
+from ferrule.errors import ModelError
 from ferrule.events import Event
 from ferrule.toolspec import ToolSpec
 
@@ -28,6 +29,30 @@ class ModelSettings(BaseModel):
     """Makes sampling repeatable; each message of a conversation draws from a generator of its own."""
     max_tokens: Annotated[int, Field(gt=0)] | None = None
     """The most tokens of one message; only sampled ones count."""
+    stop: tuple[str, ...] = ()
+    """Texts that end a message."""
+    choice: str | None = None
+    """`auto`, `required` (some call), `none`, or the name of the tool that must be called."""
+    parallel_calls: bool | None = None
+    """Whether one message may hold several calls; None leaves it to the model."""
+    effort: Literal["none", "minimal", "low", "medium", "high"] | None = None
+    """How much the model should think first."""
+    output_schema: dict[str, Any] | None = None
+    """A JSON Schema that the text of the answer must fit, where the model can be held to one."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Parameters that go to the provider as they stand."""
+
+
+BASIC_SETTINGS = frozenset({"temperature", "top_k", "top_p", "seed", "max_tokens"})
+"""What every model that samples by itself honours."""
+
+
+def refuse_unknown_settings(settings: ModelSettings, honoured: frozenset[str], name: str) -> None:
+    """Raise `ModelError`, naming the settings that were given and that this model can't honour."""
+    given = {field for field in settings.model_fields_set if getattr(settings, field) not in (None, (), {})}
+    if unknown := sorted(given - honoured):
+        known = ", ".join(sorted(honoured))
+        raise ModelError(f"{name} can't honour {', '.join(unknown)}; leave that out (it knows {known})")
 
 
 class Model(Protocol):

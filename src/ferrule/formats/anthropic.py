@@ -1,0 +1,267 @@
+"""Conversations in the shape of Anthropic's Messages API: `{"system": [...], "messages": [...]}`.
+
+    {"system": [{"type": "text", "text": "Be brief."}],
+     "messages": [{"role": "user", "content": [{"type": "text", "text": "What is 12 * 34?"}]},
+                  {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "calculator",
+                                                     "input": {"expression": "12 * 34"}}]},
+                  {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1",
+                                                "content": [{"type": "text", "text": "408"}]}]}]}
+
+There the system's words stand apart, users and assistants take turns, and results are the first blocks of a user's
+message. `load` reads what was sent or kept, `dump` writes what can be sent. What a model thought goes back only as it
+was signed: `extra["anthropic"]` holds pieces (`signed_pieces.py`) with a `signature`, or with `redacted` data.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ferrule.capabilities import Loss
+from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ferrule.errors import ConversationError
+from ferrule.formats.arguments import INVALID, object_of
+from ferrule.formats.signed_pieces import Signed, pieces_at, still_hold
+
+EXTRA = "anthropic"
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NOT_OF_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
+
+Block = dict[str, Any]
+
+
+def dump(conversation: Conversation, wire_name: Callable[[str], str] = str) -> tuple[dict[str, Any], list[Loss]]:
+    """The `system` and `messages` of a request, and what could not be carried; `wire_name` writes a tool's name.
+
+    Raises `ConversationError` for results that answer nothing, and for a call that couldn't be read (`adapt` it first).
+    """
+    conversation.check()
+    writing = _Writing(wire_name)
+    for position, message in enumerate(conversation.messages):
+        writing.add(message, position)
+    request: dict[str, Any] = {"messages": writing.messages}
+    if writing.system:
+        request = {"system": writing.system, **request}
+    return request, writing.losses
+
+
+def wire_id(identifier: str) -> str:
+    """An id that Anthropic takes: itself where it can be, else one made of it, always the same and unlike others."""
+    if _ID.fullmatch(identifier):
+        return identifier
+    digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{_NOT_OF_AN_ID.sub('_', identifier)[:40]}_{digest}"
+
+
+@dataclass(slots=True)
+class _Writing:
+    """A request that is being written."""
+
+    wire_name: Callable[[str], str]
+    system: list[Block] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+
+    def add(self, message: Message, position: int) -> None:
+        if message.role == "system":
+            texts = [_text(part.text) for part in message.parts if isinstance(part, Text) and part.text]
+            if not self.messages:
+                self.system += texts
+                return
+            # Hoisting it to the front would change what every message before it was an answer to.
+            self.losses.append(Loss("system", f"message {position} goes as a user's: it comes after the first of them"))
+            self._say("user", texts)
+        elif message.role == "tool":
+            self._say("user", [self._result(message.result)])
+        elif message.role == "user":
+            self._say("user", [block for part in message.parts for block in self._of_user(part)])
+        else:
+            self._say("assistant", self._of_assistant(message, position))
+
+    def _say(self, role: str, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"].extend(blocks)
+        else:
+            self.messages.append({"role": role, "content": blocks})
+
+    def _of_user(self, part: Part) -> list[Block]:
+        if isinstance(part, Image):
+            return [self._image(part)]
+        if isinstance(part, Text):
+            return [_text(part.text)] if part.text else []
+        raise ConversationError(f"a user's message can't hold a {type(part).__name__}")
+
+    def _image(self, image: Image) -> Block:
+        if image.media_type not in IMAGE_TYPES:
+            self.losses.append(Loss("image", f"{image.hash}: Anthropic takes no {image.media_type}"))
+            return _text(f"[image {image.hash}, {image.media_type}, not shown: Anthropic takes no such images]")
+        data = base64.b64encode(image.data).decode("ascii")
+        return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
+
+    def _result(self, result: ToolResult) -> Block:
+        blocks = [block for part in result.content for block in self._of_user(part)]
+        block: Block = {"type": "tool_result", "tool_use_id": wire_id(result.call_id), "content": blocks}
+        if result.is_error:
+            block["is_error"] = True
+        return block
+
+    def _of_assistant(self, message: Message, position: int) -> list[Block]:
+        pieces = message.extra.get(EXTRA) or ()
+        blocks: list[Block] = []
+        # One more than there are parts: thoughts without a text may stand at the very end.
+        for index in range(len(message.parts) + 1):
+            part = message.parts[index] if index < len(message.parts) else None
+            signed = pieces_at(pieces, index)
+            if still_hold(signed, part, Reasoning):
+                blocks += [_thinking(piece) for piece in signed]
+                unsigned = isinstance(part, Reasoning) and not signed
+            else:
+                unsigned = True
+            if unsigned:
+                why = "was changed since it was signed" if signed else "was not signed by Anthropic"
+                self.losses.append(Loss("reasoning", f"message {position}: what was thought {why}, and is left out"))
+            if isinstance(part, Text) and part.text:
+                blocks.append(_text(part.text))
+            elif isinstance(part, ToolCall):
+                blocks.append(self._call(part))
+            elif part is not None and not isinstance(part, Text | Reasoning):
+                raise ConversationError(
+                    f"message {position}: Anthropic has no form for an assistant's {type(part).__name__};"
+                    " fit the conversation with adapt() first"
+                )
+        return blocks
+
+    def _call(self, call: ToolCall) -> Block:
+        arguments, loss = object_of(call)
+        if loss is not None:
+            self.losses.append(loss)
+        identifier = wire_id(call.id)
+        if identifier != call.id:
+            self.losses.append(Loss("id", f"{call.id!r} goes as {identifier!r}"))
+        return {"type": "tool_use", "id": identifier, "name": self.wire_name(call.name), "input": arguments}
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def signed_piece(at: int, block: Mapping[str, Any]) -> Signed:
+    """What is kept of a block of thinking, of the part at `at`, so that it can go back."""
+    if block.get("type") == "redacted_thinking":
+        return {"at": at, "text": "", "redacted": block["data"]}
+    return {"at": at, "text": block["thinking"], "signature": block.get("signature", "")}
+
+
+def _thinking(piece: Mapping[str, Any]) -> Block:
+    if "redacted" in piece:
+        return {"type": "redacted_thinking", "data": piece["redacted"]}
+    return {"type": "thinking", "thinking": piece["text"], "signature": piece["signature"]}
+
+
+def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | None = None) -> Conversation:
+    """A conversation from the decoded JSON of a request. Raises `ConversationError` naming the message at fault.
+
+    Marks for the cache are left behind, and so are blocks that tell of tools which Anthropic itself runs.
+    """
+    if not isinstance(data, Mapping) or not isinstance(data.get("messages"), list):
+        raise ConversationError('a conversation of Anthropic is an object with a list "messages"')
+    messages: list[Message] = []
+    if system := _blocks(data.get("system") or [], "the system's text"):
+        messages.append(Message("system", tuple(Text(_string(block, "text", "system")) for block in system)))
+    reading = _Reading(own_name)
+    for position, entry in enumerate(data["messages"]):
+        messages += reading.messages(entry, f"message {position}")
+    conversation = Conversation(tuple(messages)) if now is None else Conversation(tuple(messages), now)
+    conversation.check()
+    return conversation
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A request that is being read: the names of the calls so far, by id."""
+
+    own_name: Callable[[str], str]
+    names: dict[str, str] = field(default_factory=dict)
+
+    def messages(self, entry: Any, where: str) -> list[Message]:
+        if not isinstance(entry, Mapping) or entry.get("role") not in ("user", "assistant", "system"):
+            raise ConversationError(f"{where}: it must be an object whose role is user, assistant or system")
+        blocks = _blocks(entry.get("content"), where)
+        if entry["role"] == "assistant":
+            return [self._assistant(blocks, where)]
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        rest = [self._shown(block, where) for block in blocks if block.get("type") != "tool_result"]
+        read = [Message("tool", (self._result(block, where),)) for block in results]
+        return [*read, Message(entry["role"], tuple(rest))] if rest or not read else read
+
+    def _assistant(self, blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
+        parts: list[Part] = []
+        signed: list[Signed] = []
+        for block in blocks:
+            kind = block.get("type")
+            if kind == "text":
+                parts.append(Text(_string(block, "text", where)))
+            elif kind == "tool_use":
+                parts.append(self._call(block, where))
+            elif kind in ("thinking", "redacted_thinking"):
+                text = _string(block, "thinking", where) if kind == "thinking" else ""
+                last = parts[-1] if parts else None
+                if text and isinstance(last, Reasoning):
+                    parts[-1] = Reasoning(last.text + text)
+                elif text:
+                    parts.append(Reasoning(text))
+                at = len(parts) - (bool(parts) and isinstance(parts[-1], Reasoning))
+                signed.append(signed_piece(at, block))
+            else:
+                raise ConversationError(f"{where}: an assistant's message holds no block of type {kind!r}")
+        return Message("assistant", tuple(parts), extra={EXTRA: signed} if signed else {})
+
+    def _call(self, block: Mapping[str, Any], where: str) -> ToolCall:
+        identifier, name = _string(block, "id", where), self.own_name(_string(block, "name", where))
+        self.names[identifier] = name
+        arguments = block.get("input", {})
+        if isinstance(arguments, Mapping) and set(arguments) == {INVALID} and isinstance(arguments[INVALID], str):
+            return ToolCall(identifier, name, arguments[INVALID])
+        return ToolCall(identifier, name, json.dumps(arguments, ensure_ascii=False))
+
+    def _result(self, block: Mapping[str, Any], where: str) -> ToolResult:
+        identifier = _string(block, "tool_use_id", where)
+        if identifier not in self.names:
+            raise ConversationError(f"{where}: the result for {identifier!r} answers no call; remove it or fix its id")
+        content = tuple(self._shown(inner, where) for inner in _blocks(block.get("content", []), where))
+        return ToolResult(identifier, self.names[identifier], content, "error" if block.get("is_error") else "ok")
+
+    def _shown(self, block: Mapping[str, Any], where: str) -> Text | Image:
+        source = block.get("source")
+        if block.get("type") == "text":
+            return Text(_string(block, "text", where))
+        if block.get("type") == "image" and isinstance(source, Mapping) and source.get("type") == "base64":
+            try:
+                data = base64.b64decode(_string(source, "data", where), validate=True)
+            except ValueError as error:
+                raise ConversationError(f"{where}: the data of an image is not base64: {error}") from error
+            return Image(data, _string(source, "media_type", where))
+        raise ConversationError(f"{where}: only texts and images as base64 can be read, not {block.get('type')!r}")
+
+
+def _blocks(content: Any, where: str) -> list[Mapping[str, Any]]:
+    if isinstance(content, str):
+        return [_text(content)]
+    if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
+        raise ConversationError(f"{where}: the content must be a string or a list of blocks")
+    return content
+
+
+def _string(block: Mapping[str, Any], key: str, where: str) -> str:
+    if not isinstance(block.get(key), str):
+        raise ConversationError(f"{where}: a block of type {block.get('type')!r} needs a string {key!r}")
+    return str(block[key])

@@ -1,0 +1,282 @@
+"""OpenAI's chat-completions messages, written from a conversation; `openai_reading.py` reads them.
+
+    {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{\\"zone\\": \\"UTC\\"}"}}]}
+    {"role": "tool", "tool_call_id": "call_1", "content": "12:00"}
+
+The servers that speak this format differ in small things; a `ChatStyle` says which. No message is written from what
+comes after it, so the messages of a conversation are a prefix of those of the same conversation with more at its end.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ferrule.capabilities import Capabilities, Loss, adapt
+from ferrule.conversation import (
+    Conversation,
+    Image,
+    MalformedCall,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ferrule.errors import ConversationError
+from ferrule.formats.arguments import object_of
+from ferrule.formats.names import ToolNames
+from ferrule.formats.openai_reading import EXTRA, load
+from ferrule.formats.schemas import parameters_schema
+from ferrule.toolspec import ToolSpec
+
+__all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "load", "offered", "written"]
+
+FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, malformed_calls=False)
+"""What the format can say, whoever reads it."""
+
+_BETWEEN = "…"
+_NINE = re.compile(r"[A-Za-z0-9]{9}")
+_LONGEST_ID = 40
+_BASE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStyle:
+    """What a server takes beside what all of them do."""
+
+    reasoning: Literal["reasoning_content", "reasoning", "thinking"] | None = "reasoning_content"
+    """The field in which reasoning goes back, `thinking` for parts of the content (Mistral's); None: it doesn't."""
+    details: bool = True
+    """Whether `reasoning_details` go back as they came (OpenRouter's)."""
+    developer: bool = True
+    """Whether there is a role `developer` beside `system`."""
+    named: bool = True
+    """Whether a message may have a `name`."""
+    refusal: bool = True
+    """Whether an assistant's `refusal` is a field of its own."""
+    text_lists: bool = True
+    """Whether the content of an assistant or a tool may be a list of texts."""
+    json_arguments: bool = False
+    """Whether arguments must be a JSON object: many chat templates decode them, and fail where they are none."""
+    user_after_result: bool = True
+    """Whether a user may speak right after a result (not with Mistral)."""
+    ids: Literal["any", "short", "nine"] = "any"
+    """Ids as they are, of 40 characters at most (OpenAI's), or of nine letters and digits (Mistral's)."""
+
+
+def dump(conversation: Conversation) -> tuple[list[dict[str, Any]], list[Loss]]:
+    """A conversation as messages for a file, and what they can't hold.
+
+    `load` gives back what could be written. A result's status, what was sampled and other providers' extras can't.
+    """
+    fitted, losses = adapt(conversation, FILE_CAPABILITIES)
+    messages, more = written(fitted)
+    return messages, [*losses, *more, *_unsaid(conversation)]
+
+
+def offered(specs: Sequence[ToolSpec], names: ToolNames) -> list[dict[str, Any]]:
+    """The tools as a request offers them."""
+    return [{"type": "function", "function": function_of(spec, names)} for spec in specs]
+
+
+def function_of(spec: ToolSpec, names: ToolNames) -> dict[str, Any]:
+    """A tool's name, description and parameters, as OpenAI takes them."""
+    parameters = parameters_schema(spec.parameters)
+    return {"name": names.wire(spec.name), "description": spec.description, "parameters": parameters}
+
+
+def written(
+    conversation: Conversation, style: ChatStyle | None = None, names: ToolNames | None = None
+) -> tuple[list[dict[str, Any]], list[Loss]]:
+    """A conversation that was fitted by `adapt` as messages, and what was left out or moved.
+
+    Without `names`, tools are called what they are called here. Raises `ConversationError` for what `adapt` should
+    have fitted.
+    """
+    writer = _Writer(style or ChatStyle(), names.wire if names else str)
+    messages: list[dict[str, Any]] = []
+    for at, message in enumerate(conversation.messages):
+        if (
+            message.role == "user"
+            and messages
+            and messages[-1]["role"] == "tool"
+            and not writer.style.user_after_result
+        ):
+            messages.append({"role": "assistant", "content": _BETWEEN})
+            writer.losses.append(Loss("text", f"message {at}: an assistant's {_BETWEEN!r} stands before it"))
+        messages.append(writer.message(message, at))
+    return messages, writer.losses
+
+
+def data_url(image: Image) -> str:
+    """An image as the address that holds it."""
+    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
+
+
+def short_id(call_id: str, longest: int = _LONGEST_ID) -> str:
+    """An id that is no longer than `longest`: its own, or one made of its hash."""
+    if len(call_id) <= longest:
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
+
+
+def nine(call_id: str) -> str:
+    """An id of nine letters and digits: its own, or one made of its hash."""
+    if _NINE.fullmatch(call_id):
+        return call_id
+    number = int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:8], "big")
+    return "".join(_BASE[number // len(_BASE) ** place % len(_BASE)] for place in range(9))
+
+
+def joined_reasoning(message: Message) -> str:
+    """All that was thought in a message; what is kept in its `extra` holds only while this is the same."""
+    return "".join(part.text for part in message.parts if isinstance(part, Reasoning))
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes one message after another, and keeps what each can't hold."""
+
+    style: ChatStyle
+    wire: Callable[[str], str]
+    losses: list[Loss] = field(default_factory=list)
+
+    def message(self, message: Message, at: int) -> dict[str, Any]:
+        if message.role == "tool":
+            return self._result(message.result)
+        kept = message.extra.get(EXTRA, {})
+        named = {"name": kept["name"]} if "name" in kept and self.style.named else {}
+        if message.role == "assistant":
+            return {"role": "assistant", **named, **self._said(message, kept, at)}
+        if message.role == "system":
+            role = "developer" if kept.get("role") == "developer" and self.style.developer else "system"
+            return {"role": role, **named, "content": _content(self._texts(message, at))}
+        parts = [self._shown(part, kept, at) for part in message.parts]
+        return {"role": "user", **named, "content": _content(parts)}
+
+    def _texts(self, message: Message, at: int) -> list[dict[str, Any]]:
+        """The texts of a message that can hold nothing else but calls and reasoning."""
+        texts = []
+        for part in message.parts:
+            if isinstance(part, Text):
+                texts.append({"type": "text", "text": part.text})
+            elif isinstance(part, Image):
+                self.losses.append(Loss("image", f"{part.hash}: {_of(message, at)} can't hold an image"))
+                texts.append({"type": "text", "text": f"[image {part.hash}, {part.media_type}, not shown]"})
+            elif isinstance(part, MalformedCall | ToolResult):
+                raise ConversationError(
+                    f"{_of(message, at)} holds a {type(part).__name__}; adapt the conversation first"
+                )
+        return texts
+
+    def _shown(self, part: Any, kept: dict[str, Any], at: int) -> dict[str, Any]:
+        if isinstance(part, Text):
+            return {"type": "text", "text": part.text}
+        if isinstance(part, Image):
+            detail = kept.get("details", {}).get(part.hash)
+            url = {"url": data_url(part), **({"detail": detail} if detail else {})}
+            return {"type": "image_url", "image_url": url}
+        raise ConversationError(f"message {at} (user) holds a {type(part).__name__}, which only an assistant can")
+
+    def _said(self, message: Message, kept: dict[str, Any], at: int) -> dict[str, Any]:
+        texts = self._texts(message, at)
+        calls = [part for part in message.parts if isinstance(part, ToolCall)]
+        kinds = [type(part) for part in message.parts]
+        if calls and Text in kinds[kinds.index(ToolCall) :]:
+            self.losses.append(Loss("text", f"{_of(message, at)}: text after a call stands before it"))
+        refused = kept.get("refusal")
+        said: dict[str, Any] = {}
+        if self.style.refusal and refused and refused == message.text:
+            said.update(content=None, refusal=refused)
+        elif not texts:
+            said["content"] = None if calls else ""
+        else:
+            said["content"] = _content(texts) if self.style.text_lists else message_text(texts)
+        self._thought(message, kept, said, at)
+        if calls:
+            said["tool_calls"] = [self._call(call) for call in calls]
+        return said
+
+    def _thought(self, message: Message, kept: dict[str, Any], said: dict[str, Any], at: int) -> None:
+        thought = joined_reasoning(message)
+        details = kept.get("reasoning_details")
+        if details and self.style.details and kept.get("reasoning") == thought:
+            said["reasoning_details"] = details
+        if not thought:
+            return
+        if self.style.reasoning is None:
+            self.losses.append(Loss("reasoning", f"{_of(message, at)}: {len(thought)} characters do not go back"))
+        elif self.style.reasoning == "thinking":
+            thinking = {"type": "thinking", "thinking": [{"type": "text", "text": thought}]}
+            said["content"] = [thinking, *self._texts(message, at)]
+        else:
+            said[self.style.reasoning] = thought
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        function = {"name": self.wire(call.name), "arguments": self._arguments(call)}
+        return {"id": self._id(call.id), "type": "function", "function": function}
+
+    def _arguments(self, call: ToolCall) -> str:
+        if not self.style.json_arguments:
+            return call.arguments
+        arguments, loss = object_of(call)
+        if loss is None:
+            return call.arguments if call.arguments.strip() else "{}"
+        self.losses.append(loss)
+        return json.dumps(arguments, ensure_ascii=False)
+
+    def _result(self, result: ToolResult) -> dict[str, Any]:
+        texts = []
+        for part in result.content:
+            if isinstance(part, Image):
+                raise ConversationError(
+                    f"the result for {result.call_id!r} holds an image; adapt the conversation first"
+                )
+            texts.append({"type": "text", "text": part.text})
+        content = _content(texts) if self.style.text_lists else result.text
+        return {"role": "tool", "tool_call_id": self._id(result.call_id), "content": content}
+
+    def _id(self, call_id: str) -> str:
+        if self.style.ids == "nine":
+            return nine(call_id)
+        return short_id(call_id) if self.style.ids == "short" else call_id
+
+
+def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """A content: a string where it is one text or nothing, as every server takes it."""
+    if not parts:
+        return ""
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return str(parts[0]["text"])
+    return parts
+
+
+def message_text(texts: list[dict[str, Any]]) -> str:
+    """The texts of a message as one."""
+    return "".join(part["text"] for part in texts)
+
+
+def _of(message: Message, at: int) -> str:
+    return f"message {at} ({message.role})"
+
+
+def _unsaid(conversation: Conversation) -> list[Loss]:
+    """What no message of this format has a place for."""
+    losses = []
+    for at, message in enumerate(conversation.messages):
+        if message.role == "tool" and message.result.is_error:
+            losses.append(Loss("status", f"{_of(message, at)}: that the result is {message.result.status!r}"))
+        if message.sampled is not None:
+            losses.append(Loss("sampled", f"{_of(message, at)}: the ids that were sampled"))
+        if any(isinstance(part, ToolCall) and part.source is not None for part in message.parts):
+            losses.append(Loss("call", f"{_of(message, at)}: a call as the model wrote it"))
+        if others := sorted(set(message.extra) - {EXTRA}):
+            losses.append(Loss("extra", f"{_of(message, at)}: what {', '.join(others)} wants back"))
+    return losses

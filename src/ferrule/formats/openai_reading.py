@@ -1,0 +1,234 @@
+"""OpenAI's chat-completions messages, read into a conversation: today's, the legacy ones, and what others made of them.
+
+An id that is missing or was used before gets another; results that came in another order than their calls are put
+into call order, which is ours. A conversation that can't be (an orphan result) is refused with its message's number.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ferrule.conversation import (
+    Conversation,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    tool_message,
+)
+from ferrule.errors import ConversationError
+
+EXTRA = "openai"
+"""The key of `Message.extra` for what a message has beside its parts: its name, the role `developer`, a refusal."""
+
+_ROLES = "system, developer, user, assistant, tool or function"
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,(.*)", re.DOTALL)
+
+
+def load(data: Any, *, now: datetime | None = None) -> Conversation:
+    """A conversation from a list of messages, or from a request: an object with a list `messages`.
+
+    `now` is the time that the conversation is pinned to, the current one otherwise. Raises `ConversationError` naming
+    the message by its place and what to do.
+    """
+    entries = data.get("messages") if isinstance(data, Mapping) else data
+    if not isinstance(entries, list):
+        raise ConversationError('an OpenAI conversation is a list of messages, or an object with a list "messages"')
+    reader = _Reading()
+    for at, entry in enumerate(entries):
+        reader.read(entry, at)
+    reader.end_results()
+    messages = tuple(reader.messages)
+    conversation = Conversation(messages) if now is None else Conversation(messages, now)
+    conversation.check()
+    return conversation
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that has no result yet: its id in the file, and here."""
+
+    native: str
+    call: ToolCall
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The messages so far, and the calls that wait for results."""
+
+    messages: list[Message] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    number: int = 1
+    open: list[_Open] = field(default_factory=list)
+    results: list[tuple[int, Message]] = field(default_factory=list)
+    """Results of one group, each with the place of its call."""
+    answered: set[str] = field(default_factory=set)
+
+    def read(self, entry: Any, at: int) -> None:
+        if not isinstance(entry, Mapping):
+            raise ConversationError(f"message {at} must be an object with role and content")
+        role = entry.get("role")
+        where = f"message {at} ({role})"
+        if role in ("tool", "function"):
+            self._result(entry, where)
+            return
+        self.end_results()
+        if role == "assistant":
+            self._assistant(entry, where)
+        elif role in ("system", "developer", "user"):
+            self.messages.append(_plain(entry, role, where))
+        else:
+            raise ConversationError(f"message {at}: the role must be {_ROLES}, not {role!r}")
+
+    def end_results(self) -> None:
+        """A group of results has ended: they go into the order of their calls."""
+        self.messages += [message for _, message in sorted(self.results, key=lambda pair: pair[0])]
+        self.results.clear()
+
+    def _assistant(self, entry: Mapping[str, Any], where: str) -> None:
+        if entry.get("audio"):
+            raise ConversationError(f"{where}: audio can't be held; replace it by its transcript")
+        thought = entry.get("reasoning_content") or entry.get("reasoning") or ""
+        if not isinstance(thought, str):
+            raise ConversationError(f"{where}: reasoning must be a text")
+        parts: list[Part] = [Reasoning(thought)] if thought else []
+        parts += [part for part in _parts(entry.get("content"), where) if part != Text("")]
+        extra = _kept(entry)
+        if isinstance(refusal := entry.get("refusal"), str) and refusal:
+            parts.append(Text(refusal))
+            extra["refusal"] = refusal
+        if details := entry.get("reasoning_details"):
+            reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
+            extra.update(reasoning_details=details, reasoning=reasoning)
+        self.open = []
+        parts += self._calls(entry, where)
+        self.messages.append(Message("assistant", tuple(parts), None, {EXTRA: extra} if extra else {}))
+
+    def _calls(self, entry: Mapping[str, Any], where: str) -> list[ToolCall]:
+        written = entry.get("tool_calls") or ()
+        if not isinstance(written, list | tuple):
+            raise ConversationError(f"{where}: tool_calls must be a list of calls")
+        if legacy := entry.get("function_call"):
+            written = [*written, {"function": legacy}]
+        return [self._call(call, f"{where}, call {place}") for place, call in enumerate(written)]
+
+    def _call(self, entry: Any, where: str) -> ToolCall:
+        if isinstance(entry, Mapping) and entry.get("type", "function") not in ("function", None):
+            raise ConversationError(
+                f"{where}: a call of type {entry['type']!r} can't be held; give it as a function with arguments"
+            )
+        function = entry.get("function") if isinstance(entry, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise ConversationError(f"{where}: a call is an object with an id and a function with name and arguments")
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        native = entry.get("id") or ""
+        if not isinstance(native, str):
+            raise ConversationError(f"{where}: the id must be a text, not {native!r}")
+        call = ToolCall(self._own_id(native), function["name"], arguments)
+        self.open.append(_Open(native, call))
+        return call
+
+    def _own_id(self, native: str) -> str:
+        chosen = native
+        while not chosen or chosen in self.used:
+            chosen = f"call_{self.number}"
+            self.number += 1
+        self.used.add(chosen)
+        return chosen
+
+    def _result(self, entry: Mapping[str, Any], where: str) -> None:
+        key = "tool_call_id" if entry["role"] == "tool" else "name"
+        wanted = entry.get(key)
+        if not isinstance(wanted, str):
+            raise ConversationError(f"{where}: a result needs the {key} of the call that it answers")
+        for place, waiting in enumerate(self.open):
+            said = waiting.native if key == "tool_call_id" else waiting.call.name
+            if said == wanted and waiting.call.id not in self.answered:
+                content = tuple(part for part in _parts(entry.get("content"), where) if isinstance(part, Text | Image))
+                result = ToolResult(waiting.call.id, waiting.call.name, content)
+                self.results.append((place, tool_message(result)))
+                self.answered.add(waiting.call.id)
+                return
+        raise ConversationError(
+            f"{where}: the result for {wanted!r} answers no open call; remove it, or fix its {key} "
+            "or the assistant message before it"
+        )
+
+
+def _plain(entry: Mapping[str, Any], role: str, where: str) -> Message:
+    """A message of a system, developer or user."""
+    extra = _kept(entry)
+    if role == "developer":
+        extra["role"] = role
+    content = entry.get("content")
+    if content is None:
+        raise ConversationError(f"{where}: the content must be a text or a list of parts")
+    parts = _parts(content, where)
+    if role != "user" and any(not isinstance(part, Text) for part in parts):
+        raise ConversationError(f"{where}: only a user can show an image; move it into a user message")
+    if isinstance(content, list) and (details := _details(content, parts)):
+        extra["details"] = details
+    return Message("user" if role == "user" else "system", tuple(parts), None, {EXTRA: extra} if extra else {})
+
+
+def _kept(entry: Mapping[str, Any]) -> dict[str, Any]:
+    name = entry.get("name")
+    return {"name": name} if isinstance(name, str) and name else {}
+
+
+def _details(content: list[Any], parts: list[Part]) -> dict[str, str]:
+    """At what detail images are to be looked at, by their hashes."""
+    images = [part for part in parts if isinstance(part, Image)]
+    asked = [entry["image_url"].get("detail") for entry in content if entry.get("type") == "image_url"]
+    return {image.hash: detail for image, detail in zip(images, asked, strict=True) if isinstance(detail, str)}
+
+
+def _parts(content: Any, where: str) -> list[Part]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [Text(content)]
+    if not isinstance(content, list):
+        raise ConversationError(f"{where}: the content must be a text or a list of parts")
+    return [_part(entry, f"{where}, part {place}") for place, entry in enumerate(content)]
+
+
+def _part(entry: Any, where: str) -> Part:
+    kind = entry.get("type") if isinstance(entry, Mapping) else None
+    if kind in ("text", "refusal") and isinstance(entry.get(kind), str):
+        return Text(entry[kind])
+    if kind == "thinking" and isinstance(entry.get("thinking"), list):
+        return Reasoning("".join(str(piece.get("text", "")) for piece in entry["thinking"]))
+    if kind == "image_url" and isinstance(entry.get("image_url"), Mapping):
+        return image_of(entry["image_url"].get("url"), where)
+    raise ConversationError(f"{where}: a part of type {kind!r} can't be held; give a text or an image_url")
+
+
+def image_of(url: Any, where: str) -> Image:
+    """The image that a data: URL holds. Raises `ConversationError` for any other address."""
+    if not isinstance(url, str):
+        raise ConversationError(f"{where}: an image needs a url")
+    if not url.startswith("data:"):
+        raise ConversationError(
+            f"{where}: the image at {url[:80]!r} is not fetched; load it and give it as data:image/png;base64,…"
+        )
+    matched = _DATA_URL.fullmatch(url)
+    try:
+        data = base64.b64decode(matched[2], validate=True) if matched else b""
+    except binascii.Error:
+        data = b""
+    if matched is None or not data:
+        raise ConversationError(f"{where}: an image is given as data:image/png;base64,… with its bytes in base64")
+    return Image(data, matched[1])

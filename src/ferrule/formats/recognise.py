@@ -1,0 +1,143 @@
+"""Which format a file of conversations is in, told by its own shape; and all of them by their names.
+
+What several formats write alike (users and assistants who only say text) is read as nanochat's: each would give the
+same conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from ferrule.capabilities import Loss
+from ferrule.conversation import Conversation
+from ferrule.conversation_json import FORMAT, from_json, to_json
+from ferrule.errors import ConversationError
+
+FORMATS = ("ferrule", "openai", "anthropic", "nanochat", "ovis")
+_WRITE_LOSSES = ("openai", "anthropic")
+_PLAIN = "nanochat"
+
+# What only one format has, by where it stands.
+_ROLES = {"tool": "openai", "developer": "openai", "function": "openai"}
+_KEYS = dict.fromkeys(
+    ("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "reasoning_details"), "openai"
+)
+_PARTS = {
+    **dict.fromkeys(("image_url", "input_audio", "refusal"), "openai"),
+    **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"), "anthropic"),
+    **dict.fromkeys(("python", "python_output"), "nanochat"),
+}
+
+
+def load(data: Any, name: str | None = None) -> Conversation:
+    """A conversation from decoded JSON, in the format of this name, or in the one that it looks like.
+
+    Raises `ConversationError` for a format that isn't known, or with the reason why it isn't in that format.
+    """
+    found = known(name) if name else recognise(data)
+    try:
+        if found == "ferrule":
+            return from_json(data)
+        if found == "nanochat" and isinstance(data, list):
+            data = {"messages": data}
+        conversation: Conversation = _module(found).load(data)
+    except ConversationError as error:
+        read_as = "" if name else f" (read as {found}, which it looks like)"
+        raise ConversationError(f"{error}{read_as}") from error
+    return conversation
+
+
+def dump(conversation: Conversation, name: str) -> tuple[Any, list[Loss]]:
+    """A conversation as JSON values in the format of this name, and what that can't hold.
+
+    Raises `ConversationError` for a format that isn't known, and for what a format refuses to write.
+    """
+    if known(name) == "ferrule":
+        return to_json(conversation), []
+    written = _module(name).dump(conversation)
+    return written if name in _WRITE_LOSSES else (written, [])
+
+
+def known(name: str) -> str:
+    """The name of a format. Raises `ConversationError` for any other."""
+    if name not in FORMATS:
+        raise ConversationError(f"there is no format {name!r}; there are {', '.join(FORMATS)}")
+    return name
+
+
+def recognise(data: Any) -> str:
+    """The name of the format that decoded JSON looks like.
+
+    Raises `ConversationError` where it looks like none, or like two.
+    """
+    outer = data if isinstance(data, Mapping) else {}
+    if outer.get("format") == FORMAT:
+        return "ferrule"
+    entries = outer.get("conversations", outer.get("messages")) if outer else data
+    if not isinstance(entries, list):
+        raise ConversationError(
+            f'a conversation is a list of messages, or an object with a list "messages" or "conversations", or '
+            f'with "format": "{FORMAT}"; not {_shown(data)}'
+        )
+    reasons: dict[str, str] = {}
+    for name, sign in _outer_signs(outer):
+        reasons.setdefault(name, sign)
+    messages = [(position, entry) for position, entry in enumerate(entries) if isinstance(entry, Mapping)]
+    for position, entry in messages:
+        for name, sign in _signs(entry):
+            reasons.setdefault(name, f"message {position} has {sign}")
+    if len(reasons) > 1:
+        said = " and ".join(f"{name} ({reason})" for name, reason in sorted(reasons.items()))
+        raise ConversationError(f"it looks like {said}; name its format")
+    # Servers that speak OpenAI's format took these marks over from Anthropic's, so they count for little.
+    is_marked = any("cache_control" in part for _, entry in messages for part in _parts(entry))
+    return next(iter(reasons), "anthropic" if is_marked else _PLAIN)
+
+
+def _outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What beside the messages only one format has: its name, and the sign."""
+    if "conversations" in outer:
+        yield "ovis", 'it has "conversations"'
+    if "system" in outer:
+        yield "anthropic", '"system" stands beside the messages'
+    tools = outer.get("tools")
+    first = tools[0] if isinstance(tools, list) and tools else None
+    if isinstance(first, Mapping) and "input_schema" in first:
+        yield "anthropic", 'its tools have "input_schema"'
+    elif isinstance(first, Mapping) and "function" in first:
+        yield "openai", 'its tools have "function"'
+
+
+def _signs(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What in a message only one format has."""
+    if "from" in entry and "value" in entry:
+        yield "ovis", '"from" and "value"'
+    role = entry.get("role")
+    if isinstance(role, str) and role in _ROLES:
+        yield _ROLES[role], f'the role "{role}"'
+    if "content" in entry and entry["content"] is None:
+        yield "openai", "no content"
+    yield from ((_KEYS[key], f'"{key}"') for key in entry if key in _KEYS)
+    for part in _parts(entry):
+        kind = part.get("type")
+        if kind == "thinking" and isinstance(part.get("thinking"), list):
+            yield "openai", "thoughts in a list"
+        elif isinstance(kind, str) and kind in _PARTS:
+            yield _PARTS[kind], f'a part of type "{kind}"'
+
+
+def _parts(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = entry.get("content")
+    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+
+
+def _shown(data: Any) -> str:
+    if isinstance(data, Mapping):
+        return f"an object with {', '.join(map(repr, list(data)[:5])) or 'nothing'}"
+    return {list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(data), "a number")
+
+
+def _module(name: str) -> Any:
+    return import_module(f"ferrule.formats.{name}")

@@ -1,0 +1,112 @@
+"""A model that asks another one where the first can't be had."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import AsyncExitStack, aclosing
+from functools import reduce
+
+from ferrule.capabilities import Capabilities
+from ferrule.conversation import Conversation
+from ferrule.errors import Overloaded, ProviderError
+from ferrule.events import Event
+from ferrule.models.failure import FailureKind
+from ferrule.models.protocol import Model, ModelSettings
+from ferrule.toolspec import ToolSpec
+
+logger = logging.getLogger(__name__)
+
+ON: Collection[FailureKind] = ("overloaded", "failed", "bad")
+"""What another model is asked after, unless that is said otherwise. A key that is refused should be noticed."""
+
+
+class FallbackModel:
+    """Asks the first model for each message, and the next one where it failed before anything of its message came.
+
+    A failure is of one of the kinds that `Failure` names, by its HTTP status: another model is asked after those in
+    `on`. Which one wrote the last message is in `last_used`, and each fallback is a warning in the log. A model that
+    can't be asked at all (no key, a setting that it doesn't know) is a mistake, not a failure.
+    """
+
+    def __init__(self, first: Model, *others: Model, on: Collection[FailureKind] = ON) -> None:
+        self.models = (first, *others)
+        self.on = frozenset(on)
+        self.name = ", else ".join(model.name for model in self.models)
+        self.last_used: Model | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What holds for all of them: a conversation that is fitted to it fits whichever is asked."""
+        return reduce(_common, (model.capabilities for model in self.models))
+
+    async def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncGenerator[Event, None]:
+        """See `Model.stream`. Raises `ProviderError`, with what each model said, where all of them failed."""
+        failures: list[tuple[Model, ProviderError | Overloaded]] = []
+        for model in self.models:
+            if failures:
+                logger.warning("%s is asked instead of %s: %s", model.name, failures[-1][0].name, failures[-1][1])
+            begun = False
+            try:
+                async with aclosing(model.stream(conversation, tools, settings)) as events:
+                    async for event in events:
+                        if not begun:
+                            begun = True
+                            self.last_used = model
+                        yield event
+                return
+            except (ProviderError, Overloaded) as error:
+                if begun or _kind(error) not in self.on:
+                    raise
+                failures.append((model, error))
+        raise _all_failed(failures)
+
+    async def aclose(self) -> None:
+        """Close all of them, also where one can't be closed."""
+        async with AsyncExitStack() as stack:
+            for model in self.models:
+                stack.push_async_callback(model.aclose)
+
+
+def _kind(error: ProviderError | Overloaded) -> FailureKind:
+    if isinstance(error, Overloaded):
+        return "overloaded"
+    status = error.status
+    if status in (401, 403):
+        return "refused"
+    if status in (429, 503, 529):
+        return "overloaded"
+    # An answer below 500 that is an error all the same: the request was wrong, or what answered is no such provider.
+    return "failed" if status is None or status >= 500 else "bad"
+
+
+def _all_failed(failures: Sequence[tuple[Model, ProviderError | Overloaded]]) -> ProviderError:
+    last = failures[-1][1]
+    said = "; ".join(f"{model.name}: {error}" for model, error in failures)
+    error = ProviderError(f"none of {len(failures)} models answered: {said}", getattr(last, "status", None))
+    error.__cause__ = last
+    return error
+
+
+def _common(one: Capabilities, other: Capabilities) -> Capabilities:
+    return Capabilities(
+        tools=_common_tools(one.tools, other.tools),
+        system=one.system and other.system,
+        parallel_calls=one.parallel_calls and other.parallel_calls,
+        text_beside_calls=one.text_beside_calls and other.text_beside_calls,
+        reasoning=one.reasoning and other.reasoning,
+        ids=one.ids and other.ids,
+        user_images=one.user_images and other.user_images,
+        image_results=one.image_results and other.image_results,
+        malformed_calls=one.malformed_calls and other.malformed_calls,
+        native_tools=one.native_tools and other.native_tools,
+        settings=one.settings & other.settings,
+    )
+
+
+def _common_tools(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return tuple(name for name in one if name in other)

@@ -1,0 +1,154 @@
+"""Models behind OpenAI's chat completions: OpenAI's own, and those of all who speak its format.
+
+    model("openai:gpt-5")   model("groq:openai/gpt-oss-120b")   OpenAIChat("my-model", "vllm", base_url="http://gpu:8000/v1")
+
+The official SDK sends and receives; what is sent goes through the address's gateway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from ferrule.capabilities import Capabilities, adapt
+from ferrule.conversation import Conversation
+from ferrule.errors import ModelError
+from ferrule.events import Event
+from ferrule.formats.names import ToolNames
+from ferrule.formats.openai import offered, written
+from ferrule.formats.schemas import strict_schema
+from ferrule.models.assembly import Assembly
+from ferrule.models.compatible import Provider, provider_of
+from ferrule.models.hosted import tell
+from ferrule.models.openai_chat_answer import ChatAnswer, ChatListener
+from ferrule.models.openai_connection import Closing, Connection, Raw
+from ferrule.models.protocol import ModelSettings, refuse_unknown_settings
+from ferrule.toolspec import ToolSpec
+
+
+class OpenAIChat(Closing):
+    """A model of a provider that speaks chat completions.
+
+    `user_images` and `native_tools` say whether this model reads images and takes tools, where that isn't what its
+    provider's models do. Raises `ModelError` for a key, an address or a package that is missing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        provider: str | Provider = "openai",
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        user_images: bool | None = None,
+        native_tools: bool = True,
+    ) -> None:
+        self.provider = provider_of(provider)
+        self.name = f"{self.provider.name}:{name}"
+        self._model = name
+        self._connection = Connection(self.name, self.provider, api_key, base_url)
+        self.capabilities = Capabilities(
+            reasoning=self.provider.style.reasoning is not None,
+            ids=True,
+            user_images=self.provider.user_images if user_images is None else user_images,
+            malformed_calls=False,
+            native_tools=native_tools,
+            settings=self.provider.settings,
+        )
+
+    async def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncGenerator[Event, None]:
+        """See `Model.stream`. Raises `ProviderError` where the provider refuses or fails."""
+        refuse_unknown_settings(settings, self.provider.settings, self.name)
+        names = ToolNames(tools)
+        body = self._body(conversation, tools, settings, names)
+        sdk = (await self._connection.client()).chat.completions.with_raw_response
+
+        def create() -> Awaitable[Raw]:
+            # As its own arguments, the SDK would first walk through all of it by its types, which took a quarter of the
+            # time of a request.
+            return sdk.create(model=self._model, messages=(), stream=True, extra_body=body)
+
+        answer = ChatAnswer(Assembly(conversation), names)
+        events = self._connection.events(create, ChatListener, answer)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    def _body(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
+    ) -> dict[str, Any]:
+        """What is sent, as JSON values."""
+        if tools and not self.capabilities.native_tools:
+            raise ModelError(f"{self.name} takes no tools beside the text; offer them in the text: using(…, mode=…)")
+        fitted, losses = adapt(conversation, self.capabilities)
+        messages, more = written(fitted, self.provider.style, names)
+        tell(self.name, [*losses, *more])
+        body: dict[str, Any] = {"model": self._model, "messages": messages, "stream": True}
+        if self.provider.usage_option:
+            body["stream_options"] = {"include_usage": True}
+        if tools:
+            body.update(self._offer(tools, settings, names))
+        elif settings.choice not in (None, "auto", "none"):
+            raise ModelError(f"{self.name} was given choice={settings.choice!r} and no tools; give using(…) some")
+        return {**body, **self._sampling(settings), **settings.extra}
+
+    def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
+        offer: dict[str, Any] = {"tools": offered(tools, names)}
+        if settings.parallel_calls is not None:
+            offer["parallel_tool_calls"] = settings.parallel_calls
+        choice = settings.choice
+        if choice in (None, "auto", "none", "required"):
+            return {**offer, "tool_choice": choice} if choice else offer
+        chosen = chosen_tool(choice, tools, self.name)
+        if self.provider.named_choice:
+            return {**offer, "tool_choice": {"type": "function", "function": {"name": names.wire(chosen.name)}}}
+        return {**offer, "tools": offered([chosen], names), "tool_choice": "required"}
+
+    def _sampling(self, settings: ModelSettings) -> dict[str, Any]:
+        """The settings that were given, by the provider's names."""
+        provider = self.provider
+        body: dict[str, Any] = {**given_sampling(settings)}
+        if settings.max_tokens is not None:
+            body[provider.max_tokens] = settings.max_tokens
+        if settings.stop:
+            body["stop"] = list(settings.stop)
+        if settings.output_schema is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": self._answer_schema(settings)}
+        if settings.seed is not None and provider.seed:
+            body[provider.seed] = settings.seed
+        if settings.top_k is not None:
+            body["top_k"] = settings.top_k
+        if settings.effort is not None and provider.effort:
+            nested = provider.effort == "reasoning"
+            body[provider.effort] = {"effort": settings.effort} if nested else settings.effort
+        return body
+
+    def _answer_schema(self, settings: ModelSettings) -> dict[str, Any]:
+        schema = settings.output_schema or {}
+        if self.provider.output_schema == "plain":
+            return {"name": "answer", "schema": schema, "strict": True}
+        return answer_schema(schema)
+
+
+def given_sampling(settings: ModelSettings) -> dict[str, float]:
+    """Temperature and top_p where they were given: models that reason refuse them."""
+    given = {name: getattr(settings, name) for name in ("temperature", "top_p") if name in settings.model_fields_set}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def answer_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema for OpenAI: strict where it can be said so, else one that the model is merely shown."""
+    strict = strict_schema(schema)
+    return {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}
+
+
+def chosen_tool(choice: str, tools: Sequence[ToolSpec], name: str) -> ToolSpec:
+    """The tool that must be called. Raises `ModelError` for one that is not on offer."""
+    for tool in tools:
+        if tool.name == choice:
+            return tool
+    known = ", ".join(tool.name for tool in tools)
+    raise ModelError(f"{name} was given choice={choice!r}, and no such tool is offered; there are {known}")

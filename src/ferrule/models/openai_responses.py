@@ -1,0 +1,103 @@
+"""OpenAI's models through its Responses API, which gives back what they thought, encrypted, for the next request.
+
+model("openai-responses:gpt-5")
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from ferrule.capabilities import Capabilities, adapt
+from ferrule.conversation import Conversation
+from ferrule.errors import ModelError
+from ferrule.events import Event
+from ferrule.formats.names import ToolNames
+from ferrule.formats.openai_responses import offered, written
+from ferrule.models.assembly import Assembly
+from ferrule.models.compatible import Provider, provider_of
+from ferrule.models.hosted import tell
+from ferrule.models.openai_chat import answer_schema, chosen_tool, given_sampling
+from ferrule.models.openai_connection import Closing, Connection, Raw
+from ferrule.models.openai_responses_answer import ResponsesAnswer, ResponsesListener
+from ferrule.models.protocol import ModelSettings, refuse_unknown_settings
+from ferrule.toolspec import ToolSpec
+
+
+class OpenAIResponses(Closing):
+    """A model behind `/responses`. Nothing is stored at the provider: each request holds the whole conversation."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: str | Provider = "openai-responses",
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        user_images: bool = True,
+    ) -> None:
+        self.provider = provider_of(provider)
+        self.name = f"{self.provider.name}:{name}"
+        self._model = name
+        self._connection = Connection(self.name, self.provider, api_key, base_url)
+        self.capabilities = Capabilities(
+            reasoning=True,
+            ids=True,
+            user_images=user_images,
+            image_results=user_images,
+            malformed_calls=False,
+            settings=self.provider.settings,
+        )
+
+    async def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncGenerator[Event, None]:
+        """See `Model.stream`. Raises `ProviderError` where OpenAI refuses or fails."""
+        refuse_unknown_settings(settings, self.provider.settings, self.name)
+        names = ToolNames(tools)
+        body = self._body(conversation, tools, settings, names)
+        sdk = (await self._connection.client()).responses.with_raw_response
+
+        def create() -> Awaitable[Raw]:
+            # Not as its own arguments, for the reason that `OpenAIChat` gives.
+            return sdk.create(model=self._model, input="", stream=True, extra_body=body)
+
+        answer = ResponsesAnswer(Assembly(conversation), names)
+        events = self._connection.events(create, ResponsesListener, answer)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    def _body(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
+    ) -> dict[str, Any]:
+        """What is sent, as JSON values."""
+        fitted, losses = adapt(conversation, self.capabilities)
+        items, more = written(fitted, names)
+        tell(self.name, [*losses, *more])
+        body: dict[str, Any] = {"model": self._model, "input": items, "stream": True, "store": False}
+        if tools:
+            body.update(self._offer(tools, settings, names))
+        elif settings.choice not in (None, "auto", "none"):
+            raise ModelError(f"{self.name} was given choice={settings.choice!r} and no tools; give using(…) some")
+        body.update(given_sampling(settings))
+        if settings.max_tokens is not None:
+            body["max_output_tokens"] = settings.max_tokens
+        if settings.effort is not None:
+            body["reasoning"] = {"effort": settings.effort}
+        if settings.output_schema is not None:
+            body["text"] = {"format": {"type": "json_schema", **answer_schema(settings.output_schema)}}
+        return {**body, **settings.extra}
+
+    def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
+        offer: dict[str, Any] = {"tools": offered(tools, names)}
+        if settings.parallel_calls is not None:
+            offer["parallel_tool_calls"] = settings.parallel_calls
+        choice = settings.choice
+        if choice in ("auto", "none", "required"):
+            offer["tool_choice"] = choice
+        elif choice is not None:
+            chosen = chosen_tool(choice, tools, self.name)
+            offer["tool_choice"] = {"type": "function", "name": names.wire(chosen.name)}
+        return offer

@@ -1,0 +1,60 @@
+"""What tokens cost, from a table in TOML that anybody can replace: FERRULE_PRICES names another file.
+
+["openai:gpt-4o"]
+input = 2.50          # US dollars for a million tokens
+cached_input = 1.25   # those of the input that a cache gave; `input` where it isn't said
+output = 10.00
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ferrule.errors import SettingsError
+from ferrule.events import Usage
+
+VARIABLE = "FERRULE_PRICES"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float
+    cached_input: float
+    output: float
+
+    def of(self, usage: Usage) -> float:
+        """What a run with this usage costs, in US dollars."""
+        fresh = usage.prompt_tokens - usage.cached_tokens
+        spent = fresh * self.input + usage.cached_tokens * self.cached_input + usage.sampled_tokens * self.output
+        return spent / 1_000_000
+
+
+def price_of(model: str) -> Price | None:
+    """The price of a model by its name (`openai:gpt-4o`), None where the table has none. Raises `SettingsError`."""
+    return _table(os.environ.get(VARIABLE, "")).get(model)
+
+
+@lru_cache(maxsize=8)
+def _table(path: str) -> dict[str, Price]:
+    where = path or "ferrule's own prices.toml"
+    try:
+        text = Path(path).read_text("utf-8") if path else files("ferrule.models").joinpath("prices.toml").read_text()
+        return {name: _price(name, entry) for name, entry in tomllib.loads(text).items()}
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"the prices in {where} can't be read: {error}") from error
+
+
+def _price(name: str, entry: Any) -> Price:
+    given = entry if isinstance(entry, dict) else {}
+    known = {key: value for key, value in given.items() if isinstance(value, int | float) and value >= 0}
+    if set(known) != set(given) or not {"input", "output"} <= set(known) <= {"input", "cached_input", "output"}:
+        raise ValueError(f"{name!r} needs input and output, and may have cached_input: dollars for a million tokens")
+    return Price(known["input"], known.get("cached_input", known["input"]), known["output"])

@@ -1,0 +1,103 @@
+"""Tools for any model that writes text: offered in the system message, called and answered in the text.
+
+    TextModeModel(model, get_notation("hermes"))
+
+This is what `mode="hermes"`, or any other notation's name, puts between a pipeline and its model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from ferrule.capabilities import Capabilities
+from ferrule.conversation import Conversation, Message
+from ferrule.dialects.family import NO_PARALLEL, TextNotation
+from ferrule.dialects.lowering import WRITTEN, lower
+from ferrule.dialects.message_reader import MessageReader
+from ferrule.events import Event, MessageFinished, ReasoningDelta, TextDelta
+from ferrule.models.parts import MessageParts
+from ferrule.models.protocol import Model, ModelSettings
+from ferrule.toolspec import ToolSpec
+
+_NOT_IN_TEXT = frozenset({"choice", "parallel_calls"})
+
+
+class TextModeModel:
+    """A model whose tool calls are read from its text, in a notation. It owns the model: closing it closes both."""
+
+    def __init__(self, model: Model, notation: TextNotation) -> None:
+        self.model = model
+        self.notation = notation
+        self.name = f"{model.name} in {notation.name}"
+        one_tool = notation.family.one_tool
+        self.capabilities: Capabilities = replace(
+            model.capabilities,
+            tools=(one_tool[0],) if one_tool else None,
+            parallel_calls=NO_PARALLEL not in notation.family.losses,
+            ids=False,
+            image_results=False,
+            malformed_calls=True,
+            native_tools=True,
+            settings=model.capabilities.settings - _NOT_IN_TEXT,
+        )
+
+    async def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncGenerator[Event, None]:
+        """See `Model.stream`. Raises `DialectError` for a conversation that the notation can't express."""
+        lowered, _ = lower(self.notation, conversation, tools, user_images=self.capabilities.user_images)
+        writing = _Writing(self.notation, conversation.next_call_number, tools)
+        async with aclosing(self.model.stream(lowered, (), self._stopping(settings))) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    for read in writing.feed(event.text):
+                        yield read
+                elif isinstance(event, MessageFinished):
+                    for read in writing.close(stopped=event.stop == "turn"):
+                        yield read
+                    stop = "calls" if writing.parts.calls else event.stop
+                    yield MessageFinished(writing.message(event.message), event.usage, stop)
+                else:
+                    if isinstance(event, ReasoningDelta):
+                        writing.parts.add((event,))
+                    yield event
+
+    def _stopping(self, settings: ModelSettings) -> ModelSettings:
+        """The same settings; a model that can stop at a text stops where it would begin a result of its own."""
+        if self.notation.family.prose.result is None or "stop" not in self.model.capabilities.settings:
+            return settings
+        return settings.model_copy(update={"stop": (*settings.stop, self.notation.family.prose.result[0])})
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.model.aclose()
+
+
+class _Writing:
+    """One message on its way: the text as it came, and what the notation's reader makes of it."""
+
+    def __init__(self, notation: TextNotation, first_call: int, tools: Sequence[ToolSpec]) -> None:
+        self._notation = notation
+        self._reader: MessageReader = notation.reader(tools, first_call=first_call)
+        self._pieces: list[str] = []
+        self.parts = MessageParts(first_call)
+
+    def feed(self, text: str) -> Sequence[Event]:
+        self._pieces.append(text)
+        events = self._reader.feed(text)
+        self.parts.add(events)
+        return events
+
+    def close(self, *, stopped: bool) -> Sequence[Event]:
+        events = self._reader.close(stopped)
+        self.parts.add(events)
+        return events
+
+    def message(self, told: Message) -> Message:
+        """The message; where it calls, its text as it was written is kept for the next time it is shown."""
+        extra = dict(told.extra)
+        if self.parts.calls:
+            extra[WRITTEN] = {self._notation.name: "".join(self._pieces)}
+        return Message("assistant", tuple(self.parts.parts), None, extra)
