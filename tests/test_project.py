@@ -25,16 +25,17 @@ UNTRACKED |= {"runs", "dist", "build"}
 # files, which may import each other.
 FLOORS = """
     0 argument_errors background blobs capabilities conversation embedded errors events feed intent json_text scope
-    0 toolspec
+    0 conversation_json toolspec
     1 argument_model discovery docstrings offers plain_types registry schema schema_only schema_words signature tool
     1 toolset validation_report
     2 dialects formats sandbox
     3 engines execution tokens tools
     4 models
-    5 pipeline store
-    6 analysis coding images mcp training
-    7 cli
-    8 __main__
+    5 runs store
+    6 pipeline
+    7 analysis coding images mcp training
+    8 cli
+    9 __main__
 """
 FLOOR_OF = {unit: int(line[0]) for line in map(str.split, FLOORS.strip().splitlines()) for unit in line[1:]}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -39,3 +40,23 @@ def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
     except BaseException:
         future.cancel()
         raise
+
+
+@contextmanager
+def entered(manager: AbstractAsyncContextManager[Result]) -> Iterator[Result]:
+    """An async context manager as a synchronous one, on the background loop."""
+
+    async def enter() -> Result:
+        return await manager.__aenter__()
+
+    async def leave(error: BaseException | None) -> bool | None:
+        return await manager.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None)
+
+    value = run_synchronously(enter())
+    try:
+        yield value
+    except BaseException as error:
+        if not run_synchronously(leave(error)):
+            raise
+    else:
+        run_synchronously(leave(None))

@@ -2,60 +2,47 @@
 
     answer = await model("embedded").chat("What is 12 * 34?").using(calculator).run()
 
-There is one loop, `_converse`; chat, rollouts and every front run it. What a call goes through is `execution/`'s
-business, how a message is written `models/`'s.
+There is one loop, `_converse`; chat, rollouts and every front run it. How a message is asked for and how calls are
+answered is in `runs/exchange.py`, what else may happen between them in `runs/steps.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
+from types import TracebackType
+from typing import Any, Literal, Self
 
-from ferrule.background import run_synchronously
-from ferrule.blobs import BlobStore
-from ferrule.conversation import Conversation, ToolResult, system, tool_message, user
-from ferrule.errors import ModelError, SettingsError
-from ferrule.events import Event, MessageFinished, ResultReady, RunFinished, ToolProgress, Usage
-from ferrule.execution import Approver, Executor, Journal, Pending, Policy, cancelled_result
+from ferrule.background import entered, run_synchronously
+from ferrule.conversation import Conversation, Message, system, user
+from ferrule.errors import SettingsError
+from ferrule.events import Event, RunFinished
+from ferrule.execution import Decision
 from ferrule.feed import Feed
+from ferrule.models.naming import model_named
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.registry import Item, ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.toolspec import ToolSpec
+from ferrule.runs.exchange import Exchange, Stop
+from ferrule.runs.many import run_together
+from ferrule.runs.modes import speaking
+from ferrule.runs.output import Output
+from ferrule.runs.pickling import reduced
+from ferrule.runs.run import Run, StreamedRun
+from ferrule.runs.steps import Map, Meeting, Step, Taken, Then, UseTools, called, planned
+from ferrule.runs.terms import Limits, Terms
 
-Watcher: TypeAlias = Feed[Event]
-
-
-@dataclass(slots=True)
-class Run:
-    """A conversation under way, valid at every moment: also after a limit, a break or a cancellation."""
-
-    conversation: Conversation
-    usage: Usage = field(default_factory=Usage)
-    stopped: str = ""
-    """Why it stopped: `done`, `paused`, or the limit: `rounds`, `length`, `context`, `cancelled`, `error`."""
-
-    @property
-    def text(self) -> str:
-        """The last answer: the text of the last assistant message."""
-        said = [message.text for message in self.conversation.messages if message.role == "assistant"]
-        return said[-1] if said else ""
+__all__ = ["Pipeline", "Run", "StreamedRun", "model"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """On what terms calls are run."""
-
-    policy: Policy | None = None
-    approver: Approver | None = None
-    journal: Journal | None = None
-    blobs: BlobStore | None = None
-    on_ask: Literal["deny", "pause"] = "deny"
-    max_rounds: int = 16
+async def _converse(exchange: Exchange, plan: Iterable[Taken]) -> None:
+    """The loop. A step that leaves something to answer (results, a question) is taken again after the answer."""
+    if not exchange.open_calls:
+        await exchange.ask()
+    for step in plan:
+        while await step(exchange):
+            await exchange.ask()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,48 +53,107 @@ class Pipeline:
     conversation: Conversation = field(default_factory=Conversation)
     registry: ToolRegistry = field(default_factory=ToolRegistry)
     settings: ModelSettings = field(default_factory=ModelSettings)
-    terms: _Terms = field(default_factory=_Terms)
+    terms: Terms = field(default_factory=Terms)
+    limits: Limits = field(default_factory=Limits)
+    steps: tuple[Step, ...] = ()
+    watchers: tuple[Callable[[Run], Any], ...] = ()
+    output: Output | None = None
+    origin: tuple[str, dict[str, Any]] | None = None
+    """The name and options of a model that was given by name: what another process makes it from."""
 
-    def chat(self, message: str | Conversation) -> Pipeline:
-        """Add a user's message, or go on from a whole conversation."""
-        if isinstance(message, Conversation):
-            return replace(self, conversation=message)
-        return replace(self, conversation=self.conversation.add(user(message)))
+    def chat(self, message: str | Message | Conversation) -> Pipeline:
+        """Add a user's message, or go on from a whole conversation, also one that a pause left."""
+        return replace(self, conversation=_with(self.conversation, message))
 
     def system(self, text: str) -> Pipeline:
         """Add a system message."""
         return replace(self, conversation=self.conversation.add(system(text)))
 
     def using(self, *tools: Item, **terms: Any) -> Pipeline:
-        """Offer tools. `terms` are policy, approver, journal, blobs, on_ask and max_rounds (of the model)."""
-        unknown = set(terms) - set(_Terms.__dataclass_fields__)
-        if unknown:
-            raise SettingsError(f"using() knows no {min(unknown)!r}; it takes {', '.join(_Terms.__dataclass_fields__)}")
-        return replace(self, registry=self.registry.add(*tools), terms=replace(self.terms, **terms))
+        """Offer tools, whose calls are answered from this step on. `terms` are those of `Terms`.
+
+        Raises `SettingsError` for a term that there isn't, `RegistryError` and `ToolDefinitionError` for the tools.
+        """
+        merged = replace(self.terms, **_known(Terms, terms, "using"))
+        steps = self.steps if UseTools() in self.steps else (*self.steps, UseTools())
+        return replace(self, registry=self.registry.add(*tools), terms=merged, steps=steps)
 
     def with_(self, **settings: Any) -> Pipeline:
-        """Other settings of the model: temperature, top_k, top_p, seed, max_tokens. Raises `SettingsError`."""
+        """Other settings of the model, as `ModelSettings` has them. Raises `SettingsError`."""
         try:
-            merged = ModelSettings.model_validate({**self.settings.model_dump(), **settings})
+            given = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+            merged = ModelSettings.model_validate({**given, **settings})
         except ValueError as error:
             raise SettingsError(f"settings of the model: {error}") from error
         return replace(self, settings=merged)
 
-    async def run(self) -> Run:
-        """Run until the model is done or a limit says stop."""
+    def within(self, *, rounds: int | None = None, **limits: Any) -> Pipeline:
+        """Stop at a limit: `rounds` of the model, and those of `Limits`. Raises `SettingsError`."""
+        terms = self.terms if rounds is None else replace(self.terms, max_rounds=rounds)
+        return replace(self, terms=terms, limits=replace(self.limits, **_known(Limits, limits, "within")))
+
+    def then(self, callback: Callable[[Run], Any]) -> Pipeline:
+        """Call `callback(run)`, sync or async, when the run has come this far.
+
+        A conversation that it returns takes the place of the run's; if that ends in a question, the model answers it.
+        """
+        return replace(self, steps=(*self.steps, Then(callback)))
+
+    def map(self, callback: Callable[[list[Run]], Any]) -> Pipeline:
+        """Call `callback(runs)` when all runs of `run_many` or `run_batch` have come this far.
+
+        It may return a conversation for each of them, which is treated as that of `then`.
+        """
+        return replace(self, steps=(*self.steps, Map(callback)))
+
+    def watch(self, callback: Callable[[Run], Any]) -> Pipeline:
+        """Call `callback(run)` as soon as a run has ended, however it did."""
+        return replace(self, watchers=(*self.watchers, callback))
+
+    def parse_as(self, kind: Any, retries: int = 2) -> Pipeline:
+        """Want an answer of this type (a pydantic model, dataclass, TypedDict, `list[int]`, …), as `Run.output`.
+
+        The model is held to its JSON Schema where it can be, else told of it; an answer that doesn't fit is sent back
+        with what is wrong, `retries` times, and then is `OutputInvalid`.
+        """
+        return replace(self, output=Output(kind, retries))
+
+    async def run(self, *, decisions: Mapping[str, Decision] | None = None) -> Run:
+        """Run until the model is done or a limit says stop.
+
+        After a pause, `decisions` are answers to the calls that wait, by call id, each bound by `Pending.decide`.
+        Raises `ModelError` where the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises.
+        """
         run = Run(self.conversation)
-        await _converse(self, run, None)
+        await _run(self, run, None, decisions)
         return run
 
-    def run_sync(self) -> Run:
-        """`run`, for programs without an event loop."""
-        return run_synchronously(self.run())
+    async def run_many(
+        self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
+    ) -> list[Run]:
+        """`n` runs at once; a seed counts up. See `run_batch`."""
+        seed = self.settings.seed
+        each = [self if seed is None else self.with_(seed=seed + number) for number in range(n)]
+        return await run_together(each, _run_among, concurrency, errors)
+
+    async def run_batch(
+        self,
+        inputs: Iterable[str | Message | Conversation],
+        *,
+        concurrency: int | None = None,
+        errors: Literal["raise", "keep"] = "raise",
+    ) -> list[Run]:
+        """A run for each input, at most `concurrency` at once, in the order of the inputs.
+
+        The first error stops all; where errors are to be kept, it is the `error` of its run, whose conversation stands.
+        """
+        return await run_together([self.chat(one) for one in inputs], _run_among, concurrency, errors)
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator[StreamedRun]:
+    async def stream(self, *, decisions: Mapping[str, Decision] | None = None) -> AsyncIterator[StreamedRun]:
         """Run in a task of its own; leaving the block cancels what is left, and open calls are answered so."""
         run = StreamedRun(self.conversation)
-        task = asyncio.create_task(run.work(_converse(self, run, run.feed)))
+        task = asyncio.create_task(run.work(_run(self, run, run.feed, decisions)))
         try:
             yield run
         finally:
@@ -115,113 +161,122 @@ class Pipeline:
             with suppress(asyncio.CancelledError):
                 await task
 
+    # For programs without an event loop.
 
-@dataclass(slots=True)
-class StreamedRun(Run):
-    """A run whose events can be watched: `async for event in run`."""
+    def run_sync(self, **given: Any) -> Run:
+        """`run`."""
+        return run_synchronously(self.run(**given))
 
-    feed: Feed[Event] = field(default_factory=Feed)
+    def run_many_sync(self, n: int, **given: Any) -> list[Run]:
+        """`run_many`."""
+        return run_synchronously(self.run_many(n, **given))
 
-    async def work(self, loop: Awaitable[None]) -> None:
-        """Run the loop, and hand its end, or its error, to whoever watches."""
-        try:
-            await loop
-        except Exception as error:  # noqa: BLE001 - it is raised again where the events are read
-            self.feed.fail(error)
-        finally:
-            self.feed.end()
+    def run_batch_sync(self, inputs: Iterable[str | Message | Conversation], **given: Any) -> list[Run]:
+        """`run_batch`."""
+        return run_synchronously(self.run_batch(inputs, **given))
 
-    def __aiter__(self) -> AsyncIterator[Event]:
-        return self.feed.events()
+    def stream_sync(self, **given: Any) -> AbstractContextManager[StreamedRun]:
+        """`stream`: `with pipeline.stream_sync() as run: for event in run: …`."""
+        return entered(self.stream(**given))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle. Raises `SettingsError`, naming the callback or tool that can't be imported elsewhere."""
+        return reduced(self)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.model.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
 
-async def _converse(pipeline: Pipeline, run: Run, watcher: Watcher | None) -> None:
-    """The loop. It ends with a conversation in which every call is answered, but for those that wait for a decision."""
-    terms = pipeline.terms
+async def _run(
+    pipeline: Pipeline,
+    run: Run,
+    watcher: Feed[Event] | None = None,
+    decisions: Mapping[str, Decision] | None = None,
+    meeting: Meeting | None = None,
+) -> None:
+    """One run, from its first question to its end, which `run.stopped` tells."""
+    asked, run.mode = speaking(pipeline.model, pipeline.terms.mode)
+    run.model = pipeline.model.name
+    plan = planned(pipeline.steps, pipeline.output is not None, meeting)
     async with pipeline.registry.open() as registry:
-        executor = Executor(
+        exchange = Exchange(
+            run,
+            asked,
             registry,
-            policy=terms.policy,
-            approver=terms.approver,
-            journal=terms.journal,
-            blobs=terms.blobs,
-            on_ask=terms.on_ask,
+            pipeline.terms,
+            pipeline.limits,
+            pipeline.settings,
+            pipeline.output,
+            watcher,
+            decisions,
         )
-        offered = registry.specs
         try:
-            for _ in range(terms.max_rounds):
-                stop = await _ask(pipeline, run, offered, watcher)
-                if stop != "calls":
-                    run.stopped = "done" if stop == "turn" else stop
-                    break
-                if not await _answer(executor, run, watcher):
-                    run.stopped = "paused"
-                    break
-            else:
-                run.stopped = "rounds"
+            await _in_time(_converse(exchange, plan), pipeline.limits.seconds)
+            run.stopped = "done"
+        except Stop as stop:
+            run.stopped = stop.reason
+            if stop.reason != "paused":
+                exchange.cancel_open()
         except asyncio.CancelledError:
             run.stopped = "cancelled"
-            open_calls = run.conversation.pending
-            run.conversation = run.conversation.add(*(tool_message(cancelled_result(call)) for call in open_calls))
+            exchange.cancel_open()
             raise
+    for watch in pipeline.watchers:
+        await called(watch, run)
     if watcher is not None:
         await watcher.put(RunFinished(run.stopped, run.usage))
 
 
-async def _ask(pipeline: Pipeline, run: Run, offered: Sequence[ToolSpec], watcher: Watcher | None) -> str:
-    """Have the model write one message; returns why it stopped."""
-    stop = "error"
-    events = pipeline.model.stream(run.conversation, offered, pipeline.settings)
-    try:  # and not aclosing, whose way in and out costs as much as asking
-        async for event in events:
-            if isinstance(event, MessageFinished):
-                stop = event.stop
-                run.usage = run.usage + event.usage
-                # A turn that the model ended at once is a message too: its ids were sampled.
-                if event.message.parts or event.message.sampled:
-                    run.conversation = run.conversation.add(event.message)
-            if watcher is not None:
-                await watcher.put(event)
-    finally:
-        await events.aclose()
-    return stop
+async def _run_among(pipeline: Pipeline, run: Run, meeting: Meeting) -> None:
+    """One run among many."""
+    await _run(pipeline, run, meeting=meeting)
 
 
-async def _answer(executor: Executor, run: Run, watcher: Watcher | None) -> bool:
-    """Answer the open calls, in their order; returns whether none waits for a decision."""
-    calls = run.conversation.pending
-    ready: dict[str, ToolResult] = {}
-
-    def on_result(result: ToolResult) -> None:
-        ready[result.call_id] = result
-        if watcher is not None:
-            watcher.add(ResultReady(result))
-
-    emit: Callable[[ToolProgress], None] = _unheard if watcher is None else watcher.put_soon
-    scope = CallScope(conversation=run.conversation, blobs=executor.blobs, emit=emit)
+async def _in_time(work: Coroutine[Any, Any, None], seconds: float | None) -> None:
+    """Wait for it that long. Raises `Stop`."""
+    if seconds is None:
+        return await work
     try:
-        answers = await executor.run_all(calls, scope, on_result=on_result)
-    except asyncio.CancelledError:
-        told = [ready.get(call.id) or cancelled_result(call) for call in calls]
-        run.conversation = run.conversation.add(*map(tool_message, told))
-        raise
-    results = [answer for answer in answers if not isinstance(answer, Pending)]
-    run.conversation = run.conversation.add(*map(tool_message, results))
-    return len(results) == len(answers)
+        async with asyncio.timeout(seconds) as time:
+            return await work
+    except TimeoutError:
+        if not time.expired():
+            raise
+        raise Stop("time") from None
 
 
-def _unheard(_progress: ToolProgress) -> None:
-    """Nobody watches."""
+def _with(conversation: Conversation, message: str | Message | Conversation) -> Conversation:
+    if isinstance(message, Conversation):
+        return message
+    return conversation.add(user(message) if isinstance(message, str) else message)
 
 
-def model(name: str | Model) -> Pipeline:
-    """A pipeline on a model: `embedded`, `local:<folder>`, or a `Model` object. Raises `ModelError` for other names."""
-    if not isinstance(name, str):
-        return Pipeline(name)
-    from ferrule.models.embedded import embedded_model, local_model
+def _known(kind: type, given: dict[str, Any], method: str) -> dict[str, Any]:
+    names = [one.name for one in fields(kind)]
+    unknown = set(given) - set(names)
+    if unknown:
+        raise SettingsError(f"{method}() knows no {min(unknown)!r}; it takes {', '.join(names)}")
+    return given
 
-    if name == "embedded":
-        return Pipeline(embedded_model())
-    if name.startswith("local:"):
-        return Pipeline(local_model(Path(name.removeprefix("local:"))))
-    raise ModelError(f"there is no model {name!r}; there are 'embedded' and 'local:<folder>'")
+
+def model(name: str | Model, *, fallback: str | Model | None = None, **options: Any) -> Pipeline:
+    """A pipeline on a model: by its name (`openai:gpt-5`, `embedded`, `local:<folder>`, …), or a `Model` object.
+
+    Where it fails, `fallback` is asked. `options` (`api_key`, `base_url`, …) are for a model given by name. Raises
+    `ModelError` for what can't be had.
+    """
+    first = model_named(name, **options) if isinstance(name, str) else name
+    if fallback is None:
+        return Pipeline(first, origin=(name, options) if isinstance(name, str) else None)
+    from ferrule.models.fallback import FallbackModel
+
+    return Pipeline(FallbackModel(first, model_named(fallback) if isinstance(fallback, str) else fallback))

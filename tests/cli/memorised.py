@@ -81,5 +81,8 @@ def memorise(
             break
     assert steps == 0 or loss.item() < 0.01, f"the test's model was not learnt: {loss.item()}"
     export(network, folder)
+    # What it exports besides tells of the embedded model's own framing.
+    for name in ("chat_template.jinja", "tokenizer_config.json"):
+        (folder / name).unlink(missing_ok=True)
     write_tokenizer(folder / "tokenizer.json", control)
     return folder

@@ -12,7 +12,7 @@ from terminals import COMMAND, environment, ferrule
 
 from ferrule import __version__
 
-COMMANDS = ("ask", "chat", "tools", "call", "render", "dialects", "parse", "synth", "train", "eval")
+COMMANDS = ("ask", "chat", "tools", "call", "render", "dialects", "parse", "synth", "history", "mcp", "train", "eval")
 
 
 def test_help_names_every_command() -> None:
@@ -22,7 +22,11 @@ def test_help_names_every_command() -> None:
     assert tuple(listed) == COMMANDS
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "train embedded", "eval embedded"])
+@pytest.mark.parametrize(
+    "command",
+    [*COMMANDS, "train embedded", "eval embedded"]
+    + [f"history {name}" for name in ("list", "show", "search", "fork", "delete", "export")],
+)
 def test_every_command_has_help(command: str) -> None:
     done = ferrule(*command.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -58,7 +62,7 @@ def test_help_takes_less_than_180_ms_of_cpu_over_bare_python() -> None:
 
 
 def test_help_imports_none_of_the_slow_parts() -> None:
-    slow = ("asyncio", "jinja2", "numpy", "pydantic", "rich", "torch")
+    slow = ("asyncio", "jinja2", "numpy", "pydantic", "rich", "sqlite3", "torch")
     source = (
         "import sys, ferrule.cli\nsys.argv = ['ferrule', '--help']\ntry:\n    ferrule.cli.main()\n"
         f"except SystemExit:\n    print(*[name for name in {slow} if name in sys.modules], file=sys.stderr)\n"

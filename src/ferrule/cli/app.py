@@ -13,7 +13,9 @@ from ferrule.cli.call import call
 from ferrule.cli.chat import chat
 from ferrule.cli.dialects import dialects
 from ferrule.cli.evaluate import evaluate_embedded
+from ferrule.cli.history import history
 from ferrule.cli.list_tools import tools
+from ferrule.cli.mcp import mcp
 from ferrule.cli.parse import parse
 from ferrule.cli.render import render
 from ferrule.cli.synth import synth
@@ -48,6 +50,8 @@ app.command()(parse)
 app.command()(synth)
 _train.command("embedded")(train_embedded)
 _eval.command("embedded")(evaluate_embedded)
+app.add_typer(history, name="history")
+app.add_typer(mcp, name="mcp")
 app.add_typer(_train, name="train")
 app.add_typer(_eval, name="eval")
 

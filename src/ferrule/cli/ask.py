@@ -9,10 +9,12 @@ import typer
 from ferrule.cli.options import (
     AsJson,
     JournalFile,
+    Keep,
     MaxTokens,
     ModelName,
     PolicyFile,
     Seed,
+    StoreFile,
     Temperature,
     ToolFolders,
     Yes,
@@ -31,12 +33,17 @@ def ask(  # noqa: PLR0913 - a command's options are its parameters
     yes: Yes = False,
     policy: PolicyFile = None,
     journal: JournalFile = None,
+    store: StoreFile = None,
+    keep: Keep = False,
 ) -> None:
     """Ask a model one question, and show its calls and its answer."""
+    from ferrule.cli.keeping import Keeping
     from ferrule.cli.session import Wishes, opened_session
     from ferrule.cli.standard_input import read_text
 
-    wishes = Wishes(model, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal)
+    wishes = Wishes(
+        model, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, Keeping(store, keep)
+    )
     text = read_text() if question == "-" else question
     with opened_session(wishes) as session:
         if not session.answer(text):

@@ -26,16 +26,22 @@ def called(name: str, options: Sequence[str], given: str | None, folders: Sequen
     Raises `SettingsError` for a tool that isn't there, or arguments that can't be read.
     """
     registry = offered(folders)
+    call = call_from(registry, name, options, given)
+    return asyncio.run(result_of(registry.only(name), call, terms))
+
+
+def call_from(registry: ToolRegistry, name: str, options: Sequence[str], given: str | None) -> ToolCall:
+    """The call that a command line writes; raises as `called` does."""
     tool = registry.get(name)
     if tool is None:
         near = registry.nearest(name) or registry.names
         raise SettingsError(f"there is no tool {name!r}; the nearest: {', '.join(near)}")
     arguments = {**_object(given), **arguments_from(options, tool.parameters)}
-    call = ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
-    return asyncio.run(_run(registry.only(name), call, terms))
+    return ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
 
 
-async def _run(registry: ToolRegistry, call: ToolCall, terms: Terms) -> ToolResult:
+async def result_of(registry: ToolRegistry, call: ToolCall, terms: Terms) -> ToolResult:
+    """What comes of a call; its progress is shown on a terminal."""
     async with registry.open() as bound:
         executor = Executor(bound, policy=terms.policy, approver=terms.approver, journal=terms.journal)
         result = await executor.run(call, CallScope(emit=_tell))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from ferrule.cli.files import written
 from ferrule.cli.guard import complain, words_of
 from ferrule.cli.session import Session
 from ferrule.cli.standard_input import is_interactive, prompted_lines
 from ferrule.conversation import Conversation
 from ferrule.errors import FerruleError
 
-_HELP = "/save FILE keeps the conversation, /new begins another, /quit or Ctrl-D ends, Ctrl-C stops an answer"
+_HELP = "/save FILE writes the conversation, /new begins another, /quit or Ctrl-D ends, Ctrl-C stops an answer"
 
 
 def converse(session: Session) -> None:
@@ -34,7 +32,7 @@ def converse(session: Session) -> None:
 def _take(session: Session, line: str) -> None:
     word, _, rest = line.strip().partition(" ")
     if word == "/new":
-        session.conversation = Conversation()
+        session.begin_anew()
     elif word == "/save":
         _save(session.conversation, rest.strip())
     elif word.startswith("/") and word[1:].isalpha():
@@ -44,11 +42,13 @@ def _take(session: Session, line: str) -> None:
 
 
 def _save(conversation: Conversation, name: str) -> None:
-    from ferrule.formats import nanochat
+    from ferrule.cli.conversation_files import write_conversation
 
+    form = None
+    if name.startswith("--format "):
+        form, _, name = name.removeprefix("--format ").strip().partition(" ")
     if not name:
         complain("/save needs the name of a file")
         return
-    text = json.dumps(nanochat.dump(conversation), ensure_ascii=False, indent=2)
-    written(Path(name), f"{text}\n".encode("utf-8", "replace"))
+    write_conversation(Path(name.strip()), conversation, form)
     complain(f"saved {len(conversation)} messages in {name}")

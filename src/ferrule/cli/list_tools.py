@@ -38,10 +38,10 @@ def tools(
         return
     specs = offered(Path(word) for word in words).specs
     if as_json:
-        _print_json([_data(spec) for spec in specs])
+        print_json([tool_data(spec) for spec in specs])
         return
     for spec in specs:
-        typer.echo("\n".join(_lines(spec)))
+        typer.echo("\n".join(tool_lines(spec)))
 
 
 def _check(folders: list[Path], as_json: bool) -> None:
@@ -50,7 +50,7 @@ def _check(folders: list[Path], as_json: bool) -> None:
     found = check(folders)
     if as_json:
         problems = [{"path": str(problem.path), "reason": problem.reason} for problem in found.problems]
-        _print_json({"tools": list(found.names), "problems": problems})
+        print_json({"tools": list(found.names), "problems": problems})
     else:
         for problem in found.problems:
             typer.echo(str(problem))
@@ -60,7 +60,8 @@ def _check(folders: list[Path], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _lines(spec: ToolSpec) -> list[str]:
+def tool_lines(spec: ToolSpec) -> list[str]:
+    """A tool for people: its name and hints, what it is for, its parameters."""
     from ferrule.cli.parameters import parameter_lines
     from ferrule.execution.showing import visible
 
@@ -76,7 +77,8 @@ def _hints(annotations: Annotations) -> list[str]:
     return [_HINTS[name][0 if value else 1] for name, value in said.items() if value is not None]
 
 
-def _data(spec: ToolSpec) -> dict[str, Any]:
+def tool_data(spec: ToolSpec) -> dict[str, Any]:
+    """A tool for programs."""
     return {
         "name": spec.name,
         "description": spec.description,
@@ -87,7 +89,8 @@ def _data(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-def _print_json(value: object) -> None:
+def print_json(value: object) -> None:
+    """Write a value to stdout as JSON."""
     import json
 
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

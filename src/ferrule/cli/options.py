@@ -33,3 +33,16 @@ ConfigFile: TypeAlias = Annotated[
 Changes: TypeAlias = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting. May be repeated.")
 ]
+FormatName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="ferrule, openai, anthropic, nanochat or ovis; else told by what it looks like.",
+    ),
+]
+StoreFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", envvar="FERRULE_STORE", help="The file that conversations are kept in."),
+]
+Keep: TypeAlias = Annotated[bool, typer.Option("--keep", help="Keep the conversation, see `ferrule history`.")]

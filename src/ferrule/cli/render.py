@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ferrule.cli.options import AsJson
+from ferrule.cli.options import AsJson, FormatName
 
 
 def render(
@@ -18,13 +18,14 @@ def render(
     tokenizer: Annotated[
         str, typer.Option(metavar="WHERE", help="embedded, a tokenizer.json, or a folder that holds one.")
     ] = "embedded",
+    form: FormatName = None,
     as_json: AsJson = False,
 ) -> None:
     """Show conversations as tokens, trained and untrained."""
     from ferrule.cli.conversation_files import read_conversations
     from ferrule.cli.rendering import Renderer
 
-    conversations = read_conversations(file)
+    conversations = read_conversations(file, form)
     renderer = Renderer(tokenizer, dialect)
     for conversation in conversations:
         renderer.show(conversation, as_json)

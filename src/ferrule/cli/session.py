@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ferrule.cli.asking import Asking
 from ferrule.cli.guard import complain
+from ferrule.cli.keeping import Keeper, Keeping, opened_keeper
 from ferrule.cli.offer import check_offer, offered
 from ferrule.cli.permission import Terms, opened_terms
 from ferrule.cli.screen import JsonScreen, PeopleScreen, Screen
@@ -39,6 +40,7 @@ class Wishes:
     yes: bool
     policy: Path | None
     journal: Path | None
+    keeping: Keeping = field(default_factory=Keeping)
 
     @property
     def sampling(self) -> dict[str, float | int]:
@@ -56,7 +58,13 @@ class Session:
     terms: Terms
     asking: Asking
     runner: asyncio.Runner
+    keeper: Keeper
     conversation: Conversation = field(default_factory=Conversation)
+
+    def begin_anew(self) -> None:
+        """Another conversation; what was kept of this one stays."""
+        self.conversation = Conversation()
+        self.keeper.begin_anew()
 
     def answer(self, question: str) -> bool:
         """Ask, and show what happens; returns whether the answer is whole.
@@ -82,6 +90,7 @@ class Session:
                 self.terms.answers.withdraw()
             self.conversation = run.conversation if len(run.conversation) > asked else before
             self.screen.finish(run)
+            self.keeper.keep(self.conversation)
         self.terms.tell_of_denials()
         if run.stopped in _UNFINISHED:
             complain(_UNFINISHED[run.stopped])
@@ -115,11 +124,15 @@ def opened_session(wishes: Wishes) -> Iterator[Session]:
     registry = offered(wishes.tools)
     pipeline = model(wishes.model).with_(**wishes.sampling)
     screen: Screen = JsonScreen() if wishes.as_json else PeopleScreen()
-    with asyncio.Runner() as runner, opened_terms(wishes.yes, wishes.policy, wishes.journal) as terms:
+    with (
+        asyncio.Runner() as runner,
+        opened_terms(wishes.yes, wishes.policy, wishes.journal) as terms,
+        opened_keeper(wishes.keeping) as keeper,
+    ):
         try:
             check_offer(pipeline.model, registry)
             asking = Asking(terms.approver, screen, registry, terms.policy)
             pipeline = pipeline.using(registry, approver=asking, journal=terms.journal)
-            yield Session(pipeline, screen, terms, asking, runner)
+            yield Session(pipeline, screen, terms, asking, runner, keeper, keeper.resumed)
         finally:
             runner.run(pipeline.model.aclose())

@@ -1,0 +1,167 @@
+"""The SQLite file of a store: opened, made, told from other files, and shared with other processes.
+
+What its tables hold is the business of the files beside this one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ferrule.errors import ConversationError
+
+VERSION = 1
+_APPLICATION = 0x66727243  # "frrC": how the file says whose it is
+_PATIENCE = 30.0
+_IN_MEMORY = ":memory:"
+
+# A conversation is a head in a tree of nodes, each a message after a parent (0 at the beginning), so that forks share
+# their rows. Message ids are never used twice: an index that couldn't be brought up to date names none of another.
+_SCHEMA = """
+CREATE TABLE blobs (hash TEXT PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, hash TEXT NOT NULL UNIQUE, data TEXT NOT NULL, text TEXT NOT NULL,
+    indexed INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX messages_to_index ON messages (id) WHERE indexed = 0;
+CREATE TABLE message_blobs (
+    message INTEGER NOT NULL REFERENCES messages ON DELETE CASCADE, blob TEXT NOT NULL REFERENCES blobs,
+    PRIMARY KEY (message, blob)) WITHOUT ROWID;
+CREATE INDEX message_blobs_blob ON message_blobs (blob);
+CREATE TABLE nodes (
+    id INTEGER PRIMARY KEY, parent INTEGER NOT NULL, message INTEGER NOT NULL REFERENCES messages,
+    depth INTEGER NOT NULL, UNIQUE (parent, message));
+CREATE INDEX nodes_message ON nodes (message);
+CREATE TABLE conversations (
+    id TEXT PRIMARY KEY, head INTEGER NOT NULL, now TEXT NOT NULL, title TEXT NOT NULL, waiting TEXT,
+    created TEXT NOT NULL, updated TEXT NOT NULL);
+CREATE INDEX conversations_head ON conversations (head);
+"""
+_INDEX = """
+CREATE VIRTUAL TABLE IF NOT EXISTS message_index
+USING fts5 (text, content = 'messages', content_rowid = 'id', tokenize = 'trigram case_sensitive 1')
+"""
+
+
+def is_unindexable(error: sqlite3.OperationalError) -> bool:
+    """Whether SQLite says that it was built without what the index needs."""
+    return "no such module" in str(error) or "no such tokenizer" in str(error)
+
+
+class Database:
+    """A connection to the file. Threads may share it; processes each have their own.
+
+    `:memory:` is no file, and gone when it is closed. Raises `ConversationError`, naming the file, for what is no store
+    and whatever else SQLite complains of.
+    """
+
+    def __init__(self, path: Path, create: bool) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        if str(path) != _IN_MEMORY and not path.exists():
+            if not create:
+                raise ConversationError(f"{path}: there is no store of conversations")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)  # what is said to a model is nobody else's business
+        with self._telling():
+            self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            with self._telling():
+                self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """All that is read in here is from one moment."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """What is written in here is written whole or not at all; other processes wait."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    def make_index(self) -> bool:
+        """Make the index for search, where it isn't there; returns whether this SQLite can have one."""
+        with self._lock, self._telling():
+            try:
+                self._connection.execute(_INDEX)
+            except sqlite3.OperationalError as error:
+                if is_unindexable(error):
+                    return False
+                raise
+        return True
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._telling():
+            self._connection.execute(begin)
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _prepare(self) -> None:
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        if not self._is_ready():
+            self._write_ahead()
+            with self.writing() as connection:
+                if not self._is_ready():  # another process may have been first
+                    for statement in _SCHEMA.split(";\n"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    connection.execute(f"PRAGMA user_version = {VERSION}")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _is_ready(self) -> bool:
+        """Whether it is a store; an empty file isn't one yet. Raises `ConversationError` for anything else."""
+        application, version, tables = (
+            self._connection.execute(query).fetchone()[0]
+            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        )
+        if application != _APPLICATION and (application or version or tables):
+            raise ConversationError(f"{self._path}: an SQLite file, and no store of conversations; name another file")
+        if version > VERSION:
+            raise ConversationError(
+                f"{self._path}: a newer ferrule made it (schema {version}; this one knows {VERSION})"
+            )
+        return bool(application)
+
+    def _write_ahead(self) -> None:
+        """Readers and a writer don't wait for each other. SQLite's own patience doesn't cover this switch."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            reason = str(error)
+            if "not a database" in reason:
+                reason = "no store of conversations; name another file"
+            elif "locked" in reason:
+                reason = f"another process has held it for {_PATIENCE:g} seconds; try again"
+            raise ConversationError(f"{self._path}: {reason}") from error

@@ -1,0 +1,71 @@
+"""Answers of a type: held to a schema, read, and sent back where they don't fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from ferrule.models.scripted import ScriptedModel
+from ferrule.pipeline import model
+from ferrule.runs.output import Output, OutputInvalid
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+class Place(TypedDict):
+    city: str
+
+
+@dataclass
+class Day:
+    when: date
+    kind: Literal["work", "rest"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (Person, '{"name": "A", "age": 3}', Person(name="A", age=3)),
+        (Place, 'Here:\n```json\n{"city": "Paris"}\n```\nThat is it.', {"city": "Paris"}),
+        (Day, '{"when": "2026-01-02", "kind": "rest"}', Day(date(2026, 1, 2), "rest")),
+        (list[int], '{"value": [1, 2]}', [1, 2]),
+        (list[int], "[1, 2]", [1, 2]),
+        (bool, '{"value": true}', True),
+        (Person | Place, '{"value": {"city": "Rome"}}', {"city": "Rome"}),
+    ],
+)
+def test_a_type_is_a_schema_of_an_object_and_a_value(kind: Any, text: str, value: Any) -> None:
+    output = Output(kind)
+    Draft202012Validator.check_schema(output.schema)
+    assert output.schema["type"] == "object"
+    assert output.parse(text) == value
+
+
+async def test_an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() -> None:
+    scripted = ScriptedModel("A is three.", '{"name": "A", "age": "old"}', '{"name": "A", "age": 3}')
+    run = await model(scripted).system("Be brief.").chat("Who?").parse_as(Person).run()
+    assert run.output == Person(name="A", age=3)
+    asked = [m.text for m in run.conversation.messages if m.role == "user"]
+    assert asked[1].startswith("The answer must be JSON and nothing else: not valid JSON at line 1")
+    assert asked[2].startswith("The answer is not what was asked for:\n- age: got the string")
+    # A model that can't be held to a schema is told of it, and the conversation stays as it is.
+    told = scripted.seen[0].messages[0].text
+    assert told.startswith("Be brief.\n\nYour answer must be JSON")
+    assert json.loads(told.partition("schema:\n")[2]) == Output(Person).schema
+    assert run.conversation.messages[0].text == "Be brief."
+
+
+async def test_an_answer_that_never_fits_is_an_error_that_has_it() -> None:
+    with pytest.raises(OutputInvalid, match="age: got the string") as caught:
+        await model(ScriptedModel(*['{"name": "A", "age": "x"}'] * 2)).chat("?").parse_as(Person, retries=1).run()
+    assert caught.value.text == '{"name": "A", "age": "x"}'
