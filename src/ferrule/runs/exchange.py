@@ -1,0 +1,237 @@
+"""One run of a pipeline: asks the model, answers its calls, and counts what is spent.
+
+The loop over these two is in `pipeline.py`; what a call goes through is `execution/`'s business, how a message is
+written `models/`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from ferrule.conversation import MalformedCall, ToolCall, ToolResult, tool_message, user
+from ferrule.errors import ToolRequired
+from ferrule.events import Event, MessageFinished, ResultReady, ToolProgress
+from ferrule.execution import Decision, Executor, FileJournal, Pending, cancelled_result, interrupted_result
+from ferrule.execution.journal import interrupted
+from ferrule.execution.words import failed
+from ferrule.feed import Feed
+from ferrule.models.protocol import Model, ModelSettings
+from ferrule.runs.output import Output, OutputInvalid
+from ferrule.registry import BoundRegistry
+from ferrule.runs.repeats import with_notice
+from ferrule.runs.run import Run
+from ferrule.scope import CallScope
+from ferrule.runs.terms import Limits, Terms
+
+_CALL_ONE = "Call one of your tools before you answer."
+_GOES_ON = ("turn", "calls")
+
+
+class Stop(Exception):  # noqa: N818 - an end that was reached, not an error
+    """The run ends here; `reason` is what `Run.stopped` says of it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Exchange:
+    """What one run needs while it goes on. `run.conversation` is valid after each step, whatever ends it."""
+
+    __slots__ = (
+        "_called", "_decisions", "_executor", "_limits", "_model", "_offered", "_output", "_rounds", "_settings",
+        "_terms", "open_calls", "run", "watcher",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        run: Run,
+        model: Model,
+        registry: BoundRegistry,
+        terms: Terms,
+        limits: Limits,
+        settings: ModelSettings,
+        output: Output | None = None,
+        watcher: Feed[Event] | None = None,
+        decisions: Mapping[str, Decision] | None = None,
+    ) -> None:
+        self._model = model
+        self._terms = terms
+        self._limits = limits
+        self._settings = settings
+        self._executor = Executor(
+            registry,
+            policy=terms.policy,
+            approver=terms.approver,
+            journal=terms.journal,
+            blobs=terms.blobs,
+            on_ask=terms.on_ask,
+        )
+        self._offered = registry.specs
+        self._output = output
+        self._decisions = decisions
+        self._rounds = 0
+        self._called = 0
+        self.run = run
+        self.watcher = watcher
+        self.open_calls: tuple[ToolCall | MalformedCall, ...] = run.conversation.pending
+        """The calls without an answer: kept, since the loop asks for them at every step."""
+        if self.open_calls:
+            self._answer_interrupted()
+
+    # What the loop does.
+
+    async def ask(self) -> None:
+        """Have the model write one message. Raises `Stop` where it is enough, or the message is not whole."""
+        self._check_spent()
+        self._rounds += 1
+        run, watcher, stop = self.run, self.watcher, "error"
+        shown = run.conversation
+        if self._output is not None and not self._knows("output_schema"):
+            shown = self._output.instructed(shown)
+        events = self._model.stream(shown, self._offered, self._settings_now())
+        try:  # and not aclosing, whose way in and out costs as much as asking
+            async for event in events:
+                if isinstance(event, MessageFinished):
+                    stop = event.stop
+                    run.usage = run.usage + event.usage
+                    # A turn that the model ended at once is a message too: its ids were sampled.
+                    if event.message.parts or event.message.sampled:
+                        run.conversation = run.conversation.add(event.message)
+                        self.open_calls = event.message.calls
+                if watcher is not None:
+                    await watcher.put(event)
+        finally:
+            await events.aclose()
+        if stop not in _GOES_ON:
+            raise Stop(stop)
+
+    async def answer(self) -> None:
+        """Answer the open calls, in their order. Raises `Stop` where some wait for a decision or may not run."""
+        run, watcher = self.run, self.watcher
+        calls, left_out = self._within_limit(self.open_calls)
+        ready: dict[str, ToolResult] = {}
+
+        def on_result(result: ToolResult) -> None:
+            ready[result.call_id] = result
+            if watcher is not None:
+                watcher.add(ResultReady(result))
+
+        emit: Callable[[ToolProgress], None] = _unheard if watcher is None else watcher.put_soon
+        scope = CallScope(conversation=run.conversation, blobs=self._executor.blobs, emit=emit)
+        try:
+            answers = await self._executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
+        except asyncio.CancelledError:
+            self._add([ready.get(call.id) or cancelled_result(call) for call in calls], calls)
+            raise
+        self._decisions = None
+        self._called += len(calls)
+        self._add([answer for answer in answers if not isinstance(answer, Pending)], calls)
+        run.pending = tuple(answer for answer in answers if isinstance(answer, Pending))
+        if run.pending:
+            raise Stop("paused")
+        if left_out:
+            reason = f"not run: the limit of {self._limits.calls} calls was reached"
+            self._add([_failed(call, reason) for call in left_out], left_out)
+            raise Stop("calls")
+
+    def _add(self, results: Sequence[ToolResult], calls: Sequence[ToolCall | MalformedCall]) -> None:
+        """Add results, with a note where a call was made again and again."""
+        conversation = self.run.conversation
+        noticed = [with_notice(conversation, call, result) for call, result in zip(calls, results, strict=False)]
+        self.run.conversation = conversation.add(*map(tool_message, noticed))
+        self.open_calls = self.open_calls[len(noticed) :]
+
+    def say(self, text: str) -> None:
+        """Add a user's message of the pipeline's own."""
+        self.run.conversation = self.run.conversation.add(user(text))
+
+    def _answer_interrupted(self) -> None:
+        """Answer calls that an earlier process began and did not end: nobody knows what they did."""
+        journal = self._terms.journal
+        if not isinstance(journal, FileJournal):
+            return
+        # Arguments are scrubbed in a journal, so the id and the tool must do. Where another conversation's call has
+        # both, this one is not run, which the model can mend.
+        begun = {(entry.call_id, entry.tool) for entry in interrupted(journal.path)}
+        for call in self.open_calls:
+            if not isinstance(call, ToolCall) or (call.id, call.name) not in begun:
+                return
+            self._add([interrupted_result(call)], [call])
+
+    def cancel_open(self) -> None:
+        """Answer what is open as cancelled, so that the conversation is valid."""
+        self._add([cancelled_result(call) for call in self.open_calls], self.open_calls)
+
+    def replaced(self) -> None:
+        """A callback has put another conversation in the place of the run's."""
+        self.open_calls = self.run.conversation.pending
+
+    def lacks_call(self) -> bool:
+        """Whether a call was to be made, and was not; the model is then told, as often as it may be asked."""
+        terms = self._terms
+        if not terms.force or self._called or self.open_calls:
+            return False
+        if self._rounds >= terms.max_rounds:
+            raise ToolRequired(f"{self._model.name} was asked {self._rounds} times and called no tool")
+        self.say(_CALL_ONE)
+        return True
+
+    def lacks_output(self) -> bool:
+        """Whether the answer is not of the type that is wanted; the model is then told what is wrong with it."""
+        output = self._output
+        if output is None:
+            return False
+        try:
+            self.run.output = output.parse(self.run.text)
+        except OutputInvalid as problem:
+            if output.retries == 0:
+                raise
+            self._output = Output(output.kind, output.retries - 1)
+            self.say(str(problem))
+            return True
+        return False
+
+    # What it may still do.
+
+    def _settings_now(self) -> ModelSettings:
+        """The settings, with what holds until a call was made, and the wanted output where the model knows it."""
+        terms = self._terms
+        changes: dict[str, object] = {}
+        if terms.choice and self._rounds == 1:
+            changes["choice"] = terms.choice
+        elif terms.force and not self._called and self._knows("choice"):
+            changes["choice"] = "required"
+        if self._output is not None and self._knows("output_schema"):
+            changes["output_schema"] = self._output.schema
+        return self._settings.model_copy(update=changes) if changes else self._settings
+
+    def _knows(self, setting: str) -> bool:
+        return setting in self._model.capabilities.settings
+
+    def _within_limit(
+        self, calls: tuple[ToolCall | MalformedCall, ...]
+    ) -> tuple[Sequence[ToolCall | MalformedCall], Sequence[ToolCall | MalformedCall]]:
+        limit = self._limits.calls
+        if limit is None:
+            return calls, ()
+        room = max(0, limit - self._called)
+        return calls[:room], calls[room:]
+
+    def _check_spent(self) -> None:
+        limits, run = self._limits, self.run
+        if self._rounds >= self._terms.max_rounds:
+            raise Stop("rounds")
+        if limits.tokens is not None and run.usage.prompt_tokens + run.usage.sampled_tokens >= limits.tokens:
+            raise Stop("tokens")
+        if limits.cost is not None and (run.cost or 0.0) >= limits.cost:
+            raise Stop("cost")
+
+
+def _failed(call: ToolCall | MalformedCall, reason: str) -> ToolResult:
+    return failed(call.id, call.name if isinstance(call, ToolCall) else "", "cancelled", reason)
+
+
+def _unheard(_progress: ToolProgress) -> None:
+    """Nobody watches."""
