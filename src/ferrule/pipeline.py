@@ -208,17 +208,7 @@ async def _run(
     run.model = pipeline.model.name
     plan = planned(pipeline.steps, pipeline.output is not None, meeting)
     async with pipeline.registry.open() as registry:
-        exchange = Exchange(
-            run,
-            asked,
-            registry,
-            pipeline.terms,
-            pipeline.limits,
-            pipeline.settings,
-            pipeline.output,
-            watcher,
-            decisions,
-        )
+        exchange = Exchange(pipeline, asked, registry, run, watcher, decisions)
         try:
             await _in_time(_converse(exchange, plan), pipeline.limits.seconds)
             run.stopped = "done"

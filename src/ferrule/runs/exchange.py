@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult, tool_message, user
 from ferrule.errors import ToolRequired
@@ -17,12 +18,12 @@ from ferrule.execution.journal import interrupted
 from ferrule.execution.words import failed
 from ferrule.feed import Feed
 from ferrule.models.protocol import Model, ModelSettings
-from ferrule.runs.output import Output, OutputInvalid
 from ferrule.registry import BoundRegistry
-from ferrule.runs.repeats import with_notice
+from ferrule.runs.output import Output, OutputInvalid
+from ferrule.runs.repeats import NOTICED, with_notice
 from ferrule.runs.run import Run
-from ferrule.scope import CallScope
 from ferrule.runs.terms import Limits, Terms
+from ferrule.scope import CallScope
 
 _CALL_ONE = "Call one of your tools before you answer."
 _GOES_ON = ("turn", "calls")
@@ -36,6 +37,19 @@ class Stop(Exception):  # noqa: N818 - an end that was reached, not an error
         self.reason = reason
 
 
+class Conditions(Protocol):
+    """What a run goes by: a pipeline."""
+
+    @property
+    def terms(self) -> Terms: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def settings(self) -> ModelSettings: ...
+    @property
+    def output(self) -> Output | None: ...
+
+
 class Exchange:
     """What one run needs while it goes on. `run.conversation` is valid after each step, whatever ends it."""
 
@@ -46,20 +60,18 @@ class Exchange:
 
     def __init__(
         self,
-        run: Run,
+        conditions: Conditions,
         model: Model,
         registry: BoundRegistry,
-        terms: Terms,
-        limits: Limits,
-        settings: ModelSettings,
-        output: Output | None = None,
-        watcher: Feed[Event] | None = None,
-        decisions: Mapping[str, Decision] | None = None,
+        run: Run,
+        watcher: Feed[Event] | None,
+        decisions: Mapping[str, Decision] | None,
     ) -> None:
+        self._terms = terms = conditions.terms
+        self._limits = conditions.limits
+        self._settings = conditions.settings
+        self._output = conditions.output
         self._model = model
-        self._terms = terms
-        self._limits = limits
-        self._settings = settings
         self._executor = Executor(
             registry,
             policy=terms.policy,
@@ -69,7 +81,6 @@ class Exchange:
             on_ask=terms.on_ask,
         )
         self._offered = registry.specs
-        self._output = output
         self._decisions = decisions
         self._rounds = 0
         self._called = 0
@@ -139,9 +150,10 @@ class Exchange:
     def _add(self, results: Sequence[ToolResult], calls: Sequence[ToolCall | MalformedCall]) -> None:
         """Add results, with a note where a call was made again and again."""
         conversation = self.run.conversation
-        noticed = [with_notice(conversation, call, result) for call, result in zip(calls, results, strict=False)]
-        self.run.conversation = conversation.add(*map(tool_message, noticed))
-        self.open_calls = self.open_calls[len(noticed) :]
+        if len(conversation) > NOTICED:  # each repetition is at least a message
+            results = [with_notice(conversation, call, result) for call, result in zip(calls, results, strict=False)]
+        self.run.conversation = conversation.add(*map(tool_message, results))
+        self.open_calls = self.open_calls[len(results) :]
 
     def say(self, text: str) -> None:
         """Add a user's message of the pipeline's own."""
