@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from ferrule.errors import FerruleError, RegistryError
 from ferrule.offers import offered
@@ -26,8 +26,16 @@ from ferrule.toolspec import ToolSpec
 if TYPE_CHECKING:
     from ferrule.discovery import DiscoveryProblem
 
-Item: TypeAlias = "Tool | Toolset | type[Toolset] | ToolRegistry | Callable[..., Any]"
-"""What a registry takes: a Tool, an annotated function, a Toolset (instance, class or factory), a registry."""
+Item: TypeAlias = "Tool | Toolset | type[Toolset] | ToolSource | ToolRegistry | Callable[..., Any]"
+"""What a registry takes: a Tool, an annotated function, a Toolset (or what makes one), a registry, a source."""
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """What has tools only while it is open, such as a server of another process; opened for each run."""
+
+    def opened(self, taken: Collection[str]) -> AbstractAsyncContextManager[Sequence[Tool]]:
+        """Its tools while it is open, none of them under a name in `taken`. Raises `RegistryError`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,12 +119,13 @@ class ToolRegistry(_Named):
 
     def __init__(self, items: Iterable[Item | _Offer] = (), problems: Sequence[DiscoveryProblem] = ()) -> None:
         items = tuple(items)
+        self._sources = tuple(dict.fromkeys(source for item in items for source in _sources(item)))
         inherited = [problem for item in items if isinstance(item, ToolRegistry) for problem in item.problems]
         self._offers = tuple(offer for item in items for offer in _offers(item))
         self.problems: tuple[DiscoveryProblem, ...] = (*inherited, *problems)
         self.tools = tuple(offer.tool for offer in self._offers)
         self._by_name = _by_name(self.tools)
-        self._makes_toolsets = any(offer.source is not None for offer in self._offers)
+        self._opens = bool(self._sources) or any(offer.source is not None for offer in self._offers)
 
     @classmethod
     def discover(cls, folder: str | Path) -> ToolRegistry:
@@ -185,9 +194,10 @@ class ToolRegistry(_Named):
     def open(self) -> AbstractAsyncContextManager[BoundRegistry]:
         """The tools for one run: Toolset classes and factories are made, opened, and closed at its end.
 
-        Those none of whose tools is on offer aren't made. Raises `RegistryError` where making or opening one fails.
+        Those none of whose tools is on offer aren't made. The tools of sources come last. Raises `RegistryError` where
+        making or opening one fails.
         """
-        return self._opened() if self._makes_toolsets else nullcontext(BoundRegistry(self.tools))
+        return self._opened() if self._opens else nullcontext(BoundRegistry(self.tools))
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[BoundRegistry]:
@@ -196,9 +206,10 @@ class ToolRegistry(_Named):
             for offer in self._offers:
                 if offer.source is not None and offer.source not in made:
                     made[offer.source] = await _opened(offer.source, stack)
-            yield BoundRegistry(
-                one.tool if one.source is None else one.tool.bound_to(made[one.source]) for one in self._offers
-            )
+            tools = [one.tool if one.source is None else one.tool.bound_to(made[one.source]) for one in self._offers]
+            for source in self._sources:
+                tools += await stack.enter_async_context(source.opened({tool.name for tool in tools}))
+            yield BoundRegistry(tools)
 
     def _matching(self, patterns: Sequence[str]) -> set[str]:
         if not patterns:
@@ -218,10 +229,12 @@ class ToolRegistry(_Named):
             raise RegistryError(f"no tool matches {name!r}; {cure}")
 
     def _with(self, offers: Iterable[_Offer]) -> ToolRegistry:
+        if self._sources:
+            raise RegistryError(f"the tools of {self._sources[0]!r} are known only once it is open; select from others")
         return ToolRegistry(offers, self.problems)
 
     def __repr__(self) -> str:
-        return f"<ToolRegistry of {', '.join(self.names) or 'nothing'}>"
+        return f"<ToolRegistry of {', '.join([*self.names, *map(repr, self._sources)]) or 'nothing'}>"
 
 
 def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
@@ -236,7 +249,19 @@ def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     return seen
 
 
+def _sources(item: Any) -> tuple[ToolSource, ...]:
+    if isinstance(item, ToolRegistry):
+        return item._sources
+    return (item,) if _is_source(item) else ()
+
+
+def _is_source(item: Any) -> bool:
+    return not isinstance(item, Tool | Toolset | type) and isinstance(item, ToolSource)
+
+
 def _offers(item: Any) -> list[_Offer]:
+    if _is_source(item):
+        return []
     if isinstance(item, ToolRegistry):
         return list(item._offers)
     if isinstance(item, _Offer):

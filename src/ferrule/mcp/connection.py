@@ -1,0 +1,228 @@
+"""One connection to an MCP server, from its start to its end.
+
+A task of its own opens and closes it: the SDK's scopes must be left by the task that entered them, and what goes wrong
+in one must not cancel a run that happens to hold the connection open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ferrule.errors import RegistryError
+from ferrule.execution.showing import visible
+from ferrule.mcp.identity import NAME, own_version
+from ferrule.mcp.target import Target
+
+if TYPE_CHECKING:
+    from anyio import CancelScope
+    from anyio.abc import TaskGroup
+    from mcp.client import Client, IncomingMessage
+    from mcp.shared.dispatcher import ProgressFnT
+    from mcp_types import CallToolResult, Tool
+
+_PATIENCE = 5.0
+"""Seconds in which a server must answer after a call was given up, and take its leave."""
+_MOST_PAGES = 1000
+_log = logging.getLogger("ferrule.mcp")
+
+
+class Connection:
+    """A server that is being started, or answers. `is_lost` once it doesn't: it is of no more use, and being closed.
+
+    `listing` are the tools at the start; `on_change` is called when the server says that they have changed.
+    `tells_changes` is whether it can be relied on to say so.
+    """
+
+    def __init__(self, name: str, target: Target, start_timeout: float, on_change: Callable[[], None]) -> None:
+        self.is_lost = False
+        self.listing: Sequence[Tool] = ()
+        self.tells_changes = True
+        self._is_following = False
+        self._name = name
+        self._target = target
+        self._start_timeout = start_timeout
+        self._on_change = on_change
+        self._client: Client | None = None
+        self._scope: CancelScope | None = None
+        self._tasks: TaskGroup | None = None
+        self._settled = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._trusted = asyncio.Event()
+        self._trusted.set()
+        self._problem = ""
+        self._owner = asyncio.create_task(self._run(), name=f"MCP server {name}")
+
+    async def ready(self) -> None:
+        """Wait until the server answers. Raises `RegistryError`, once what was started has been killed."""
+        await self._settled.wait()
+        if self._problem:
+            raise RegistryError(f"the MCP server {self._name!r} ({self._target.words}) {visible(self._problem)}")
+
+    async def answers(self) -> bool:
+        """Whether it can be called; waits where a call was given up until it is known whether the server answers."""
+        await self._trusted.wait()
+        return not self.is_lost
+
+    async def close(self) -> None:
+        """Take leave; a process that doesn't end by itself is killed."""
+        self._lose()
+        if self._scope is not None and not self._settled.is_set():
+            self._scope.cancel()
+        await asyncio.wait({self._owner})  # and not awaited, which would hand it our own cancellation
+
+    def abandon(self) -> None:
+        """Use it no more: its server has ended, or nothing comes through to it."""
+        self._lose()
+
+    async def list(self) -> Sequence[Tool]:
+        """The tools that the server offers now. Raises what the SDK raises, and `TimeoutError`."""
+        async with asyncio.timeout(self._start_timeout):
+            return await _listed(self._connected)
+
+    async def call(self, name: str, arguments: dict[str, Any], heard: ProgressFnT) -> CallToolResult:
+        """Call a tool. Raises what the SDK raises.
+
+        Cancelled, it tells the server so, and sees whether that still answers: see `answers`.
+        """
+        try:
+            return await self._connected.call_tool(name, arguments, progress_callback=heard)
+        except asyncio.CancelledError:
+            if self._tasks is not None and not self.is_lost:
+                self._trusted.clear()
+                self._tasks.start_soon(self._examine)
+            raise
+
+    @property
+    def _connected(self) -> Client:
+        assert self._client is not None
+        return self._client
+
+    async def _run(self) -> None:
+        try:
+            await self._live()
+        except Exception as error:  # noqa: BLE001 - whatever a transport raises is the end of this connection
+            ended = "ended before it was ready; what it wrote to stderr says why"
+            self._problem = ended if self.is_lost else f"can't be reached: {words_of(error)}"
+            _log.debug("the MCP server %s ended", self._name, exc_info=error)
+        finally:
+            self._lose()
+            self._settled.set()
+
+    async def _live(self) -> None:
+        """Open, wait until it is enough, close: all under one deadline, which counts at the start and at the end."""
+        import anyio
+        from mcp.client import Client
+        from mcp_types import Implementation
+
+        transport = self._target.transport(self._lose)
+        client = Client(
+            transport,
+            message_handler=self._hear,
+            cache=None,
+            client_info=Implementation(name=NAME, version=own_version()),
+        )
+        if self.is_lost:
+            return
+        with anyio.CancelScope(deadline=anyio.current_time() + self._start_timeout) as self._scope:
+            async with client as self._client, anyio.create_task_group() as self._tasks:
+                await self._follow_changes()
+                self.listing = await _listed(client)
+                self._scope.deadline = math.inf
+                self._settled.set()
+                await self._stopped.wait()
+                self._tasks.cancel_scope.cancel()
+                self._scope.deadline = anyio.current_time() + _PATIENCE
+        if not self._settled.is_set():
+            self._problem = f"did not answer within {self._start_timeout:g} seconds; it was left behind"
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        self._stopped.set()
+        self._trusted.set()
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        from mcp_types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification) and not self._is_following:
+            self._on_change()
+
+    async def _follow_changes(self) -> None:
+        """Ask to be told of changes, where the protocol's version wants to be asked: before the tools are listed."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        client = self._connected
+        tools = client.server_capabilities.tools
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
+            return
+        assert self._tasks is not None
+        begun = asyncio.Event()
+        self._tasks.start_soon(self._follow, client, begun)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await begun.wait()
+        except TimeoutError:
+            self.tells_changes = False
+
+    async def _follow(self, client: Client, begun: asyncio.Event) -> None:
+        from mcp import MCPError
+        from mcp.client.subscriptions import SubscriptionLost
+
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                self._is_following = True  # from here on they come twice
+                begun.set()
+                async for _ in changes:
+                    self._on_change()
+        except (MCPError, SubscriptionLost) as error:
+            _log.debug("the MCP server %s no longer tells of changes", self._name, exc_info=error)
+        finally:
+            self.tells_changes = self._is_following = False
+            begun.set()
+
+    async def _examine(self) -> None:
+        """Whether a server that kept a call waiting still answers; one that doesn't is left behind."""
+        from anyio import move_on_after
+        from mcp import MCPError
+
+        with move_on_after(_PATIENCE) as patience:
+            with suppress(MCPError):  # an error is an answer too
+                await self._connected.list_tools()
+        if patience.cancelled_caught:
+            _log.warning("the MCP server %s doesn't answer any more; it is left behind", self._name)
+            self._lose()
+        self._trusted.set()
+
+
+def words_of(error: BaseException) -> str:
+    """What went wrong, in words: of the first error, where the SDK has bundled several."""
+    from mcp import MCPError
+    from pydantic import ValidationError
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MCPError):
+        return error.message
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"it answers with what MCP doesn't allow: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    if isinstance(error, FileNotFoundError):
+        return f"there is no {error.filename!r}"
+    return f"{type(error).__name__}: {error}"
+
+
+async def _listed(client: Client) -> list[Tool]:
+    """All pages of the listing."""
+    found: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+    raise RegistryError(f"its list of tools has more than {_MOST_PAGES} pages")

@@ -1,0 +1,115 @@
+"""The SDK's server over a bound registry: its listing, and each call through the executor."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.lowlevel import Server
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, ToolAnnotations
+from mcp_types import Tool as RemoteTool
+
+from ferrule.conversation import ToolCall, ToolResult
+from ferrule.events import ToolProgress
+from ferrule.execution import Executor
+from ferrule.mcp.content import content_of
+from ferrule.mcp.identity import own_version
+from ferrule.registry import BoundRegistry
+from ferrule.scope import CallScope
+from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+_MOST_WAITING = 256
+"""Steps of progress that wait for a slow client; the oldest are dropped."""
+
+
+def server_of(registry: BoundRegistry, executor: Executor, name: str) -> Server[Any]:
+    """A server that offers the registry's tools and runs their calls by the executor."""
+    listing = [_remote(spec) for spec in registry.specs]
+    numbers = itertools.count(1)
+
+    async def list_tools(
+        _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        return ListToolsResult(tools=listing)
+
+    async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        call = ToolCall(f"mcp_{next(numbers)}", params.name, json.dumps(params.arguments or {}, ensure_ascii=False))
+        result = await _run(executor, call, context)
+        return CallToolResult(content=content_of(result), is_error=result.is_error)
+
+    return Server(name, version=own_version(), on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _remote(spec: ToolSpec) -> RemoteTool:
+    said = spec.annotations
+    hints = ToolAnnotations(
+        read_only_hint=said.read_only,
+        destructive_hint=said.destructive,
+        idempotent_hint=said.idempotent,
+        open_world_hint=said.open_world,
+    )
+    return RemoteTool(
+        name=spec.name, description=spec.description, input_schema=dict(spec.parameters), annotations=hints
+    )
+
+
+async def _run(executor: Executor, call: ToolCall, context: ServerRequestContext[Any]) -> ToolResult:
+    """The result of a call; its progress is sent while it runs, and all of it before the result."""
+    reporter = _Reporter(context)
+    reporting = asyncio.create_task(reporter.run())
+    try:
+        result = await executor.run(call, CallScope(blobs=executor.blobs, emit=reporter.put))
+        reporter.end()
+        await reporting
+    finally:
+        reporting.cancel()
+    assert isinstance(result, ToolResult), "where nobody is asked, asking is a denial"
+    return result
+
+
+class _Reporter:
+    """Sends the progress of one call; the SDK drops it where the client asked for none."""
+
+    def __init__(self, context: ServerRequestContext[Any]) -> None:
+        self._session = context.session
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[ToolProgress] = deque(maxlen=_MOST_WAITING)
+        self._changed = asyncio.Event()
+        self._is_over = False
+        self._last = 0.0
+
+    def put(self, progress: ToolProgress) -> None:
+        """Send this soon. Callable from any thread."""
+        self._waiting.append(progress)
+        self._loop.call_soon_threadsafe(self._changed.set)
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._is_over = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Send what comes, until the end."""
+        while True:
+            while self._waiting:
+                await self._send(self._waiting.popleft())
+            if self._is_over:
+                return
+            await self._changed.wait()
+            self._changed.clear()
+
+    async def _send(self, progress: ToolProgress) -> None:
+        # The protocol wants the number to grow each time, also where a tool says only what it does.
+        least = math.nextafter(self._last, math.inf)
+        if progress.fraction is None:
+            self._last, total = (self._last + 1 if self._last >= 1 or not self._last else least), None
+        else:
+            self._last, total = max(least, progress.fraction), 1.0
+        await self._session.report_progress(self._last, total, progress.text or None)

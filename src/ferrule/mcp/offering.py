@@ -1,0 +1,78 @@
+"""The tools that a server lists, as Tools: their names, schemas and hints, and what is wrong with those left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ferrule.errors import ToolDefinitionError
+from ferrule.formats.names import ToolNames
+from ferrule.tool import Tool
+from ferrule.toolspec import Annotations, ToolSpec
+
+if TYPE_CHECKING:
+    from mcp_types import Tool as RemoteTool
+
+
+def tools_of(
+    listing: Sequence[RemoteTool], origin: str, timeout: float | None, function_for: Callable[[str], Callable[..., Any]]
+) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """The tools of a listing, and what is wrong with those that can't be offered.
+
+    A name that models can't write gets one that they can; `function_for` gets the server's own name.
+    """
+    names = ToolNames(ToolSpec(remote.name, "", {}) for remote in listing)
+    tools: dict[str, Tool] = {}
+    problems: list[str] = []
+    for remote in listing:
+        name = names.wire(remote.name)
+        if name in tools:
+            problems.append(f"{remote.name!r} is listed twice; the first is offered")
+            continue
+        try:
+            tool = Tool.from_schema(
+                name,
+                remote.description or "",
+                remote.input_schema,
+                function_for(remote.name),
+                annotations=_annotations(remote),
+                origin=origin,
+                timeout=timeout,
+            )
+            _ = tool.spec  # a schema that is none shows only here
+        except ToolDefinitionError as error:
+            problems.append(f"{remote.name!r} is not offered: {error}")
+        else:
+            tools[name] = tool
+    return tuple(tools.values()), tuple(problems)
+
+
+def beside(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> list[Tool]:
+    """The tools, under names that aren't taken: `read` becomes `files_read` where there is a `read` already."""
+    used = {*taken, *(tool.name for tool in tools)}
+    found: list[Tool] = []
+    for tool in tools:
+        name = tool.name
+        if name in taken:
+            name = _free(f"{prefix}_{name}", used)
+            used.add(name)
+        found.append(tool if name == tool.name else tool.with_name(name))
+    return found
+
+
+def _free(name: str, used: Collection[str]) -> str:
+    """`name` or, where that is used or too long, one that is like it."""
+    names = ToolNames([ToolSpec(one, "", {}) for one in used])
+    chosen = names.wire(name) if len(name) <= 64 else names.wire(f"{name} ")
+    number = 2
+    while chosen in used:
+        chosen = names.wire(f"{name[:58]}_{number}")
+        number += 1
+    return chosen
+
+
+def _annotations(remote: RemoteTool) -> Annotations:
+    said = remote.annotations
+    if said is None:
+        return Annotations()
+    return Annotations(said.read_only_hint, said.destructive_hint, said.idempotent_hint, said.open_world_hint)

@@ -1,0 +1,183 @@
+"""Where a server is: a command to start, or an address; and the way to talk to it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ferrule.errors import SettingsError
+from ferrule.formats.names import ToolNames
+from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from mcp.client import Transport
+    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.shared.message import SessionMessage
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,31}")
+_LAUNCHERS = {"npx", "bunx", "uvx", "uv", "run", "node", "deno", "docker", "env", "exec", "tool", "-m"}
+_PROGRAM_SUFFIXES = (".py", ".js", ".mjs", ".ts", ".sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server's address, or its command with the environment and folder to start it in."""
+
+    url: str | None
+    command: tuple[str, ...]
+    env: Mapping[str, str] | None
+    cwd: str | Path | None
+    headers: Mapping[str, str] | None
+
+    @property
+    def words(self) -> str:
+        """What messages call it: the program, or the address, without what may be a secret in it."""
+        if self.url is None:
+            return self.command[0]
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    def transport(self, on_end: Callable[[], None]) -> Transport:
+        """The SDK's transport; `on_end` is called as soon as nothing more can come from the server."""
+        return _watched(self._http() if self.url is not None else self._stdio(), on_end)
+
+    def _stdio(self) -> AbstractAsyncContextManager[TransportStreams]:
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        program, *arguments = self.command
+        env = None if self.env is None else dict(self.env)
+        parameters = StdioServerParameters(command=program, args=arguments, env=env, cwd=self.cwd)
+        return stdio_client(parameters, errlog=_errors())
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncIterator[TransportStreams]:
+        from mcp.client.streamable_http import streamable_http_client
+        from mcp.shared._httpx_utils import create_mcp_http_client
+
+        assert self.url is not None
+        headers = None if self.headers is None else dict(self.headers)
+        async with (
+            create_mcp_http_client(headers=headers) as http,
+            streamable_http_client(self.url, http_client=http) as streams,
+        ):
+            yield streams
+
+
+def target_of(
+    server: str | Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: str | Path | None,
+    headers: Mapping[str, str] | None,
+) -> Target:
+    """The target that a command line, a list of its words, or an address names. Raises `SettingsError`."""
+    if isinstance(server, str) and server.startswith(("http://", "https://")):
+        if env is not None or cwd is not None:
+            raise SettingsError("env and cwd are for a server that is started by a command, not for an address")
+        if not urlsplit(server).hostname:
+            raise SettingsError(f"{server!r} names no host; write http://HOST:PORT/mcp")
+        return Target(server, (), None, None, headers)
+    if headers is not None:
+        raise SettingsError("headers are for a server at an address, not for one that is started by a command")
+    try:
+        command = tuple(shlex.split(server) if isinstance(server, str) else server)
+    except ValueError as error:
+        raise SettingsError(f"the command {server!r} can't be read: {error}") from error
+    if not command:
+        raise SettingsError("an MCP server is named by the command that starts it, or by its http address")
+    return Target(None, command, env, cwd, None)
+
+
+def name_of(target: Target, given: str | None) -> str:
+    """The name of a server: the one that was given, or one made of its command or address. Raises `SettingsError`.
+
+    Never the one that the server gives itself: trust goes by this name.
+    """
+    if given is not None:
+        if not _NAME.fullmatch(given):
+            raise SettingsError(
+                f"the name {given!r} of an MCP server: write 1 to 32 letters, digits, '_' or '-', a letter or '_' first"
+            )
+        return given
+    if target.url is not None:
+        host = urlsplit(target.url).hostname or ""
+        found = "localhost" if host in ("127.0.0.1", "::1") else host
+    else:
+        words = [word for word in target.command if not _is_launcher(word)]
+        found = (words or [target.command[0]])[0].rstrip("/").rpartition("/")[2]
+        for suffix in _PROGRAM_SUFFIXES:
+            found = found.removesuffix(suffix)
+    return ToolNames([ToolSpec(found, "", {})]).wire(found)[:32]
+
+
+def _is_launcher(word: str) -> bool:
+    program = word.rpartition("/")[2]
+    return word.startswith("-") or program in _LAUNCHERS or re.fullmatch(r"python[\d.]*", program) is not None
+
+
+def _errors() -> Any:
+    """Where a server's stderr goes: to ours, or nowhere where ours is no file."""
+    try:
+        sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return subprocess.DEVNULL
+    return sys.stderr
+
+
+@asynccontextmanager
+async def _watched(
+    transport: AbstractAsyncContextManager[TransportStreams], on_end: Callable[[], None]
+) -> AsyncIterator[TransportStreams]:
+    async with transport as (read, write):
+        yield _Watched(read, on_end), write
+
+
+class _Watched:
+    """A stream from a server that tells of its end before whoever waits for an answer is told."""
+
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], on_end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_end = on_end
+
+    @property
+    def last_context(self) -> Any:
+        """The context in which the last message was sent, which the SDK asks for."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message."""
+        from anyio import ClosedResourceError, EndOfStream
+
+        try:
+            return await self._stream.receive()
+        except (EndOfStream, ClosedResourceError):
+            self._on_end()
+            raise
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _Watched:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> _Watched:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._stream.__aexit__(*error)

@@ -1,0 +1,51 @@
+"""An MCP server over stdio, of a few lines of plain Python, that misbehaves in the way it is told to.
+
+    python strange_server.py WAY FILE
+
+It speaks the protocol of before 2026, and appends its process's id to FILE at the start. The ways: `initialize`, `list`
+and `call` are the requests at which it falls silent, and it doesn't leave when it should; `noise` writes lines that are
+no protocol; `none` is none of them. Its tool `die` ends it in the middle of the call, `pid` gives its process's id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+NOTHING = {"type": "object", "properties": {}}
+
+
+def result_of(method: str, params: dict) -> dict | None:
+    if method == "initialize":
+        information = {"name": "strange", "version": "1"}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": information}
+    if method == "tools/list":
+        return {"tools": [{"name": name, "inputSchema": NOTHING} for name in ("die", "pid", "hang")]}
+    if params.get("name") == "die":
+        os._exit(3)
+    return {"content": [{"type": "text", "text": str(os.getpid())}]}
+
+
+def main(way: str, notes: str) -> None:
+    with Path(notes).open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, params = message["method"], message.get("params", {})
+        if way in method or (way == "call" and method == "tools/call"):
+            while True:
+                time.sleep(60)
+        if way == "noise":
+            print("Starting…\n{}\n[1, 2]")
+        if "id" in message:
+            known = method in ("initialize", "tools/list", "tools/call")
+            unknown = {"error": {"code": -32601, "message": "Method not found"}}
+            answer = {"result": result_of(method, params)} if known else unknown
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,44 @@
+"""Structured content is shown unless a text says the same, and errors keep what came with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mcp_types import CallToolResult, ImageContent, TextContent
+
+from ferrule.conversation import Text
+from ferrule.mcp.content import failure_text, parts_of
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured"),
+    [
+        (['{"a": 1}'], {"a": 1}),
+        (['{ "a" :1 }'], {"a": 1}),
+        (["hello"], {"result": "hello"}),
+        (["3"], {"result": 3}),
+        (["1", "2"], {"result": [1, 2]}),
+        (["one\n", "two"], {"result": "one\n\ntwo"}),
+    ],
+)
+def test_what_a_text_says_is_not_said_again(texts: list[str], structured: Any) -> None:
+    result = CallToolResult(content=[TextContent(text=text) for text in texts], structured_content=structured)
+    assert parts_of(result) == [Text(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured"), [(["two rows"], {"rows": [1, 2]}), ([], {"a": "é"}), (["nothing"], {"result": []})]
+)
+def test_what_no_text_says_is_added(texts: list[str], structured: Any) -> None:
+    result = CallToolResult(content=[TextContent(text=text) for text in texts], structured_content=structured)
+    added = {"two rows": '{"rows": [1, 2]}', "nothing": '{"result": []}'}.get("".join(texts), '{"a": "é"}')
+    assert parts_of(result) == [*(Text(text) for text in texts), Text(added)]
+
+
+def test_an_error_says_what_it_can() -> None:
+    picture = ImageContent(data="AAAA", mime_type="image/png")
+    assert failure_text(CallToolResult(content=[TextContent(text="error: no"), picture], is_error=True)) == (
+        "no\n[left out: image/png, 3 bytes]"
+    )
+    assert "not why" in failure_text(CallToolResult(content=[], is_error=True))

@@ -1,0 +1,234 @@
+"""Our server: tried by the SDK's own client, and by ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_calls import result_of
+from mcp_types import ImageContent, TextContent
+
+from ferrule import CallScope, Image, Text, ToolFailed, ToolRegistry, Toolset, calculator, tool
+from ferrule.errors import SettingsError
+from ferrule.execution import FileJournal, Policy, Rule
+from ferrule.mcp import MCPServer, serve
+
+Serving = Callable[..., Any]
+PIXEL = b"\x89PNG the bytes"
+TOOL_FILE = '''
+import os
+from ferrule import tool
+
+print("printed at import")
+os.system("echo said by a child at import")
+
+@tool(read_only=True)
+def shout(text: str) -> str:
+    """Shout."""
+    print("printed in a call")
+    os.system("echo said by a child")
+    return text.upper()
+'''
+
+
+@tool
+def draw() -> list[Text | Image]:
+    """Draw."""
+    return [Text("look:"), Image(PIXEL)]
+
+
+@tool(destructive=True, open_world=False)
+def drop(table: str) -> str:
+    """Drop a table."""
+    raise ToolFailed(f"there is no table {table}")
+
+
+@tool
+def count(to: int, scope: CallScope) -> str:
+    """Count in a thread."""
+    for number in range(to):
+        scope.progress(f"at {number}", number / to)
+    return "counted"
+
+
+@tool
+def mumble(scope: CallScope) -> str:
+    """Say what it does, and not how far it is."""
+    scope.progress("one")
+    scope.progress("two")
+    return "said"
+
+
+class Visits(Toolset):
+    """Counts its calls."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @tool
+    def visit(self) -> int:
+        """Count one more."""
+        self.count += 1
+        return self.count
+
+
+REGISTRY = ToolRegistry([calculator, draw, drop, count, mumble, Visits])
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_sdks_client_lists_and_calls(serving: Serving, mode: Any) -> None:
+    async with serving(REGISTRY) as address, Client(address, mode=mode) as client:
+        listed = {one.name: one for one in (await client.list_tools()).tools}
+        assert list(listed) == ["calculator", "draw", "drop", "count", "mumble", "visit"]
+        assert listed["calculator"].input_schema == calculator.parameters
+        assert listed["calculator"].annotations.read_only_hint is True
+        hints = listed["drop"].annotations
+        assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (None, True, False)
+        reckoned = await client.call_tool("calculator", {"expression": "6 * 7"})
+        assert (reckoned.content, reckoned.is_error) == ([TextContent(text="42")], False)
+        drawn = await client.call_tool("draw", {})
+        assert [type(part) for part in drawn.content] == [TextContent, ImageContent]
+
+
+async def test_failures_are_results_that_say_so(serving: Serving) -> None:
+    async with serving(REGISTRY) as address, Client(address) as client:
+        for name, arguments, text in [
+            ("drop", {"table": "users"}, "error: there is no table users"),
+            ("drop", {"tabel": "users"}, "- tabel: there is nothing of this name; did you mean table?"),
+            ("dorp", {}, "error: there is no tool 'dorp'; the nearest are: drop, draw"),
+        ]:
+            result = await client.call_tool(name, arguments)
+            assert result.is_error
+            assert text in result.content[0].text
+
+
+async def test_the_policy_and_the_journal_are_part_of_it(serving: Serving, tmp_path: Path) -> None:
+    policy = Policy((Rule("deny", "drop", reason="nothing is dropped here"), Rule("ask", "draw")))
+    with FileJournal(tmp_path / "calls.jsonl") as journal:
+        async with serving(REGISTRY, policy=policy, journal=journal) as address, Client(address) as client:
+            denied = await client.call_tool("drop", {"table": "users"})
+            unasked = await client.call_tool("draw", {})
+            await client.call_tool("calculator", {"expression": "1 + 1"})
+    assert denied.content[0].text == "error: denied: nothing is dropped here"
+    assert "there is nobody to give it" in unasked.content[0].text
+    lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    assert [(line["event"], line["tool"]) for line in lines] == [
+        ("refused", "drop"),
+        ("refused", "draw"),
+        ("started", "calculator"),
+        ("finished", "calculator"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "steps"),
+    [
+        ("count", {"to": 3}, [("at 0", 1.0), ("at 1", 1.0), ("at 2", 1.0)]),
+        ("mumble", {}, [("one", None), ("two", None)]),
+    ],
+)
+async def test_progress_grows_and_comes_before_the_result(
+    serving: Serving, name: str, arguments: dict, steps: list
+) -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+
+    async with serving(REGISTRY) as address, Client(address) as client:
+        await client.call_tool(name, arguments, progress_callback=hear)
+    assert [(message, total) for _, total, message in heard] == steps
+    numbers = [progress for progress, _, _ in heard]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_a_call_that_the_client_gives_up_is_cancelled(serving: Serving, tmp_path: Path) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    with FileJournal(tmp_path / "calls.jsonl") as journal:
+        async with serving(ToolRegistry([wait]), journal=journal) as address, Client(address) as client:
+            call = asyncio.create_task(client.call_tool("wait", {}))
+            await asyncio.to_thread(begun.wait, 10)
+            call.cancel()
+            await asyncio.wait({call})
+            assert await asyncio.to_thread(ended.wait, 10)
+    last = json.loads((tmp_path / "calls.jsonl").read_text().splitlines()[-1])
+    assert last["status"] == "cancelled"
+
+
+async def test_a_toolset_is_made_once_for_all_clients(serving: Serving) -> None:
+    async with serving(REGISTRY) as address:
+        for visit in ("1", "2"):
+            async with Client(address) as client:
+                assert (await client.call_tool("visit", {})).content[0].text == visit
+
+
+async def test_ours_and_ours(serving: Serving) -> None:
+    heard = []
+    async with serving(REGISTRY) as address, MCPServer(address, name="ours") as server:
+        assert server.registry.names == ("calculator", "draw", "drop", "count", "mumble", "visit")
+        assert server.registry.get("drop").annotations == drop.annotations
+        assert server.registry.get("calculator").parameters == calculator.parameters
+        assert (await result_of(server, "draw")).content == (Text("look:"), Image(PIXEL))
+        assert (await result_of(server, "drop", table="users")).text == "error: there is no table users"
+        await result_of(server, "count", to=2, scope=CallScope(emit=heard.append))
+    assert [one.text for one in heard] == ["at 0", "at 1"]
+
+
+async def test_a_served_server_is_served_on(serving: Serving) -> None:
+    """What another server offers can be offered again: a registry is a registry."""
+    async with (
+        serving(ToolRegistry([calculator])) as inner,
+        serving(ToolRegistry([draw, MCPServer(inner)]), policy=Policy(profile="all")) as outer,
+        Client(outer) as client,
+    ):
+        assert [one.name for one in (await client.list_tools()).tools] == ["draw", "calculator"]
+        assert (await client.call_tool("calculator", {"expression": "2 ** 10"})).content[0].text == "1024"
+
+
+async def test_over_stdio_nothing_but_the_protocol_is_written(tmp_path: Path) -> None:
+    (tmp_path / "loud_tool.py").write_text(TOOL_FILE, encoding="utf-8")
+    arguments = ["-m", "ferrule", "mcp", "serve", str(tmp_path), "--yes", "--journal", str(tmp_path / "calls.jsonl")]
+    # Every byte of its output is kept.
+    script = f"{shlex.join([sys.executable, *arguments])} | tee {shlex.quote(str(tmp_path / 'output'))}"
+    with (tmp_path / "errors").open("w+", encoding="utf-8") as errors:
+        parameters = StdioServerParameters(command="/bin/sh", args=["-c", script])
+        async with Client(stdio_client(parameters, errlog=errors)) as client:
+            assert [one.name for one in (await client.list_tools()).tools] == ["calculator", "shout"]
+            assert (await client.call_tool("shout", {"text": "hello"})).content == [TextContent(text="HELLO")]
+    lines = (tmp_path / "output").read_text(encoding="utf-8").splitlines()
+    assert len(lines) >= 3
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in lines)
+    told = (tmp_path / "errors").read_text(encoding="utf-8")
+    for noise in ("printed at import", "said by a child at import", "printed in a call", "said by a child"):
+        assert noise in told
+    assert '"tool":"shout"' in (tmp_path / "calls.jsonl").read_text(encoding="utf-8")
+
+
+async def test_an_unknown_transport_and_a_taken_address_are_refused(serving: Serving) -> None:
+    with pytest.raises(SettingsError, match="there are stdio and http"):
+        await serve(REGISTRY, transport="carrier pigeon")  # type: ignore[arg-type]
+    async with serving(REGISTRY) as address:
+        port = int(address.rpartition(":")[2].partition("/")[0])
+        with pytest.raises(OSError, match="in use"):
+            async with serving(REGISTRY, port=port):
+                pass

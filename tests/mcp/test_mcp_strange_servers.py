@@ -1,0 +1,119 @@
+"""Servers that hang, die and talk nonsense: each is left behind with an error that says so, and its process is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mcp_calls import result_of
+
+from ferrule.errors import RegistryError
+from ferrule.mcp import MCPServer, connection
+
+Strange = Callable[[str], list[str]]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_PATIENCE", 0.3)
+
+
+def processes(folder: Path) -> list[int]:
+    return [int(line) for line in (folder / "pids").read_text().split()]
+
+
+def is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def test_one_that_hangs_at_the_start_or_at_its_list_is_left_behind(strange: Strange, tmp_path: Path) -> None:
+    async def opened(way: str) -> None:
+        with pytest.raises(RegistryError, match=r"'strange' .* did not answer within 1 seconds; it was left behind"):
+            async with MCPServer(strange(way), name="strange", start_timeout=1):
+                pass
+
+    await asyncio.gather(opened("initialize"), opened("list"))
+    assert len(processes(tmp_path)) == 2
+    assert all(map(is_gone, processes(tmp_path)))
+
+
+async def test_one_that_hangs_in_a_call_is_left_behind_and_started_again(strange: Strange, tmp_path: Path) -> None:
+    async with MCPServer(strange("call"), name="strange", timeout=0.5) as server:
+        assert (await result_of(server, "hang")).status == "timeout"
+        # This one waits until it is known that the first process doesn't answer, and gets a new one.
+        again = await result_of(server, "hang")
+        assert again.status == "timeout"
+    first, *others = processes(tmp_path)
+    assert others
+    assert all(map(is_gone, (first, *others)))
+
+
+async def test_one_that_dies_in_a_call_is_started_by_the_next(strange: Strange, tmp_path: Path) -> None:
+    async with MCPServer(strange("none"), name="strange") as server:
+        first = await result_of(server, "pid")
+        died = await result_of(server, "die")
+        assert died.text == (
+            "error: the MCP server 'strange' ended while the call ran; it may have taken part of its effect; "
+            "the next call starts the server again"
+        )
+        second = await result_of(server, "pid")
+    assert [int(first.text), int(second.text)] == processes(tmp_path)
+
+
+async def test_calls_beside_one_that_dies_are_answered_too(strange: Strange) -> None:
+    async with MCPServer(strange("none"), name="strange") as server:
+        results = await asyncio.gather(*(result_of(server, name) for name in ("die", "die", "pid")))
+    assert {result.status for result in results} <= {"ok", "error"}
+    assert results[0].status == "error"
+
+
+async def test_one_that_writes_what_is_no_protocol_is_borne(strange: Strange, caplog) -> None:
+    async with MCPServer(strange("noise"), name="strange") as server:
+        assert (await result_of(server, "pid")).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        (["/no/such/program"], "can't be reached: there is no '/no/such/program'"),
+        (["true"], "ended before it was ready; what it wrote to stderr says why"),
+        (["cat"], "can't be reached: Method not found"),
+        ("http://127.0.0.1:1/mcp", "can't be reached: ConnectError"),
+    ],
+)
+async def test_what_is_no_server_is_said_to_be_none(server: str | list[str], message: str) -> None:
+    with pytest.raises(RegistryError, match=message):
+        async with MCPServer(server, start_timeout=10):
+            pass
+
+
+async def test_opening_can_be_cancelled_and_leaves_no_process(strange: Strange, tmp_path: Path) -> None:
+    async def opened() -> None:
+        async with MCPServer(strange("initialize"), name="strange"):
+            pass
+
+    opening = asyncio.create_task(opened())
+    async with asyncio.timeout(20):
+        while not (tmp_path / "pids").exists() or not processes(tmp_path):
+            await asyncio.sleep(0.01)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert all(map(is_gone, processes(tmp_path)))
+
+
+async def test_a_run_whose_server_is_not_there_says_so_before_the_model_is_asked(strange: Strange) -> None:
+    from ferrule.models.scripted import ScriptedModel
+    from ferrule.pipeline import model
+
+    scripted = ScriptedModel("Never said.")
+    with pytest.raises(RegistryError, match="there is no '/no/such/program'"):
+        await model(scripted).using(MCPServer("/no/such/program")).chat("Hello?").run()
+    assert scripted.seen == []
