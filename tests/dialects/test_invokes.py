@@ -7,7 +7,7 @@ from dialect_events import calls, check_spans, joined, parts, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.conversation import MalformedCall, Reasoning, Text, ToolCall, ToolResult
+from ferrule.conversation import MalformedCall, Reasoning, Text, ToolCall
 from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.families.invokes import FAMILIES
 from ferrule.errors import DialectError
@@ -183,6 +183,33 @@ def test_tokens_that_are_parts_of_tags_are_read_as_their_characters():
     assert calls(events)[0].decoded() == {"note": "a ｜ b"}
 
 
+def test_tags_without_their_token_are_text_where_ids_are_known():
+    notation = get_notation("deepseek_v32")
+    token = "｜DSML｜"
+    spelled_out = {
+        marker: (token,) if token in marker else ()
+        for marker in notation.markers
+        if marker not in ("<think>", "</think>", "<｜end▁of▁sentence｜>")
+    }
+    written = notation.call(call_of(note="x"), [SAVE])
+    reader = notation.reader([SAVE], spelled_out=spelled_out)
+    events = [event for character in written for event in reader.feed(character, False)] + reader.close(True)
+    assert not calls(events)
+    assert "".join(event.text for event in events) == written
+    # In a value too, and the true closer after it is one.
+    head, tail = written.split("x</")
+    closer = f"</{token}parameter>"
+    reader = notation.reader([SAVE], spelled_out=spelled_out)
+    events = []
+    for part in (head, f"say {closer} twice", f"</{tail}"):
+        pieces = part.split(token) if part.startswith(("<", "\n")) else [part]
+        events += reader.feed(pieces[0], False)
+        for piece in pieces[1:]:
+            events += reader.feed(token, True) + reader.feed(piece, False)
+    events += reader.feed("<｜end▁of▁sentence｜>", True) + reader.close(True)
+    assert calls(events)[0].decoded() == {"note": f"say {closer} twice"}
+
+
 def test_nested_tags_are_typed_by_the_schema_and_have_an_end():
     token = "]<]minimax[>["
     head = f'{token}<tool_call>{token}<invoke name="save">'
@@ -191,26 +218,6 @@ def test_nested_tags_are_typed_by_the_schema_and_have_an_end():
     assert calls(read_of("minimax_m3", head + inside + tail))[0].decoded() == {"at": {"x": 7, "tags": ["8"]}}
     deep = f"{token}<a>" * 200 + f"{token}</a>" * 200
     assert not calls(read_of("minimax_m3", head + deep + tail))
-
-
-def test_the_native_notation_tells_of_tools_and_of_errors():
-    notation = get_notation("native")
-    spec = ToolSpec("weather.get", "The <weather>.", {"type": "object", "properties": {"city": {"type": "string"}}})
-    offer = notation.offer([SAVE, spec])
-    assert 'description="What to save: &quot;all&quot;"' in offer
-    assert '<tool-description name="weather">' in offer
-    assert '<tool-function name="get" description="The &lt;weather&gt;.">' in offer
-    call = ToolCall("call_1", "weather.get", '{"city": "A & B"}')
-    written = notation.call(call, [spec])
-    assert '<tool-call tool="weather" function="get">' in written
-    assert "A &amp; B" in written
-    assert calls(read_of("native", written, [spec]))[0].name == "weather.get"
-    text, losses = notation.results(
-        [ToolResult("call_1", "weather.get", (Text("1 < 2"),)), ToolResult("call_2", "save", (Text("no"),), "error")]
-    )
-    assert not losses
-    assert '<tool-result tool="weather" function="get" error="false">\n1 &lt; 2\n' in text
-    assert '<tool-result tool="save" function="save" error="true">\nno\n' in text
 
 
 @pytest.mark.parametrize("value", ["[1e999]", "9" * 5000, "[" * 2000 + "]" * 2000, '{"x": ' * 900 + "1" + "}" * 900])

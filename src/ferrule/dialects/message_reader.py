@@ -126,7 +126,10 @@ class MessageReader:
         if text:
             try:
                 if not stream.goes_on(text, control):
-                    stream.push(text, control and not self._is_part(text))
+                    if control and self._is_part(text):
+                        stream.push_part(text)
+                    else:
+                        stream.push(text, control)
                     next(self._reading)
             except NotACall as fault:
                 # What takes the run of text refused this piece of it: as if the reading had been woken for it.

@@ -62,6 +62,7 @@ class Dialect(Protocol):
         """A reader for one assistant message; calls without ids of their own are numbered from `first_call`.
 
         `opens` is how the prompt ended. `spelled_out` are the markers for which a tokenizer has no token: they
-        are found by their text also in pieces that are said to be ordinary (`control` False).
+        are found by their text also in pieces that are said to be ordinary (`control` False). A mapping gives, for
+        each of them, the control tokens inside of it: without those it is text.
         """
         ...

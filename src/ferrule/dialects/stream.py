@@ -8,7 +8,7 @@ taken exactly once, as text, as a part of a call, or as framing, so that the spa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from functools import lru_cache
 from io import StringIO
 from typing import TypeAlias, TypeVar
@@ -63,9 +63,11 @@ class Stream:
 
     __slots__ = (
         "_by_id",
+        "_parts",
         "_run",
         "_spelled_out",
         "_tried",
+        "_true_parts",
         "_turn_markers",
         "at",
         "base",
@@ -91,6 +93,9 @@ class Stream:
         self._by_id = False
         self._run: tuple[re.Pattern[str], Sink] | None = None
         self._spelled_out = frozenset(spelled_out)
+        within = spelled_out.values() if isinstance(spelled_out, Mapping) else ()
+        self._parts = tuple({token for tokens in within for token in tokens})
+        self._true_parts: set[int] = set()
         self._tried: list[ReaderEvent] | None = None
         self._turn_markers = frozenset(turn_markers)
 
@@ -103,6 +108,20 @@ class Stream:
         self.at = 0
         self.limit = len(held) if control else len(self.text)
         self._by_id = control is not None
+
+    def push_part(self, token: str) -> None:
+        """A control token has arrived that is no marker, but stands inside of some: it counts as its characters."""
+        self.push(token, False)
+        self._true_parts = {at for at in self._true_parts if at >= self.base}
+        self._true_parts.add(self.base + len(self.text) - len(token))
+
+    def _is_true(self, start: int, end: int) -> bool:
+        """Whether the control tokens that belong into the marker at `text[start:end]` are there, and not their text."""
+        for token in self._parts:
+            at = self.text.find(token, start, end)
+            if at >= 0 and self.base + at not in self._true_parts:
+                return False
+        return True
 
     def expect_run(self, breaks: re.Pattern[str], sink: Sink) -> None:
         """Say, before a `yield`, that all was taken and that `sink` takes what comes, up to a match of `breaks`."""
@@ -210,6 +229,13 @@ class Stream:
             markers = stops.by_id if self._by_id else stops.by_text
             is_final = self.ended or self.limit < len(self.text)
             text_end, self.marker_end = markers.next(self.text, self.at, self.limit, final=is_final)
+            while (
+                self._parts
+                and self._by_id
+                and self.marker_end > text_end
+                and not self._is_true(text_end, self.marker_end)
+            ):
+                text_end, self.marker_end = markers.next(self.text, text_end + 1, self.limit, final=is_final)
             if text_end > self.at:
                 sink(text_end)
             if self.marker_end > text_end:

@@ -153,9 +153,13 @@ def render(
     return trace_of(layout.with_prompt if with_prompt else layout.segments, tokenizer)
 
 
-def spelled_out(dialect: Dialect, tokenizer: Tokenizer) -> tuple[str, ...]:
-    """The markers of a dialect for which the tokenizer has no token: a reader finds these by their text."""
-    return tuple(marker for marker in dialect.markers if marker not in tokenizer.control)
+def spelled_out(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, ...]]:
+    """The markers of a dialect for which the tokenizer has no token: a reader finds these by their text.
+
+    With each, the control tokens that stand inside of it.
+    """
+    lacking = (marker for marker in dialect.markers if marker not in tokenizer.control)
+    return {marker: tuple(token for token in tokenizer.control if token in marker) for marker in lacking}
 
 
 def with_own_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
