@@ -137,6 +137,9 @@ async def test_a_call_that_an_earlier_process_began_is_never_run_twice(tmp_path:
     run = await model(ScriptedModel("So.")).chat(conversation).using(double, journal=journal).run()
     assert [m.result.status for m in run.conversation.messages if m.role == "tool"] == ["interrupted", "ok"]
     assert RAN == [2]
+    # It was answered, so it keeps no other conversation's call from being run.
+    again = await model(ScriptedModel("So.")).chat(conversation).using(double, journal=journal).run()
+    assert [m.result.status for m in again.conversation.messages if m.role == "tool"] == ["ok", "ok"]
 
 
 async def test_a_call_made_again_and_again_is_noticed() -> None:

@@ -115,6 +115,7 @@ def _line(entry: dict[str, Any]) -> bytes:
 class Interrupted:
     """A call that started and has no outcome: whether it took effect is unknown."""
 
+    key: str
     call_id: str
     tool: str
     arguments: Mapping[str, Any]
@@ -143,9 +144,8 @@ def interrupted(path: str | Path) -> list[Interrupted]:
     open_calls: dict[str, Interrupted] = {}
     for entry in entries(path):
         if entry.get("event") == "started":
-            open_calls[entry["key"]] = Interrupted(
-                entry["call"], entry["tool"], entry["arguments"], entry["who"], entry["time"]
-            )
+            names = ("key", "call", "tool", "arguments", "who", "time")
+            open_calls[entry["key"]] = Interrupted(*(entry[name] for name in names))
         else:
             open_calls.pop(entry.get("key", ""), None)
     return list(open_calls.values())

@@ -166,11 +166,13 @@ class Exchange:
             return
         # Arguments are scrubbed in a journal, so the id and the tool must do. Where another conversation's call has
         # both, this one is not run, which the model can mend.
-        begun = {(entry.call_id, entry.tool) for entry in interrupted(journal.path)}
+        begun = {(entry.call_id, entry.tool): entry for entry in interrupted(journal.path)}
         for call in self.open_calls:
-            if not isinstance(call, ToolCall) or (call.id, call.name) not in begun:
+            entry = begun.get((call.id, call.name)) if isinstance(call, ToolCall) else None
+            if entry is None:
                 return
             self._add([interrupted_result(call)], [call])
+            journal.record("finished", entry.key, {"call": entry.call_id, "tool": entry.tool, "status": "interrupted"})
 
     def cancel_open(self) -> None:
         """Answer what is open as cancelled, so that the conversation is valid."""
