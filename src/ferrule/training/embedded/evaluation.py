@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ferrule.background import run_synchronously
-from ferrule.conversation import Conversation, Message, ToolCall, ToolResult
+from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from ferrule.errors import SettingsError
 from ferrule.models.protocol import Model
 from ferrule.pipeline import Pipeline
@@ -141,11 +141,16 @@ def _answer(messages: Iterable[Message], is_finished: bool) -> Answer:
             call.id: _expression(call) if isinstance(call, ToolCall) else call.raw for call in message.calls
         }
     calls = (
-        Call(expression, results[id_].text, results[id_].is_error)
+        Call(expression, _own_text(results[id_]), results[id_].is_error)
         for id_, expression in expressions.items()
         if id_ in results
     )
     return Answer(tuple(calls), "".join(said), is_finished)
+
+
+def _own_text(result: ToolResult) -> str:
+    """What the tool said, without the note that a model gets which calls again and again."""
+    return next((part.text for part in result.content if isinstance(part, Text)), "")
 
 
 def _expression(call: ToolCall) -> str:
