@@ -18,7 +18,7 @@ from ferrule.errors import ToolDefinitionError
 from ferrule.schema import ArgumentRules, SignatureRules
 from ferrule.schema_only import SchemaRules
 from ferrule.signature import signature_of
-from ferrule.toolspec import Annotations, Approval, JSONSchema, ToolSpec
+from ferrule.toolspec import Annotations, Approval, JSONSchema, ToolGroup, ToolSpec
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 """What a tool may be called: the names that every provider and every text notation can write."""
@@ -62,7 +62,7 @@ class Tool:
     """A tool. Calling it calls its function, without any check: `get_weather("Paris")`.
 
     Made by `@tool`, `Tool.from_callable` or `Tool.from_schema`. `unbound` is true for a method whose object is
-    not known yet; `barrier` is one object for all tools of a Toolset instance, None elsewhere.
+    not known yet; `barrier` is one object for all tools of a Toolset instance, None elsewhere, and `group` tells of it.
     """
 
     function: Callable[..., Any]
@@ -79,6 +79,7 @@ class Tool:
     intent: Callable[..., Any] | None = None
     barrier: object | None = None
     unbound: bool = False
+    group: ToolGroup | None = None
 
     def __post_init__(self) -> None:
         subject = f"the tool {self.name!r}"
@@ -136,7 +137,8 @@ class Tool:
     def bound_to(self, instance: object) -> Tool:
         """The tool of a method, with the object that it works on."""
         method = self.function.__get__(instance, type(instance))
-        return replace(self, function=method, barrier=_barrier_of(instance), unbound=False)
+        barrier, group = _barrier_of(instance), _group_of(instance)
+        return replace(self, function=method, barrier=barrier, unbound=False, group=group)
 
     @property
     def description(self) -> str:
@@ -167,7 +169,9 @@ class Tool:
     @cached_property
     def spec(self) -> ToolSpec:
         """What is offered, as data."""
-        return ToolSpec(self.name, self.description, self.parameters, self.annotations, self.origin, self.approval)
+        return ToolSpec(
+            self.name, self.description, self.parameters, self.annotations, self.origin, self.approval, self.group
+        )
 
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function, from JSON text or its decoded object; without the scope.
@@ -229,13 +233,15 @@ def _made(function: Any, options: ToolOptions) -> Tool:
     is_method = not static and _is_method(plain)
     rules = SignatureRules(plain, subject, skip_first=is_method)
     settings = _settings(options, subject)
+    owner = getattr(plain, "__self__", None)
     return Tool(
         plain,
         name,
         rules,
         options.get("description"),
-        barrier=_barrier_of(getattr(plain, "__self__", None)),
+        barrier=_barrier_of(owner),
         unbound=is_method,
+        group=_group_of(owner),
         **settings,
     )
 
@@ -252,6 +258,11 @@ def _barrier_of(instance: object) -> Barrier | None:
     # In its __dict__ and not by setattr, so that a frozen dataclass can be a Toolset.
     barrier: Barrier = vars(instance).setdefault("_ferrule_barrier", Barrier())
     return barrier
+
+
+def _group_of(instance: object) -> ToolGroup | None:
+    group: ToolGroup | None = getattr(type(instance), "_ferrule_group", None)
+    return group
 
 
 def _check_kind(function: Any) -> None:

@@ -30,10 +30,19 @@ class Annotations:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolGroup:
+    """What tools belong to: the Toolset whose methods they are. A notation that knows groups tells of it."""
+
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool's data alone: what is offered to a model and what a policy judges by.
 
     `origin` says where it comes from: `code`, `project` (a discovered file), `plugin`, or `mcp:<server>`.
+    `name` is unique among the tools on offer, whatever their `group`: that is never needed to tell two apart.
     """
 
     name: str
@@ -42,3 +51,4 @@ class ToolSpec:
     annotations: Annotations = field(default_factory=Annotations)
     origin: str = "code"
     approval: Approval | None = None
+    group: ToolGroup | None = None

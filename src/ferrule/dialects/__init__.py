@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from ferrule.errors import DialectError
+from ferrule.errors import DialectError, PluginError
 
 if TYPE_CHECKING:
     from ferrule.dialects.family import Family
@@ -28,16 +28,38 @@ def dialect_names() -> tuple[str, ...]:
 
 
 def get_dialect(name: str) -> Dialect:
-    """A new dialect of that name, with its defaults. Raises `DialectError`, naming those there are."""
+    """A new dialect of that name, with its defaults. Raises `DialectError`, naming those there are, and
+    `PluginError`."""
     if name in _MAKERS:
         module, maker = _MAKERS[name]
         return cast("Dialect", getattr(import_module(module), maker)())
     family = _framed().get(name)
     if family is None:
-        raise DialectError(f"there is no dialect {name!r}; known are {', '.join(dialect_names())}")
+        return _of_plugin(name)
     from ferrule.dialects.framing import FramedDialect
 
     return FramedDialect(family, name)
+
+
+def _of_plugin(name: str) -> Dialect:
+    """The dialect that an installed package has under `ferrule.dialects`: a `Family`, or what makes a dialect."""
+    from ferrule.plugins import plugin_named
+
+    plugin = plugin_named("dialects", name)
+    if plugin is None:
+        raise DialectError(f"there is no dialect {name!r}; known are {', '.join(dialect_names())}")
+    loaded = plugin.load()
+    from ferrule.dialects.family import Family
+
+    if isinstance(loaded, Family):
+        if loaded.turns is None:
+            raise DialectError(f"{plugin} says nothing of turns, so whole conversations can't be written in it")
+        from ferrule.dialects.framing import FramedDialect
+
+        return FramedDialect(loaded, loaded.name)
+    if not callable(loaded):
+        raise PluginError(f"{plugin} is neither a Family nor a callable that makes a dialect")
+    return cast("Dialect", loaded())
 
 
 def for_template(template: str) -> Recognised | None:

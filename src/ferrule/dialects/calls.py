@@ -25,6 +25,7 @@ class Calls:
     """Numbers the calls of one message, and knows the tools that they can be of."""
 
     def __init__(self, tools: Sequence[ToolSpec], first_call: int = 1, repair: bool = True) -> None:
+        self.tools = tools
         self._schemas = {spec.name: spec.parameters for spec in tools}
         self._known: dict[str, Parameters] = {}
         self._first = first_call

@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 from ferrule.dialects import families as declared
 from ferrule.dialects.family import Family, TextNotation
 from ferrule.errors import DialectError
+from ferrule.plugins import plugin_named
 
 
 @cache
@@ -22,9 +23,18 @@ def families() -> dict[str, Family]:
 
 
 def get_notation(name: str) -> TextNotation:
-    """The notation of the family of that name, or of one that is also called so. Raises `DialectError`."""
+    """The notation of the family of that name, or of one that is also called so, or of a plugin.
+
+    Raises `DialectError` and `PluginError`.
+    """
     known = families()
     for family in known.values():
         if name == family.name or name in family.aliases:
             return TextNotation(family)
+    plugin = plugin_named("dialects", name)
+    if plugin is not None:
+        loaded = plugin.load()
+        if isinstance(loaded, Family):
+            return TextNotation(loaded)
+        raise DialectError(f"{plugin} is a whole dialect and no notation alone; a `Family` is both")
     raise DialectError(f"there is no notation {name!r}; known are {', '.join(sorted(known))}")

@@ -8,9 +8,9 @@ handed out: a notation without escapes can't express every value, and finds that
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ferrule.capabilities import Loss
 from ferrule.conversation import MalformedCall, Message, Reasoning, Text, ToolCall, ToolResult
@@ -45,6 +45,24 @@ class ResultWriter(Protocol):
 
     def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
         """The results, whose texts are harmless by now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRead:
+    """A result as a text gives it: the tool's own name, what it gave, and whether that was an error."""
+
+    name: str
+    text: str
+    is_error: bool
+
+
+@runtime_checkable
+class ResultReader(Protocol):
+    """A wording of results that can be read again."""
+
+    def read(self, text: str) -> list[ResultRead] | None:
+        """The results of one group, None for any other text."""
         ...
 
 
@@ -110,7 +128,8 @@ def offered_json(spec: ToolSpec) -> str:
 class Family:
     """One family. `losses` are what its notation has no place for; `models` is one line for people; `one_tool` the
     tool, and its parameter, of a family that knows no other; `turns` how whole conversations are framed, if known, and
-    `other_turns` how other models of it frame them, each with its name."""
+    `other_turns` how other models of it frame them, each with its name; `among` gives the syntax and the results'
+    wording for tools on offer, where calls and results name the group of a tool too."""
 
     name: str
     models: str
@@ -123,6 +142,7 @@ class Family:
     one_tool: tuple[str, str] | None = None
     turns: Turns | None = None
     other_turns: tuple[tuple[str, Turns], ...] = ()
+    among: Callable[[Sequence[ToolSpec]], tuple[Notated, ResultWriter]] | None = None
 
 
 class TextNotation:
@@ -148,7 +168,9 @@ class TextNotation:
         """The calls of one message, read back to be sure. Raises `DialectError`, naming the call that is lost."""
         if len(calls) > 1 and NO_PARALLEL in self.family.losses:
             raise DialectError(f"the {self.name} notation holds one call a message, and here are {len(calls)}")
-        written = self.family.syntax.write(calls)
+        family = self.family
+        syntax = family.syntax if family.among is None else family.among(tools)[0]
+        written = syntax.write(calls)
         self._check(written, calls, tools)
         return written
 
@@ -172,7 +194,7 @@ class TextNotation:
         """The text of a result. Never refuses: markers in it are broken by a visible space and reported."""
         return self.results((result,))
 
-    def results(self, results: Sequence[ToolResult]) -> tuple[str, list[Loss]]:
+    def results(self, results: Sequence[ToolResult], tools: Sequence[ToolSpec] = ()) -> tuple[str, list[Loss]]:
         """The results of one group of calls, in the order of the calls."""
         losses: list[Loss] = []
         texts = []
@@ -180,7 +202,9 @@ class TextNotation:
             text, broken = neutralised(result.text, self.markers)
             texts.append(text)
             losses += broken
-        return self.family.results.write(results, texts), losses
+        family = self.family
+        writer = family.results if family.among is None else family.among(tools)[1]
+        return writer.write(results, texts), losses
 
     def message(self, message: Message, tools: Sequence[ToolSpec] = ()) -> str:
         """What the assistant wrote, as text, read back to be sure. Raises `DialectError` for what is not as it was."""

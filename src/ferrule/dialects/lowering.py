@@ -35,17 +35,21 @@ def lower(
         if message.role == "tool":
             results.append(message.result)
             continue
-        _add_results(notation, results, messages, losses)
+        _add_results(notation, results, tools, messages, losses)
         messages.append(_lowered(notation, message, tools) if message.role == "assistant" else message)
-    _add_results(notation, results, messages, losses)
+    _add_results(notation, results, tools, messages, losses)
     return replace(conversation, messages=_with_offer(messages, notation.offer(tools))), losses
 
 
 def _add_results(
-    notation: TextNotation, results: list[ToolResult], messages: list[Message], losses: list[Loss]
+    notation: TextNotation,
+    results: list[ToolResult],
+    tools: Sequence[ToolSpec],
+    messages: list[Message],
+    losses: list[Loss],
 ) -> None:
     if results:
-        text, broken = notation.results(results)
+        text, broken = notation.results(results, tools)
         messages.append(user(text))
         losses += broken
         results.clear()

@@ -142,7 +142,7 @@ def _alternatives(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[
         return
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        yield from _alternatives(_resolved(reference, root), root, depth + 1)
+        yield from _alternatives(resolved(reference, root), root, depth + 1)
         return
     branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word) or ()]
     if branches and "type" not in schema:
@@ -154,7 +154,7 @@ def _alternatives(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[
     yield schema
 
 
-def _resolved(reference: str, root: Mapping[str, Any]) -> Any:
+def resolved(reference: str, root: Mapping[str, Any]) -> Any:
     """What a local reference (`#/$defs/Place`) names; None where it names nothing here."""
     if not reference.startswith("#"):
         return None

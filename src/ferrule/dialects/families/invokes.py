@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ferrule.dialects.family import Family, JsonOffer, WrappedResults
+from ferrule.dialects.groups import groups_of
 from ferrule.dialects.message_reader import Prose, Thinking
 from ferrule.dialects.notations.invoke import Invokes, Layout
 from ferrule.dialects.notations.native_words import NativeOffer, NativeResults
@@ -13,6 +15,7 @@ from ferrule.dialects.notations.recipients import Recipients
 from ferrule.dialects.notations.sections import Section
 from ferrule.dialects.notations.tag_values import TagValues
 from ferrule.dialects.turns import CHATML, DEEPSEEK, Turns
+from ferrule.toolspec import ToolSpec
 
 _CHATML = ("<|im_start|>", "<|im_end|>")
 _DEEPSEEK = ("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>")
@@ -253,20 +256,29 @@ STEP3 = Family(
     ),
 )  # fmt: skip
 
+_NATIVE_CALLS = Invokes(
+    Section("<tool-calls>", "</tool-calls>", "<tool-call", "</tool-call>"),
+    name="function",
+    owner="tool",
+    layout=Layout(after="\n   ", lead="   ", indent="      "),
+    escapes_names=True,
+    values=TagValues(has_entities=True),
+)
+
+
+def _native_among(tools: Sequence[ToolSpec]) -> tuple[Invokes, NativeResults]:
+    groups = groups_of(tools)
+    return replace(_NATIVE_CALLS, groups=groups), NativeResults(groups)
+
+
 NATIVE = Family(
     name="native",
-    models="any model that is told of it: this project's own words for calls, in XML",
-    syntax=Invokes(
-        Section("<tool-calls>", "</tool-calls>", "<tool-call", "</tool-call>"),
-        name="function",
-        owner="tool",
-        layout=Layout(after="\n   ", lead="   ", indent="      "),
-        escapes_names=True,
-        values=TagValues(has_entities=True),
-    ),
+    models="any model that is told of it: the fifth seed's XML, its system prompt included",
+    syntax=_NATIVE_CALLS,
     prose=Prose(Thinking(), result=("<tool-results>", "</tool-results>"), before_call="\n"),
     results=NativeResults(),
     offer=NativeOffer(),
+    among=_native_among,
 )
 
 NATIVE_3 = Family(

@@ -14,6 +14,7 @@ from typing import Any
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.groups import groups_of, joined_name, split_name
 from ferrule.dialects.json_reading import INVALID, json_value
 from ferrule.dialects.mending import mended, reread_arguments
 from ferrule.dialects.notations.json_object import JsonObject
@@ -47,9 +48,9 @@ class Invokes:
 
     `tags` are the section and its calls, `parameter` the tags of one argument, `end` what ends an opening tag. `name`
     and `key` are attributes; `typed` is (the attribute that tells a value's type, what it says of a string); `owner`
-    is one for what a tool belongs to, the name being `owner.name`. `begins` are texts that begin a call without a
-    section, `tokens` the tags inside that a tokenizer may have tokens for. `are_rare`: no value holds these tags, so
-    one whose closer is missing ends where the next begins. `escapes_names`: names are written with entities.
+    is one for the group of a tool, which `groups` tells as `groups_of` does. `begins` are texts that begin a call
+    without a section, `tokens` the tags inside that a tokenizer may have tokens for. `are_rare`: no value holds these
+    tags, so one whose closer is missing ends where the next begins. `escapes_names`: names are written with entities.
     `in_json`: the arguments are one JSON object; `or_json`: so may be the whole call.
     """
 
@@ -68,6 +69,7 @@ class Invokes:
     in_json: bool = False
     or_json: bool = False
     owner: str = ""
+    groups: Mapping[str, str] = field(default_factory=dict)
     is_numbered: bool = False
 
     @property
@@ -104,16 +106,13 @@ class Invokes:
         return (yield from self._parameters(stream, calls, call))
 
     def _called(self, calls: Calls, found: Mapping[str, str]) -> str:
-        """The name of the tool: with its owner, or without one that no offered tool's name has."""
-        name, owner = found.get(self.name, ""), found.get(self.owner, "")
-        full = f"{owner}.{name}" if owner and name else name
-        half = full[: len(full) // 2]
-        if calls.parameters(full) is None:
-            if half and full == f"{half}.{half}":
-                return half
-            if calls.parameters(name) is not None:
-                return name
-        return full
+        """The name of the tool."""
+        name = found.get(self.name, "")
+        if self.owner:
+            return joined_name(found.get(self.owner, ""), name, groups_of(calls.tools)) if name else ""
+        half = name[: len(name) // 2]
+        # Muse writes a name twice: `weather.weather`.
+        return half if half and name == f"{half}.{half}" and calls.parameters(name) is None else name
 
     def _json_body(self, stream: Stream, calls: Calls, call: Call) -> Reading[None]:
         """The arguments as one JSON object."""
@@ -192,10 +191,10 @@ class Invokes:
 
     def _names(self, name: str, number: int) -> str:
         """The attributes of a call."""
-        owner, _, function = name.rpartition(".")
-        owned = f'{self.owner}="{self._attribute(owner or name)}" ' if self.owner else ""
+        group, function = split_name(name, self.groups) if self.owner else ("", name)
+        owned = f'{self.owner}="{self._attribute(group)}" ' if self.owner else ""
         index = f' index="{number}"' if self.is_numbered else ""
-        return f'{owned}{self.name}="{self._attribute(function if self.owner else name)}"{index}'
+        return f'{owned}{self.name}="{self._attribute(function)}"{index}'
 
     def _argument(self, key: str, value: Any) -> str:
         kind = f' {self.typed[0]}="{_kind(value, self.typed[1])}"' if self.typed else ""

@@ -1,0 +1,8 @@
+"""The servers that hosted models are tried on are in a folder of their own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
