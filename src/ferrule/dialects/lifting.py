@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ferrule.conversation import (
-    Conversation,
-    MalformedCall,
-    Message,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-    tool_message,
-)
+from ferrule.conversation import Conversation, MalformedCall, Message, Part, Text, ToolCall, ToolResult, tool_message
 from ferrule.dialects.family import ResultReader, TextNotation
 from ferrule.dialects.lowering import WRITTEN
+from ferrule.dialects.parts import MessageParts
 from ferrule.errors import DialectError
-from ferrule.events import CallFinished, CallMalformed, ReasoningDelta, TextDelta
 from ferrule.toolspec import ToolSpec
 
 
@@ -65,20 +55,9 @@ def _assistant(notation: TextNotation, message: Message, tools: Sequence[ToolSpe
 
 def _read(notation: TextNotation, text: str, tools: Sequence[ToolSpec], number: int) -> list[Part]:
     reader = notation.reader(tools, first_call=number)
-    parts: list[Part] = []
-    for event in reader.feed(text) + reader.close(stopped=True):
-        if isinstance(event, TextDelta | ReasoningDelta):
-            kind = Text if isinstance(event, TextDelta) else Reasoning
-            last = parts[-1] if parts else None
-            if isinstance(last, kind):
-                parts[-1] = kind(last.text + event.text)
-            else:
-                parts.append(kind(event.text))
-        elif isinstance(event, CallFinished):
-            parts.append(event.call)
-        elif isinstance(event, CallMalformed):
-            parts.append(MalformedCall(f"call_{number + event.index}", event.raw, event.kind))
-    return parts
+    read = MessageParts(number)
+    read.add(reader.feed(text) + reader.close(stopped=True))
+    return read.parts
 
 
 def _results(reader: ResultReader, message: Message, calls: Sequence[ToolCall | MalformedCall]) -> Sequence[ToolResult]:

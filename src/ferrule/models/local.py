@@ -13,12 +13,12 @@ from typing import Self
 
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, Message, Sampled, StopReason
+from ferrule.dialects.parts import MessageParts
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.segments import Content, Control
 from ferrule.engines.protocol import Engine, Finished, Sampling
 from ferrule.engines.protocol import Sampled as SampledToken
 from ferrule.events import Event, MessageFinished, ReaderEvent, Usage
-from ferrule.models.parts import MessageParts
 from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
 from ferrule.tokens.detokenizer import Detokenizer
 from ferrule.tokens.render import render, spelled_out, trace_of, with_own_samples

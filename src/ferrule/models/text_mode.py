@@ -16,8 +16,8 @@ from ferrule.conversation import Conversation, Message
 from ferrule.dialects.family import NO_PARALLEL, TextNotation
 from ferrule.dialects.lowering import WRITTEN, lower
 from ferrule.dialects.message_reader import MessageReader
+from ferrule.dialects.parts import MessageParts
 from ferrule.events import Event, MessageFinished, ReasoningDelta, TextDelta
-from ferrule.models.parts import MessageParts
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.toolspec import ToolSpec
 
