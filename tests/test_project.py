@@ -25,14 +25,14 @@ UNTRACKED_AT_ROOT = {"runs", "dist", "build"}
 # files, which may import each other.
 FLOORS = """
     0 argument_errors background blobs capabilities conversation embedded errors events feed intent json_text scope
-    0 conversation_json toolspec
+    0 conversation_json plugins toolspec
     1 argument_model discovery docstrings offers plain_types registry schema schema_only schema_words signature tool
-    1 toolset validation_report
+    1 plugin_tools toolset validation_report
     2 dialects formats sandbox
     3 engines execution tokens tools
     4 models
     5 runs store
-    6 pipeline
+    6 pipeline tracing
     7 analysis coding images mcp training
     8 cli
     9 __main__

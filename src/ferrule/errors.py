@@ -61,6 +61,10 @@ class PolicyError(FerruleError):
     """A policy rule or file that can't be read."""
 
 
+class PluginError(FerruleError):
+    """A plugin that can't be imported, or isn't what its group wants; the message names it and its package."""
+
+
 class SettingsError(FerruleError):
     """A setting, or a file or option of a command, with a value that can't be used."""
 

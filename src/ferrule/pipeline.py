@@ -25,6 +25,7 @@ from ferrule.models.naming import model_named
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.registry import Item, ToolRegistry
 from ferrule.runs.exchange import Exchange, Stop
+from ferrule.runs.listening import heard
 from ferrule.runs.many import run_together
 from ferrule.runs.modes import speaking
 from ferrule.runs.output import Output
@@ -207,19 +208,20 @@ async def _run(
     asked, run.mode = speaking(pipeline.model, pipeline.terms.mode)
     run.model = pipeline.model.name
     plan = planned(pipeline.steps, pipeline.output is not None, meeting)
-    async with pipeline.registry.open() as registry:
-        exchange = Exchange(pipeline, asked, registry, run, watcher, decisions)
-        try:
-            await _in_time(_converse(exchange, plan), pipeline.limits.seconds)
-            run.stopped = "done"
-        except Stop as stop:
-            run.stopped = stop.reason
-            if stop.reason != "paused":
+    with heard(run) as listener:
+        async with pipeline.registry.open() as registry:
+            exchange = Exchange(pipeline, asked, registry, run, watcher, decisions, listener)
+            try:
+                await _in_time(_converse(exchange, plan), pipeline.limits.seconds)
+                run.stopped = "done"
+            except Stop as stop:
+                run.stopped = stop.reason
+                if stop.reason != "paused":
+                    exchange.cancel_open()
+            except asyncio.CancelledError:
+                run.stopped = "cancelled"
                 exchange.cancel_open()
-        except asyncio.CancelledError:
-            run.stopped = "cancelled"
-            exchange.cancel_open()
-            raise
+                raise
     for watch in pipeline.watchers:
         await called(watch, run)
     if watcher is not None:

@@ -211,8 +211,7 @@ def test_a_chat_is_kept_and_gone_on_with(path: Path) -> None:
 
 
 def test_what_can_not_be_resumed_is_refused(store: Store, path: Path, tmp_path: Path) -> None:
-    name = store.save(Conversation((user("Go"), assistant(CALL))))
-    assert_refused(ferrule("chat", "--resume", name, "--store", path), name, "waits for the answers to 1 of its calls")
+    name = store.save(TALK)
     assert_refused(ferrule("chat", "--resume", "nonsense", "--store", path), "no conversation 'nonsense'")
     assert_refused(ferrule("chat", "--resume", name, "--store", tmp_path / "no.db"), "there is no store")
 

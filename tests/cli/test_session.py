@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from ferrule.cli.model_choice import ModelChoice
 from ferrule.cli.session import Wishes, opened_session
 
 QUESTION = "What is 12 * 12?"
-WISHES = Wishes("embedded", [], True, None, None, None, False, None, None)
+WISHES = Wishes(ModelChoice("embedded"), [], True, None, None, None, False, None, None)
 
 
 class InterruptedOnce:

@@ -12,7 +12,22 @@ from terminals import COMMAND, environment, ferrule
 
 from ferrule import __version__
 
-COMMANDS = ("ask", "chat", "tools", "call", "render", "dialects", "parse", "synth", "history", "mcp", "train", "eval")
+COMMANDS = (
+    "ask",
+    "chat",
+    "models",
+    "tools",
+    "call",
+    "plugins",
+    "render",
+    "dialects",
+    "parse",
+    "synth",
+    "history",
+    "mcp",
+    "train",
+    "eval",
+)
 
 
 def test_help_names_every_command() -> None:

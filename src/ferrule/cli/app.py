@@ -16,7 +16,9 @@ from ferrule.cli.evaluate import evaluate_embedded
 from ferrule.cli.history import history
 from ferrule.cli.list_tools import tools
 from ferrule.cli.mcp import mcp
+from ferrule.cli.models import models
 from ferrule.cli.parse import parse
+from ferrule.cli.plugins import plugins
 from ferrule.cli.render import render
 from ferrule.cli.synth import synth
 from ferrule.cli.train import train_embedded
@@ -42,8 +44,10 @@ def _ferrule(
 
 app.command()(ask)
 app.command()(chat)
+app.command()(models)
 app.command()(tools)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(call)
+app.command()(plugins)
 app.command()(render)
 app.command()(dialects)
 app.command()(parse)

@@ -8,10 +8,14 @@ import typer
 
 from ferrule.cli.options import (
     AsJson,
+    BaseUrl,
+    Fallback,
     JournalFile,
     Keep,
     MaxTokens,
+    Mode,
     ModelName,
+    Plugins,
     PolicyFile,
     Seed,
     StoreFile,
@@ -25,7 +29,11 @@ def ask(  # noqa: PLR0913 - a command's options are its parameters
     question: Annotated[str, typer.Argument(help="What to ask; - reads it from standard input.")],
     *,
     model: ModelName = "embedded",
+    base_url: BaseUrl = None,
+    mode: Mode = "auto",
+    fallback: Fallback = None,
     tools: ToolFolders = None,
+    plugins: Plugins = False,
     as_json: AsJson = False,
     temperature: Temperature = None,
     seed: Seed = None,
@@ -38,12 +46,13 @@ def ask(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Ask a model one question, and show its calls and its answer."""
     from ferrule.cli.keeping import Keeping
+    from ferrule.cli.model_choice import ModelChoice
     from ferrule.cli.session import Wishes, opened_session
     from ferrule.cli.standard_input import read_text
 
-    wishes = Wishes(
-        model, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, Keeping(store, keep)
-    )
+    choice = ModelChoice(model, base_url, fallback, mode)
+    keeping = Keeping(store, keep)
+    wishes = Wishes(choice, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, keeping, plugins)
     text = read_text() if question == "-" else question
     with opened_session(wishes) as session:
         if not session.answer(text):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ferrule.cli.options import AsJson, JournalFile, PolicyFile, ToolFolders, Yes
+from ferrule.cli.options import AsJson, JournalFile, Plugins, PolicyFile, ToolFolders, Yes
 
 
 def call(  # noqa: PLR0913 - a command's options are its parameters
@@ -15,6 +15,7 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
     tool: Annotated[str, typer.Argument(help="Its name; what follows are its arguments: --NAME VALUE.")],
     *,
     tools: ToolFolders = None,
+    plugins: Plugins = False,
     json_arguments: Annotated[
         str | None, typer.Option(metavar="OBJECT", help="The arguments as a JSON object; options go before it.")
     ] = None,
@@ -29,11 +30,12 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
     The exit status is 1 where it fails, 2 for wrong arguments.
     """
     from ferrule.cli.calling import called
+    from ferrule.cli.offer import offered
     from ferrule.cli.permission import opened_terms
     from ferrule.cli.results import show
 
     with opened_terms(yes, policy, journal) as terms:
-        result = called(tool, context.args, json_arguments, tools or [], terms)
+        result = called(tool, context.args, json_arguments, offered(tools or [], plugins), terms)
     show(result, out, as_json)
     terms.tell_of_denials()
     if result.is_error:

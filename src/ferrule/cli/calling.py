@@ -6,9 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from ferrule.cli.offer import offered
 from ferrule.cli.parameters import arguments_from
 from ferrule.cli.permission import Terms
 from ferrule.cli.words import result_words
@@ -20,12 +18,11 @@ from ferrule.registry import ToolRegistry
 from ferrule.scope import CallScope
 
 
-def called(name: str, options: Sequence[str], given: str | None, folders: Sequence[Path], terms: Terms) -> ToolResult:
+def called(name: str, options: Sequence[str], given: str | None, registry: ToolRegistry, terms: Terms) -> ToolResult:
     """The result of calling a tool with options, and with what `given`, a JSON object, says beside them.
 
     Raises `SettingsError` for a tool that isn't there, or arguments that can't be read.
     """
-    registry = offered(folders)
     call = call_from(registry, name, options, given)
     return asyncio.run(result_of(registry.only(name), call, terms))
 

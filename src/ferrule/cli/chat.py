@@ -8,10 +8,14 @@ import typer
 
 from ferrule.cli.options import (
     AsJson,
+    BaseUrl,
+    Fallback,
     JournalFile,
     Keep,
     MaxTokens,
+    Mode,
     ModelName,
+    Plugins,
     PolicyFile,
     Seed,
     StoreFile,
@@ -24,7 +28,11 @@ from ferrule.cli.options import (
 def chat(  # noqa: PLR0913 - a command's options are its parameters
     *,
     model: ModelName = "embedded",
+    base_url: BaseUrl = None,
+    mode: Mode = "auto",
+    fallback: Fallback = None,
     tools: ToolFolders = None,
+    plugins: Plugins = False,
     as_json: AsJson = False,
     temperature: Temperature = None,
     seed: Seed = None,
@@ -42,10 +50,11 @@ def chat(  # noqa: PLR0913 - a command's options are its parameters
     """
     from ferrule.cli.conversing import converse
     from ferrule.cli.keeping import Keeping
+    from ferrule.cli.model_choice import ModelChoice
     from ferrule.cli.session import Wishes, opened_session
 
-    wishes = Wishes(
-        model, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, Keeping(store, keep, resume)
-    )
+    choice = ModelChoice(model, base_url, fallback, mode)
+    keeping = Keeping(store, keep, resume)
+    wishes = Wishes(choice, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, keeping, plugins)
     with opened_session(wishes) as session:
         converse(session)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ferrule.cli.guard import complain, words_of
@@ -14,19 +16,28 @@ _HELP = "/save FILE writes the conversation, /new begins another, /quit or Ctrl-
 
 
 def converse(session: Session) -> None:
-    """Answer line after line until the input ends. What is wrong with one line doesn't end the conversation."""
+    """Answer line after line until the input ends. What is wrong with one line doesn't end the conversation.
+
+    A resumed conversation that ends in open calls goes on with those first.
+    """
+    if session.conversation.pending:
+        _attempt(session.go_on)
     for line in prompted_lines():
         if line.strip() in ("/quit", "/exit"):
             return
-        try:
-            _take(session, line)
-        except KeyboardInterrupt:
-            if not is_interactive():
-                raise
-        except BrokenPipeError:
+        _attempt(partial(_take, session, line))
+
+
+def _attempt(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except KeyboardInterrupt:
+        if not is_interactive():
             raise
-        except (FerruleError, OSError) as error:
-            complain(words_of(error) or str(error))
+    except BrokenPipeError:
+        raise
+    except (FerruleError, OSError) as error:
+        complain(words_of(error) or str(error))
 
 
 def _take(session: Session, line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ferrule.cli.guard import complain
 from ferrule.conversation import Conversation
-from ferrule.errors import ConversationError
 
 if TYPE_CHECKING:
+    from ferrule.execution import Decision, Pending
     from ferrule.store import Store
 
 
@@ -41,31 +41,35 @@ class Keeper:
 
     store: Store | None = None
     resumed: Conversation = field(default_factory=Conversation)
+    pending: tuple[Pending, ...] = ()
+    """What of the resumed conversation waits."""
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    """What was decided on it, by call id."""
     _id: str | None = None
     _ids: list[str] = field(default_factory=list)
 
     def resume(self, name: str) -> None:
-        """Go on with a kept conversation. Raises `ConversationError` where its calls wait for decisions."""
+        """Go on with a kept conversation. Raises `ConversationError` where there is no such one."""
         if self.store is None:
             return
         stored = self.store.load(name)
-        summary, waiting = stored.summary, stored.conversation.pending
-        if waiting:
-            raise ConversationError(
-                f"{summary.id} waits for the answers to {len(waiting)} of its calls; give decisions on them to a "
-                "pipeline, or fork it before they were made"
-            )
+        summary = stored.summary
         self.resumed, self._id = stored.conversation, summary.id
+        self.pending, self.decisions = stored.pending, dict(stored.decisions)
         complain(f"resumed {summary.id}, {summary.messages} messages: {summary.title}")
 
     def begin_anew(self) -> None:
         """What comes is another conversation."""
         self._id = None
+        self.pending, self.decisions = (), {}
 
-    def keep(self, conversation: Conversation) -> None:
-        """Keep what there is now. Raises `ConversationError` where the store can't be written."""
+    def keep(self, conversation: Conversation, pending: Sequence[Pending] = ()) -> None:
+        """Keep what there is now, with the calls that wait. Raises `ConversationError` for a store that can't be
+        written."""
         if self.store is not None and conversation.messages:
-            self._id = self.store.save(conversation, id=self._id)
+            still_open = {call.id for call in conversation.pending}
+            decisions = {call_id: one for call_id, one in self.decisions.items() if call_id in still_open}
+            self._id = self.store.save(conversation, id=self._id, pending=pending or None, decisions=decisions or None)
             if self._id not in self._ids:
                 self._ids.append(self._id)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ferrule.cli.options import AsJson
+from ferrule.cli.options import AsJson, Plugins
 
 if TYPE_CHECKING:
     from ferrule.toolspec import Annotations, ToolSpec
@@ -24,6 +24,7 @@ def tools(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[check] [FOLDER]...", help="Folders with *_tool.py files.")
     ] = None,
+    plugins: Plugins = False,
     as_json: AsJson = False,
 ) -> None:
     """List the tools on offer.
@@ -36,7 +37,7 @@ def tools(
     if words[:1] == ["check"]:
         _check([Path(word) for word in words[1:]] or [Path()], as_json)
         return
-    specs = offered(Path(word) for word in words).specs
+    specs = offered((Path(word) for word in words), plugins).specs
     if as_json:
         print_json([tool_data(spec) for spec in specs])
         return

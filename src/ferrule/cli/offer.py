@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from ferrule.registry import ToolRegistry
 
 
-def offered(folders: Iterable[Path]) -> ToolRegistry:
-    """The tools that come with ferrule and those of the folders; files that couldn't be read are told on stderr.
+def offered(folders: Iterable[Path], plugins: bool = False) -> ToolRegistry:
+    """The tools that come with ferrule, those of the folders, and those of plugins where they are wanted.
+
+    What couldn't be read is told on stderr.
 
     Raises `RegistryError` for a folder that isn't there, or a name that is used twice.
     """
@@ -25,7 +27,17 @@ def offered(folders: Iterable[Path]) -> ToolRegistry:
     registry = ToolRegistry([calculator, *(ToolRegistry.discover(folder) for folder in folders)])
     for problem in registry.problems:
         complain(f"{problem}; its tools are not offered")
-    return registry
+    return _with_plugins(registry) if plugins else registry
+
+
+def _with_plugins(registry: ToolRegistry) -> ToolRegistry:
+    from ferrule.plugin_tools import plugin_tools
+
+    found = list(plugin_tools(registry))
+    for one in found:
+        if one.problem:
+            complain(f"{one.plugin}: {one.problem}; its tools are not offered")
+    return registry.add(*(one.registry for one in found))
 
 
 def check_offer(model: Model, registry: ToolRegistry) -> None:

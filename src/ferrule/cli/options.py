@@ -7,16 +7,41 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+PROVIDERS = (
+    "openai, openai-responses, anthropic, google, vllm, sglang, llamacpp, ollama, lmstudio, groq, openrouter, deepseek,"
+    " mistral, together, fireworks, xai, cerebras, huggingface, compatible"
+)
 ModelName: TypeAlias = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="The model: embedded, or local:FOLDER.")
+    str,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help=f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`.",
+    ),
+]
+BaseUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url", metavar="URL", help="The address of the provider's API; the key is from its environment variable."
+    ),
+]
+Mode: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--mode", metavar="MODE", help="How calls are written: auto, api, or in the text, in a notation of `dialects`."
+    ),
+]
+Fallback: TypeAlias = Annotated[
+    str | None, typer.Option("--fallback", metavar="MODEL", help="The model to ask where the first one fails.")
 ]
 ToolFolders: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option("--tools", metavar="FOLDER", help="Offer the tools of its *_tool.py files too. May be repeated."),
 ]
+Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Offer the tools of installed packages too.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 Temperature: TypeAlias = Annotated[
-    float | None, typer.Option(min=0, help="0, the default, always takes the most likely token.")
+    float | None, typer.Option(min=0, help="0 always takes the most likely token; a provider has its own default.")
 ]
 Seed: TypeAlias = Annotated[int | None, typer.Option(min=0, help="Makes sampling repeatable.")]
 MaxTokens: TypeAlias = Annotated[int | None, typer.Option(min=1, help="The most tokens of one message.")]

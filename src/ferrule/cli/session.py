@@ -11,13 +11,15 @@ from pathlib import Path
 from ferrule.cli.asking import Asking
 from ferrule.cli.guard import complain
 from ferrule.cli.keeping import Keeper, Keeping, opened_keeper
+from ferrule.cli.model_choice import ModelChoice
 from ferrule.cli.offer import check_offer, offered
 from ferrule.cli.permission import Terms, opened_terms
 from ferrule.cli.screen import JsonScreen, PeopleScreen, Screen
+from ferrule.cli.waiting import check_waiting, decisions_on, last_message
 from ferrule.conversation import Conversation
 from ferrule.errors import SettingsError
 from ferrule.events import MessageFinished
-from ferrule.pipeline import Pipeline, Run, model
+from ferrule.pipeline import Pipeline, Run
 
 _UNFINISHED = {
     "rounds": "stopped: the model made too many rounds of calls",
@@ -31,7 +33,7 @@ _UNFINISHED = {
 class Wishes:
     """What the options of `ask` and `chat` say."""
 
-    model: str
+    model: ModelChoice
     tools: list[Path]
     as_json: bool
     temperature: float | None
@@ -41,6 +43,7 @@ class Wishes:
     policy: Path | None
     journal: Path | None
     keeping: Keeping = field(default_factory=Keeping)
+    plugins: bool = False
 
     @property
     def sampling(self) -> dict[str, float | int]:
@@ -74,10 +77,24 @@ class Session:
         """
         if not question.strip():
             raise SettingsError("the question is empty")
-        before = self.conversation
+        if self.conversation.pending and not self.go_on():
+            return False
         self.asking.heard.clear()
-        run = Run(self.pipeline.chat(before).chat(question).conversation)
-        asked = len(run.conversation)
+        return self._run(self.pipeline.chat(self.conversation).chat(question).conversation)
+
+    def go_on(self) -> bool:
+        """Answer the calls in which a resumed conversation ends, after asking about those that wait; see `answer`.
+
+        Where Ctrl-C stops the asking, the calls go on waiting, and what was decided holds.
+        """
+        message = last_message(self.conversation)
+        self.screen.hear(message)
+        self.asking.heard.update(call.id for call in message.message.calls)
+        return self._run(self.conversation)
+
+    def _run(self, begun: Conversation) -> bool:
+        """Have the pipeline go on from `begun`, and keep what comes of it."""
+        run, before = Run(begun), self.conversation
         if self.terms.answers is not None:
             self.terms.answers.begin()
         try:
@@ -88,9 +105,9 @@ class Session:
         finally:
             if self.terms.answers is not None:
                 self.terms.answers.withdraw()
-            self.conversation = run.conversation if len(run.conversation) > asked else before
+            self.conversation = run.conversation if len(run.conversation) > len(begun) else before
             self.screen.finish(run)
-            self.keeper.keep(self.conversation)
+            self.keeper.keep(self.conversation, run.pending)
         self.terms.tell_of_denials()
         if run.stopped in _UNFINISHED:
             complain(_UNFINISHED[run.stopped])
@@ -106,8 +123,9 @@ class Session:
             return run
         streamed = None
         try:
+            decisions = await decisions_on(self.keeper, self.asking) if run.conversation.pending else None
             pipeline = self.pipeline.chat(run.conversation).using(policy=self.asking.policy)
-            async with pipeline.stream() as streamed:
+            async with pipeline.stream(decisions=decisions) as streamed:
                 async for event in streamed:
                     self.screen.hear(event)
                     if isinstance(event, MessageFinished):
@@ -115,14 +133,15 @@ class Session:
         finally:
             if streamed is not None:
                 run.conversation, run.usage, run.stopped = streamed.conversation, streamed.usage, streamed.stopped
+                run.pending = streamed.pending
         return run
 
 
 @contextmanager
 def opened_session(wishes: Wishes) -> Iterator[Session]:
     """A session on these wishes, closed at the end. Raises `FerruleError` and `OSError` for what can't be used."""
-    registry = offered(wishes.tools)
-    pipeline = model(wishes.model).with_(**wishes.sampling)
+    registry = offered(wishes.tools, wishes.plugins)
+    pipeline = wishes.model.pipeline().with_(**wishes.sampling)
     screen: Screen = JsonScreen() if wishes.as_json else PeopleScreen()
     with (
         asyncio.Runner() as runner,
@@ -130,7 +149,8 @@ def opened_session(wishes: Wishes) -> Iterator[Session]:
         opened_keeper(wishes.keeping) as keeper,
     ):
         try:
-            check_offer(pipeline.model, registry)
+            check_offer(wishes.model.spoken_to(pipeline), registry)
+            check_waiting(keeper, registry, terms)
             asking = Asking(terms.approver, screen, registry, terms.policy)
             pipeline = pipeline.using(registry, approver=asking, journal=terms.journal)
             yield Session(pipeline, screen, terms, asking, runner, keeper, keeper.resumed)

@@ -27,21 +27,21 @@ _ASSIGNED = re.compile(
 _FLAG_NAMES = re.compile(rf"(?i)(?:{_NAMES})")
 
 
-def scrubbed(value: Any) -> Any:
-    """A JSON value with the secrets in it replaced and its long strings cut."""
+def scrubbed(value: Any, longest: int | None = _LONGEST) -> Any:
+    """A JSON value with the secrets in it replaced and its long strings cut, unless `longest` is None."""
     if isinstance(value, str):
-        return scrubbed_text(value)
+        return scrubbed_text(value, longest)
     if isinstance(value, dict):
-        return _scrubbed_object(value)
+        return _scrubbed_object(value, longest)
     if isinstance(value, list):
-        return [scrubbed(element) for element in value]
+        return [scrubbed(element, longest) for element in value]
     return value
 
 
-def scrubbed_text(text: str) -> str:
+def scrubbed_text(text: str, longest: int | None = _LONGEST) -> str:
     """Text with the value after a secret's name (`api_key=…`, `Authorization: Bearer …`) replaced, cut if long."""
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    if longest is not None and len(text) > longest:
+        text = f"{text[:longest]}… ({len(text):,} characters)"
     if _FLAG_NAMES.search(text) is None:
         return text
     return _ASSIGNED.sub(rf"\1{SCRUBBED}", text)
@@ -54,11 +54,11 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(plain) is not None or (plain.endswith("tokens") and plain != "tokens")
 
 
-def _scrubbed_object(value: dict[str, Any]) -> dict[str, Any]:
+def _scrubbed_object(value: dict[str, Any], longest: int | None) -> dict[str, Any]:
     clean = {}
     for name, inner in value.items():
         is_secret = is_secret_name(name) and _may_be_secret(name, inner)
-        clean[name] = SCRUBBED if is_secret else scrubbed(inner)
+        clean[name] = SCRUBBED if is_secret else scrubbed(inner, longest)
     # Headers often come as {"name": "Authorization", "value": "…"}.
     if "value" in value:
         label = value.get("name", value.get("key"))

@@ -22,6 +22,7 @@ from ferrule.models.anthropic_request import Request, mark_for_cache, request_of
 from ferrule.models.anthropic_stream import AnthropicReader
 from ferrule.models.gateway import Failure, gateway_of
 from ferrule.models.hosted import (
+    CONNECT_SECONDS,
     RequestFailed,
     failure_for_status,
     gateway_key,
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from anthropic.types import RawMessageStreamEvent
 
 ADDRESS = "https://api.anthropic.com"
-_KEY = "ANTHROPIC_API_KEY"
+ADDRESS_VARIABLE = "ANTHROPIC_BASE_URL"
+KEY = "ANTHROPIC_API_KEY"
 # The statuses of errors that come as an event, after the answer's own status has said that all is well.
 _STATUS = {
     "invalid_request_error": 400,
@@ -97,9 +99,9 @@ class AnthropicModel:
         self.model = model
         self.max_tokens = max_tokens
         self.cache = cache
-        self.address = base_url or os.environ.get("ANTHROPIC_BASE_URL") or ADDRESS
+        self.address = base_url or os.environ.get(ADDRESS_VARIABLE) or ADDRESS
         require_package(self.name, "anthropic", "anthropic", "anthropic")
-        self._key = key_for("Anthropic", self.name, api_key, _KEY)
+        self._key = key_for("Anthropic", self.name, api_key, KEY)
         self._gateway = gateway_of(gateway_key("anthropic", self.address, self._key))
         # One for each event loop: a connection that one of them opened can't be used by another.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncAnthropic] = WeakKeyDictionary()
@@ -151,10 +153,11 @@ class AnthropicModel:
         loop = asyncio.get_running_loop()
         client: AsyncAnthropic | None = self._clients.get(loop)
         if client is None:
-            from anthropic import AsyncAnthropic  # it takes a second
+            from anthropic import AsyncAnthropic, Timeout  # it takes a second
 
-            # Trying again and giving up in time is the gateway's business.
-            client = AsyncAnthropic(api_key=self._key, base_url=self.address, max_retries=0, timeout=None)
+            # Trying again and giving up in time is the gateway's business, once there is a connection.
+            timeout = Timeout(None, connect=CONNECT_SECONDS)
+            client = AsyncAnthropic(api_key=self._key, base_url=self.address, max_retries=0, timeout=timeout)
             self._clients[loop] = client
         return client
 
@@ -215,7 +218,7 @@ class AnthropicModel:
 
     @property
     def _key_hint(self) -> str:
-        return f'check {_KEY}, or give model("{self.name}", api_key=…)'
+        return f'check {KEY}, or give model("{self.name}", api_key=…)'
 
     def _failure_of(self, error: Exception) -> Failure | None:
         if isinstance(error, RequestFailed):

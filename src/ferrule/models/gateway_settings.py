@@ -14,8 +14,10 @@ class Timeouts(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    connect: Seconds = 10
-    """Until the provider has begun to answer (`start()` has returned), which for most is when the headers are there."""
+    connect: Seconds = 120
+    """Until the provider has begun to answer (`start()` has returned), which for most is when the headers are there.
+
+    A server that first loads the model sends them late; a connection that isn't made is given up much earlier."""
     first: Seconds = 120
     """From there until the first chunk."""
     silence: Seconds = 60

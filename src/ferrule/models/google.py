@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from ferrule.models.google_http import Answer, HttpClient
 
 ADDRESS = "https://generativelanguage.googleapis.com"
-_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+ADDRESS_VARIABLE = "GOOGLE_GEMINI_BASE_URL"
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,9 @@ class GoogleModel:
     def __init__(self, model: str, *, api_key: str | None = None, base_url: str | None = None) -> None:
         self.name = f"google:{model}"
         self.model = model
-        self.address = base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or ADDRESS
+        self.address = base_url or os.environ.get(ADDRESS_VARIABLE) or ADDRESS
         require_package(self.name, "google-genai", "google.genai", "google")
-        self._key = key_for("Google", self.name, api_key, *_KEYS)
+        self._key = key_for("Google", self.name, api_key, *KEYS)
         self._gateway = gateway_of(gateway_key("google", self.address, self._key))
         # One for each event loop: a connection that one of them opened can't be used by another.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Client, HttpClient]] = WeakKeyDictionary()
@@ -205,7 +206,7 @@ class GoogleModel:
         status = 401 if "API_KEY_INVALID" in details else int(error.code)
         headers = getattr(error.response, "headers", None) or {}
         retry_after = headers.get("retry-after") or _retry_delay(error.details)
-        hint = f'check {_KEYS[0]}, or give model("{self.name}", api_key=…)'
+        hint = f'check {KEYS[0]}, or give model("{self.name}", api_key=…)'
         return failure_for_status(status, message, hint, retry_after)
 
     async def aclose(self) -> None:

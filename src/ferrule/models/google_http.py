@@ -14,6 +14,8 @@ from typing import Any
 
 import httpx2
 
+from ferrule.models.hosted import CONNECT_SECONDS
+
 _LONGEST = 1 << 16
 
 
@@ -70,10 +72,15 @@ _EXPECTED: ContextVar[Answer | None] = ContextVar("_EXPECTED", default=None)
 
 
 class HttpClient(httpx2.AsyncClient):
-    """Hands each response to the `Answer` that is expected."""
+    """Hands each response to the `Answer` that is expected, and limits how long a connection may take.
+
+    The limit is set here, since the package puts one of its own in the place of the client's.
+    """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """See `httpx2.AsyncClient.send`."""
+        limits = request.extensions.get("timeout", {})
+        request.extensions["timeout"] = {**limits, "connect": CONNECT_SECONDS}
         response = await super().send(request, **options)
         expected = _EXPECTED.get()
         if expected is not None:

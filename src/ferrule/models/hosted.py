@@ -15,6 +15,8 @@ from ferrule.models.gateway import Failure
 
 logger = logging.getLogger(__name__)
 
+CONNECT_SECONDS = 10.0
+"""How long a TCP connection may take: far less than a server that has one may take to begin its answer."""
 _VERSION = re.compile(r"(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 

@@ -16,7 +16,7 @@ from ferrule.errors import ModelError, StreamBroken
 from ferrule.events import Event
 from ferrule.models.compatible import Provider
 from ferrule.models.gateway import Failure, gateway_of
-from ferrule.models.hosted import RequestFailed, gateway_key, key_for, require_package, tell
+from ferrule.models.hosted import CONNECT_SECONDS, RequestFailed, gateway_key, key_for, require_package, tell
 from ferrule.models.openai_answer import Answer, Listener
 from ferrule.models.openai_failures import Failures
 
@@ -65,13 +65,14 @@ class Connection:
         return client.sdk
 
     def _made(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, Timeout
 
-        # Retries and time limits are the gateway's. The key is said as a header too, so that the environment's
+        # Retries and other time limits are the gateway's. The key is said as a header too, so that the environment's
         # OPENAI_CUSTOM_HEADERS can't put another in its place.
         headers = {"Authorization": f"Bearer {self._key}"}
+        timeout = Timeout(None, connect=CONNECT_SECONDS)
         client = AsyncOpenAI(
-            api_key=self._key, base_url=self.address, max_retries=0, timeout=None, default_headers=headers
+            api_key=self._key, base_url=self.address, max_retries=0, timeout=timeout, default_headers=headers
         )
         if self.provider.url is None:
             # Those are of an account with OpenAI, which is nobody else's business.

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from ferrule.conversation import MalformedCall, ToolCall, ToolResult, tool_message, user
+from ferrule.conversation import Conversation, MalformedCall, ToolCall, ToolResult, tool_message, user
 from ferrule.errors import ToolRequired
 from ferrule.events import Event, MessageFinished, ResultReady, ToolProgress
 from ferrule.execution import Decision, Executor, FileJournal, Pending, cancelled_result, interrupted_result
@@ -19,11 +19,14 @@ from ferrule.execution.words import failed
 from ferrule.feed import Feed
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.registry import BoundRegistry
+from ferrule.runs.lazy import lazily
+from ferrule.runs.listening import Listener
 from ferrule.runs.output import Output, OutputInvalid
 from ferrule.runs.repeats import NOTICED, with_notice
 from ferrule.runs.run import Run
 from ferrule.runs.terms import Limits, Terms
 from ferrule.scope import CallScope
+from ferrule.toolspec import ToolSpec
 
 _CALL_ONE = "Call one of your tools before you answer."
 _GOES_ON = ("turn", "calls")
@@ -54,8 +57,8 @@ class Exchange:
     """What one run needs while it goes on. `run.conversation` is valid after each step, whatever ends it."""
 
     __slots__ = (
-        "_called", "_decisions", "_executor", "_limits", "_model", "_offered", "_output", "_rounds", "_settings",
-        "_terms", "open_calls", "run", "watcher",
+        "_called", "_decisions", "_executor", "_lazy", "_limits", "_listener", "_model", "_offered", "_output",
+        "_rounds", "_settings", "_terms", "open_calls", "run", "watcher",
     )  # fmt: skip
 
     def __init__(
@@ -66,17 +69,20 @@ class Exchange:
         run: Run,
         watcher: Feed[Event] | None,
         decisions: Mapping[str, Decision] | None,
+        listener: Listener | None = None,
     ) -> None:
+        self._listener = listener
         self._terms = terms = conditions.terms
         self._limits = conditions.limits
         self._settings = conditions.settings
         self._output = conditions.output
         self._model = model
+        self._lazy = lazily(registry, terms.lazy, terms.choice, model.capabilities.tools)
         self._executor = Executor(
-            registry,
+            registry if self._lazy is None else self._lazy.registry,
             policy=terms.policy,
             approver=terms.approver,
-            journal=terms.journal,
+            journal=terms.journal if listener is None else listener.journal(terms.journal),
             blobs=terms.blobs,
             on_ask=terms.on_ask,
         )
@@ -98,14 +104,15 @@ class Exchange:
         self._check_spent()
         self._rounds += 1
         run, watcher, stop = self.run, self.watcher, "error"
-        shown = run.conversation
-        if self._output is not None and not self._knows("output_schema"):
-            shown = self._output.instructed(shown)
-        events = self._model.stream(shown, self._offered, self._settings_now())
+        shown, offered, settings = self._shown(), self._offered_now(), self._settings_now()
+        listener, finished = self._listener, None
+        if listener is not None:
+            listener.asks(shown, offered, settings)
+        events = self._model.stream(shown, offered, settings)
         try:  # and not aclosing, whose way in and out costs as much as asking
             async for event in events:
                 if isinstance(event, MessageFinished):
-                    stop = event.stop
+                    finished, stop = event, event.stop
                     run.usage = run.usage + event.usage
                     # A turn that the model ended at once is a message too: its ids were sampled.
                     if event.message.parts or event.message.sampled:
@@ -113,8 +120,14 @@ class Exchange:
                         self.open_calls = event.message.calls
                 if watcher is not None:
                     await watcher.put(event)
+        except BaseException as error:
+            if listener is not None:
+                listener.failed(error)
+            raise
         finally:
             await events.aclose()
+        if listener is not None:
+            listener.wrote(finished)
         if stop not in _GOES_ON:
             raise Stop(stop)
 
@@ -126,6 +139,8 @@ class Exchange:
 
         def on_result(result: ToolResult) -> None:
             ready[result.call_id] = result
+            if self._listener is not None:
+                self._listener.answered(result)
             if watcher is not None:
                 watcher.add(ResultReady(result))
 
@@ -207,7 +222,17 @@ class Exchange:
             return True
         return False
 
-    # What it may still do.
+    # What the model is asked.
+
+    def _shown(self) -> Conversation:
+        """The conversation, with the wanted output told where the model can't be held to it."""
+        shown = self.run.conversation
+        if self._output is not None and not self._knows("output_schema"):
+            return self._output.instructed(shown)
+        return shown
+
+    def _offered_now(self) -> Sequence[ToolSpec]:
+        return self._offered if self._lazy is None else self._lazy.offered(self.run.conversation)
 
     def _settings_now(self) -> ModelSettings:
         """The settings, with what holds until a call was made, and the wanted output where the model knows it."""

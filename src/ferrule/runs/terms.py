@@ -25,6 +25,8 @@ class Terms:
     """Whether some tool must be called before the answer; `ToolRequired` where none is."""
     choice: str | None = None
     """For the first message: `auto`, `required`, `none`, or the name of the tool that must be called."""
+    lazy: bool | Literal["auto"] = "auto"
+    """Whether the model finds its tools by `search_tools`, and is offered those found; `auto`: where they are many."""
     max_rounds: int = 16
     """How often the model is asked at most."""
 
