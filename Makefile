@@ -4,13 +4,14 @@
 #     make test     environment, everything that tests need, format, lint, types, tests
 #
 # Everything lies in .venv, which can be deleted at any time. PYTHON=... chooses the Python that it is made with,
-# PYTEST_ARGS=... what pytest is told besides.
+# PYTEST_ARGS=... what pytest is told besides, PYTEST_WORKERS=... in how many processes it runs.
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 PYTHON ?=
 PYTEST_ARGS ?=
+PYTEST_WORKERS ?= 2
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
 
@@ -32,7 +33,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
