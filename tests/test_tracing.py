@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -24,7 +24,7 @@ from ferrule import ToolCall, calculator, model, tool, tracing
 from ferrule.errors import ModelError
 from ferrule.models.scripted import ScriptedModel
 from ferrule.runs import listening
-from ferrule.runs.otel import CONTENT, Instruments
+from ferrule.runs.otel import CONTENT, Instruments, traced
 
 EXPORTER = InMemorySpanExporter()
 READER = InMemoryMetricReader()
@@ -34,18 +34,15 @@ class Claude(ScriptedModel):
     name = "anthropic:claude-sonnet-5"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def providers() -> None:
-    spans = TracerProvider()
-    spans.add_span_processor(SimpleSpanProcessor(EXPORTER))
-    trace.set_tracer_provider(spans)
-    metrics.set_meter_provider(MeterProvider([READER]))
+SPANS = TracerProvider()
+SPANS.add_span_processor(SimpleSpanProcessor(EXPORTER))
+METERS = MeterProvider([READER])
 
 
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
     EXPORTER.clear()
-    tracing.enable()
+    tracing.enable(tracer_provider=SPANS, meter_provider=METERS)
     yield EXPORTER
     tracing.disable()
 
@@ -60,7 +57,7 @@ def named(exporter: InMemorySpanExporter) -> dict[str, list[ReadableSpan]]:
 @tool(read_only=True)
 async def look(place: str) -> str:
     """Look somewhere."""
-    with trace.get_tracer("a program").start_as_current_span("looking"):
+    with SPANS.get_tracer("a program").start_as_current_span("looking"):
         await asyncio.sleep(0)
     return f"nothing in {place}"
 
@@ -166,7 +163,7 @@ async def test_what_is_said_is_recorded_only_where_that_is_asked_for(
     said = [name for span in spans.get_finished_spans() for name in span.attributes]
     assert not [name for name in said if "messages" in name or name.endswith(("arguments", "definitions"))]
     spans.clear()
-    tracing.enable(content=True)
+    tracing.enable(content=True, tracer_provider=SPANS, meter_provider=METERS)
     await pipeline().run()
     first, second = named(spans)["chat claude-sonnet-5"]
     assert json.loads(first.attributes["gen_ai.input.messages"]) == [
@@ -176,10 +173,8 @@ async def test_what_is_said_is_recorded_only_where_that_is_asked_for(
     assert call["arguments"] == {"place": "x", "api_key": "[scrubbed]"}
     assert json.loads(first.attributes["gen_ai.tool.definitions"])[0]["name"] == "look"
     assert json.loads(second.attributes["gen_ai.input.messages"])[2]["parts"][0]["type"] == "tool_call_response"
-    tracing.disable()
-    monkeypatch.setenv("FERRULE_OTEL", "1")
     monkeypatch.setenv(CONTENT, "true")
-    listening.from_environment()
+    listening.makers["otel"] = traced(None, SPANS, METERS)
     spans.clear()
     await pipeline().run()
     assert "gen_ai.input.messages" in named(spans)["chat claude-sonnet-5"][0].attributes
@@ -203,7 +198,7 @@ def test_the_names_are_those_of_the_conventions(spans: InMemorySpanExporter) -> 
     used |= {"gen_ai.usage.cache_read.input_tokens", "gen_ai.input.messages", "gen_ai.output.messages"}
     used |= {f"gen_ai.tool.{name}" for name in ("name", "type", "call.id", "call.arguments", "definitions")}
     assert used | {"gen_ai.token.type"} <= known
-    instruments = Instruments(content=False)
+    instruments = Instruments(False, SPANS, METERS)
     assert instruments.duration.name == gen_ai_metrics.GEN_AI_CLIENT_OPERATION_DURATION
     assert instruments.tokens.name == gen_ai_metrics.GEN_AI_CLIENT_TOKEN_USAGE
 

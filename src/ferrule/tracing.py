@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ferrule.runs.listening import makers
 
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
 
-def enable(*, content: bool = False) -> None:
+
+def enable(
+    *,
+    content: bool = False,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> None:
     """Record the runs that begin from now on; with `content` also what is said, which may be private.
 
-    Raises `SettingsError` where `opentelemetry-api` isn't installed.
+    Without providers, those of the process record them. Raises `SettingsError` where `opentelemetry-api` isn't
+    installed.
     """
     from ferrule.runs.otel import traced
 
-    makers["otel"] = traced(content)
+    makers["otel"] = traced(content, tracer_provider, meter_provider)
 
 
 def disable() -> None:

@@ -22,8 +22,8 @@ from ferrule.runs.run import Run
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Histogram
-    from opentelemetry.trace import Span, Tracer
+    from opentelemetry.metrics import Histogram, MeterProvider
+    from opentelemetry.trace import Span, Tracer, TracerProvider
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The environment variable that has what is said recorded too; `true` or `1`."""
@@ -35,14 +35,19 @@ _REQUEST = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 class Instruments:
     """What spans and metrics are recorded with. Raises `SettingsError` where opentelemetry-api isn't installed."""
 
-    def __init__(self, content: bool) -> None:
+    def __init__(
+        self,
+        content: bool,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
         try:
             from opentelemetry import metrics, trace
         except ImportError as error:
             raise SettingsError("tracing needs the opentelemetry-api package: pip install 'ferrule[otel]'") from error
         self.content = content
-        self.tracer: Tracer = trace.get_tracer("ferrule")
-        meter = metrics.get_meter("ferrule")
+        self.tracer: Tracer = trace.get_tracer("ferrule", tracer_provider=tracer_provider)
+        meter = metrics.get_meter("ferrule", meter_provider=meter_provider)
         self.duration: Histogram = meter.create_histogram(
             "gen_ai.client.operation.duration", "s", "How long a model took to write a message."
         )
@@ -51,11 +56,16 @@ class Instruments:
         )
 
 
-def traced(content: bool | None = None) -> Callable[[Run], OtelListener]:
-    """What makes a listener for each run. Without `content` the environment says whether what is said is recorded."""
+def traced(
+    content: bool | None = None,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> Callable[[Run], OtelListener]:
+    """What makes a listener for each run. Without `content` the environment says whether what is said is recorded,
+    without providers the process's own record it."""
     if content is None:
         content = os.environ.get(CONTENT, "").lower() in ("1", "true")
-    instruments = Instruments(content)
+    instruments = Instruments(content, tracer_provider, meter_provider)
     return lambda run: OtelListener(run, instruments)
 
 
