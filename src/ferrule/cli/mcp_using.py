@@ -11,7 +11,7 @@ from dataclasses import replace
 import typer
 
 from ferrule.cli.calling import call_from, result_of
-from ferrule.cli.guard import complain
+from ferrule.cli.complaints import Complaints
 from ferrule.cli.list_tools import print_json, tool_data, tool_lines
 from ferrule.cli.permission import Terms
 from ferrule.conversation import ToolResult
@@ -42,16 +42,10 @@ def called(
         return asyncio.run(_called(opened, name, options, given, terms))
 
 
-class _Complaints(logging.Handler):
-    """What a server does wrong, told as a command tells things."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        complain(record.getMessage())
-
-
 @contextmanager
 def _telling_of_problems() -> Iterator[None]:
-    log, complaints = logging.getLogger("ferrule.mcp"), _Complaints(logging.WARNING)
+    """What a server does wrong is told."""
+    log, complaints = logging.getLogger("ferrule.mcp"), Complaints()
     log.addHandler(complaints)
     try:
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ferrule.cli.guard import complain
+from ferrule.cli.complaints import Complaints
 from ferrule.errors import SettingsError
 from ferrule.models.protocol import Model
 from ferrule.pipeline import Pipeline, model
@@ -44,14 +44,8 @@ class ModelChoice:
         return address
 
 
-class _Complaints(logging.Handler):
-    """Warnings, such as that another model is asked, told as a command tells things."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        complain(record.getMessage())
-
-
 def _tell_of_warnings() -> None:
+    """Such as that another model is asked."""
     logger = logging.getLogger("ferrule.models")
-    if not any(isinstance(handler, _Complaints) for handler in logger.handlers):
-        logger.addHandler(_Complaints(logging.WARNING))
+    if not any(isinstance(handler, Complaints) for handler in logger.handlers):
+        logger.addHandler(Complaints())

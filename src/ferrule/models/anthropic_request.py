@@ -9,7 +9,7 @@ from ferrule.errors import ModelError
 from ferrule.formats.names import ToolNames
 from ferrule.formats.schemas import parameters_schema
 from ferrule.models.hosted import version_of
-from ferrule.models.protocol import ModelSettings
+from ferrule.models.protocol import ModelSettings, refuse_unoffered_choice
 from ferrule.toolspec import ToolSpec
 
 # The API's version 2026-10-21 takes no temperature, top_p or top_k; the one before it does, for the models that
@@ -33,6 +33,7 @@ def request_of(
     request: Request = {"model": model, "max_tokens": settings.max_tokens or max_tokens, **body}
     if tools:
         request["tools"] = [_offer(spec, names) for spec in tools]
+    refuse_unoffered_choice(settings, tools, model)
     if choice := _choice(settings, tools, names):
         request["tool_choice"] = choice
     if settings.stop:
@@ -40,8 +41,7 @@ def request_of(
     _think(request, settings)
     if settings.output_schema is not None:
         request.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": settings.output_schema}
-    sampling = {name: getattr(settings, name) for name in _SAMPLING if name in settings.model_fields_set}
-    sampling = {name: value for name, value in sampling.items() if value is not None}
+    sampling = settings.given(*_SAMPLING)
     if sampling:
         request["extra_headers"] = {"anthropic-version": SAMPLING_VERSION}
     if sampling or settings.extra:
@@ -57,8 +57,6 @@ def _offer(spec: ToolSpec, names: ToolNames) -> Request:
 def _choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames) -> Request | None:
     alone = {"disable_parallel_tool_use": True} if settings.parallel_calls is False else {}
     if not tools:
-        if settings.choice not in (None, "auto", "none"):
-            raise ModelError(f"choice={settings.choice!r} asks for a call, and no tool is offered; offer one")
         return None
     if settings.choice is None:
         return {"type": "auto", **alone} if alone else None
@@ -66,9 +64,6 @@ def _choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames
         return {"type": "none"}
     if settings.choice in ("auto", "required"):
         return {"type": "auto" if settings.choice == "auto" else "any", **alone}
-    if settings.choice not in {spec.name for spec in tools}:
-        offered = ", ".join(spec.name for spec in tools)
-        raise ModelError(f"choice={settings.choice!r} is no tool that is offered; choose among {offered}")
     return {"type": "tool", "name": names.wire(settings.choice), **alone}
 
 

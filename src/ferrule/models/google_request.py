@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ferrule.errors import ModelError
 from ferrule.formats.names import ToolNames
 from ferrule.formats.schemas import parameters_schema
 from ferrule.models.hosted import version_of
-from ferrule.models.protocol import ModelSettings
+from ferrule.models.protocol import ModelSettings, refuse_unoffered_choice
 from ferrule.toolspec import ToolSpec
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 2048, "medium": 8192, "high": 24_576}
@@ -30,11 +29,10 @@ def config_of(model: str, tools: Sequence[ToolSpec], names: ToolNames, settings:
     config: Config = {"automatic_function_calling": {"disable": True}}
     if tools:
         config["tools"] = [{"function_declarations": [_offer(spec, names) for spec in tools]}]
+    refuse_unoffered_choice(settings, tools, model)
     if choice := _choice(settings, tools, names):
         config["tool_config"] = {"function_calling_config": choice}
-    for name, theirs in _PLAIN.items():
-        if name in settings.model_fields_set and getattr(settings, name) is not None:
-            config[theirs] = getattr(settings, name)
+    config.update({_PLAIN[name]: value for name, value in settings.given(*_PLAIN).items()})
     if settings.max_tokens is not None:
         config["max_output_tokens"] = settings.max_tokens
     if settings.stop:
@@ -60,15 +58,10 @@ def _offer(spec: ToolSpec, names: ToolNames) -> Config:
 
 def _choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames) -> Config | None:
     choice = settings.choice
-    if choice is None or (not tools and choice in ("auto", "none")):
+    if choice is None or not tools:
         return None
-    if not tools:
-        raise ModelError(f"choice={choice!r} asks for a call, and no tool is offered; offer one")
     if choice in _MODES:
         return {"mode": _MODES[choice]}
-    if choice not in {spec.name for spec in tools}:
-        offered = ", ".join(spec.name for spec in tools)
-        raise ModelError(f"choice={choice!r} is no tool that is offered; choose among {offered}")
     return {"mode": "ANY", "allowed_function_names": [names.wire(choice)]}
 
 

@@ -19,15 +19,18 @@ from ferrule.formats.names import ToolNames
 from ferrule.formats.openai import offered, written
 from ferrule.formats.schemas import strict_schema
 from ferrule.models.assembly import Assembly
-from ferrule.models.compatible import Provider, provider_of
+from ferrule.models.compatible import Provider
 from ferrule.models.hosted import tell
 from ferrule.models.openai_chat_answer import ChatAnswer, ChatListener
-from ferrule.models.openai_connection import Closing, Connection, Raw
-from ferrule.models.protocol import ModelSettings, refuse_unknown_settings
+from ferrule.models.openai_connection import OpenAIModel, Raw
+from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
 from ferrule.toolspec import ToolSpec
 
+SAMPLING = ("temperature", "top_p")
+"""Sent where they were given only: models that reason refuse them."""
 
-class OpenAIChat(Closing):
+
+class OpenAIChat(OpenAIModel):
     """A model of a provider that speaks chat completions.
 
     `user_images` and `native_tools` say whether this model reads images and takes tools, where that isn't what its
@@ -44,10 +47,7 @@ class OpenAIChat(Closing):
         user_images: bool | None = None,
         native_tools: bool = True,
     ) -> None:
-        self.provider = provider_of(provider)
-        self.name = f"{self.provider.name}:{name}"
-        self._model = name
-        self._connection = Connection(self.name, self.provider, api_key, base_url)
+        super().__init__(name, provider, api_key, base_url)
         self.capabilities = Capabilities(
             reasoning=self.provider.style.reasoning is not None,
             ids=True,
@@ -62,6 +62,7 @@ class OpenAIChat(Closing):
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `ProviderError` where the provider refuses or fails."""
         refuse_unknown_settings(settings, self.provider.settings, self.name)
+        refuse_unoffered_choice(settings, tools, self.name)
         names = ToolNames(tools)
         body = self._body(conversation, tools, settings, names)
         sdk = (await self._connection.client()).chat.completions.with_raw_response
@@ -91,8 +92,6 @@ class OpenAIChat(Closing):
             body["stream_options"] = {"include_usage": True}
         if tools:
             body.update(self._offer(tools, settings, names))
-        elif settings.choice not in (None, "auto", "none"):
-            raise ModelError(f"{self.name} was given choice={settings.choice!r} and no tools; give using(…) some")
         return {**body, **self._sampling(settings), **settings.extra}
 
     def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
@@ -102,15 +101,15 @@ class OpenAIChat(Closing):
         choice = settings.choice
         if choice in (None, "auto", "none", "required"):
             return {**offer, "tool_choice": choice} if choice else offer
-        chosen = chosen_tool(choice, tools, self.name)
         if self.provider.named_choice:
-            return {**offer, "tool_choice": {"type": "function", "function": {"name": names.wire(chosen.name)}}}
-        return {**offer, "tools": offered([chosen], names), "tool_choice": "required"}
+            return {**offer, "tool_choice": {"type": "function", "function": {"name": names.wire(choice)}}}
+        alone = [tool for tool in tools if tool.name == choice]
+        return {**offer, "tools": offered(alone, names), "tool_choice": "required"}
 
     def _sampling(self, settings: ModelSettings) -> dict[str, Any]:
         """The settings that were given, by the provider's names."""
         provider = self.provider
-        body: dict[str, Any] = {**given_sampling(settings)}
+        body: dict[str, Any] = settings.given(*SAMPLING)
         if settings.max_tokens is not None:
             body[provider.max_tokens] = settings.max_tokens
         if settings.stop:
@@ -133,22 +132,7 @@ class OpenAIChat(Closing):
         return answer_schema(schema)
 
 
-def given_sampling(settings: ModelSettings) -> dict[str, float]:
-    """Temperature and top_p where they were given: models that reason refuse them."""
-    given = {name: getattr(settings, name) for name in ("temperature", "top_p") if name in settings.model_fields_set}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def answer_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema for OpenAI: strict where it can be said so, else one that the model is merely shown."""
     strict = strict_schema(schema)
     return {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}
-
-
-def chosen_tool(choice: str, tools: Sequence[ToolSpec], name: str) -> ToolSpec:
-    """The tool that must be called. Raises `ModelError` for one that is not on offer."""
-    for tool in tools:
-        if tool.name == choice:
-            return tool
-    known = ", ".join(tool.name for tool in tools)
-    raise ModelError(f"{name} was given choice={choice!r}, and no such tool is offered; there are {known}")

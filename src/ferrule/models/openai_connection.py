@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from ferrule.capabilities import Loss
 from ferrule.errors import ModelError, StreamBroken
 from ferrule.events import Event
-from ferrule.models.compatible import Provider
+from ferrule.models.compatible import Provider, provider_of
 from ferrule.models.gateway import Failure, gateway_of
 from ferrule.models.hosted import CONNECT_SECONDS, RequestFailed, gateway_key, key_for, require_package, tell
 from ferrule.models.openai_answer import Answer, Listener
@@ -164,10 +164,14 @@ async def _open_while_the_loop_runs(sdk: AsyncOpenAI) -> AsyncGenerator[None, No
         await sdk.close()
 
 
-class Closing:
-    """A model that is closed by closing its connection: `async with OpenAIChat(…) as model`."""
+class OpenAIModel:
+    """What both models have in common: a name, a provider, and a connection that closing the model closes."""
 
-    _connection: Connection
+    def __init__(self, name: str, provider: str | Provider, api_key: str | None, base_url: str | None) -> None:
+        self.provider = provider_of(provider)
+        self.name = f"{self.provider.name}:{name}"
+        self._model = name
+        self._connection = Connection(self.name, self.provider, api_key, base_url)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""

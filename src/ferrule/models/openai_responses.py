@@ -11,21 +11,20 @@ from typing import Any
 
 from ferrule.capabilities import Capabilities, adapt
 from ferrule.conversation import Conversation
-from ferrule.errors import ModelError
 from ferrule.events import Event
 from ferrule.formats.names import ToolNames
 from ferrule.formats.openai_responses import offered, written
 from ferrule.models.assembly import Assembly
-from ferrule.models.compatible import Provider, provider_of
+from ferrule.models.compatible import Provider
 from ferrule.models.hosted import tell
-from ferrule.models.openai_chat import answer_schema, chosen_tool, given_sampling
-from ferrule.models.openai_connection import Closing, Connection, Raw
+from ferrule.models.openai_chat import SAMPLING, answer_schema
+from ferrule.models.openai_connection import OpenAIModel, Raw
 from ferrule.models.openai_responses_answer import ResponsesAnswer, ResponsesListener
-from ferrule.models.protocol import ModelSettings, refuse_unknown_settings
+from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
 from ferrule.toolspec import ToolSpec
 
 
-class OpenAIResponses(Closing):
+class OpenAIResponses(OpenAIModel):
     """A model behind `/responses`. Nothing is stored at the provider: each request holds the whole conversation."""
 
     def __init__(
@@ -37,10 +36,7 @@ class OpenAIResponses(Closing):
         base_url: str | None = None,
         user_images: bool = True,
     ) -> None:
-        self.provider = provider_of(provider)
-        self.name = f"{self.provider.name}:{name}"
-        self._model = name
-        self._connection = Connection(self.name, self.provider, api_key, base_url)
+        super().__init__(name, provider, api_key, base_url)
         self.capabilities = Capabilities(
             reasoning=True,
             ids=True,
@@ -55,6 +51,7 @@ class OpenAIResponses(Closing):
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `ProviderError` where OpenAI refuses or fails."""
         refuse_unknown_settings(settings, self.provider.settings, self.name)
+        refuse_unoffered_choice(settings, tools, self.name)
         names = ToolNames(tools)
         body = self._body(conversation, tools, settings, names)
         sdk = (await self._connection.client()).responses.with_raw_response
@@ -79,9 +76,7 @@ class OpenAIResponses(Closing):
         body: dict[str, Any] = {"model": self._model, "input": items, "stream": True, "store": False}
         if tools:
             body.update(self._offer(tools, settings, names))
-        elif settings.choice not in (None, "auto", "none"):
-            raise ModelError(f"{self.name} was given choice={settings.choice!r} and no tools; give using(…) some")
-        body.update(given_sampling(settings))
+        body.update(settings.given(*SAMPLING))
         if settings.max_tokens is not None:
             body["max_output_tokens"] = settings.max_tokens
         if settings.effort is not None:
@@ -98,6 +93,5 @@ class OpenAIResponses(Closing):
         if choice in ("auto", "none", "required"):
             offer["tool_choice"] = choice
         elif choice is not None:
-            chosen = chosen_tool(choice, tools, self.name)
-            offer["tool_choice"] = {"type": "function", "name": names.wire(chosen.name)}
+            offer["tool_choice"] = {"type": "function", "name": names.wire(choice)}
         return offer

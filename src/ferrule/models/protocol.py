@@ -42,6 +42,11 @@ class ModelSettings(BaseModel):
     extra: dict[str, Any] = Field(default_factory=dict)
     """Parameters that go to the provider as they stand."""
 
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of these settings that somebody made, by their names."""
+        found = {name: getattr(self, name) for name in names if name in self.model_fields_set}
+        return {name: value for name, value in found.items() if value not in (None, (), {})}
+
 
 BASIC_SETTINGS = frozenset({"temperature", "top_k", "top_p", "seed", "max_tokens"})
 """What every model that samples by itself honours."""
@@ -49,10 +54,21 @@ BASIC_SETTINGS = frozenset({"temperature", "top_k", "top_p", "seed", "max_tokens
 
 def refuse_unknown_settings(settings: ModelSettings, honoured: frozenset[str], name: str) -> None:
     """Raise `ModelError`, naming the settings that were given and that this model can't honour."""
-    given = {field for field in settings.model_fields_set if getattr(settings, field) not in (None, (), {})}
-    if unknown := sorted(given - honoured):
+    if unknown := sorted(set(settings.given(*settings.model_fields_set)) - honoured):
         known = ", ".join(sorted(honoured))
         raise ModelError(f"{name} can't honour {', '.join(unknown)}; leave that out (it knows {known})")
+
+
+def refuse_unoffered_choice(settings: ModelSettings, tools: Sequence[ToolSpec], name: str) -> None:
+    """Raise `ModelError` where `choice` asks for a call and no tool, or not that one, is offered."""
+    choice = settings.choice
+    if choice in (None, "auto", "none"):
+        return
+    if not tools:
+        raise ModelError(f"{name} was given choice={choice!r} and no tools: no tool is offered; give using(…) some")
+    if choice != "required" and choice not in {spec.name for spec in tools}:
+        known = ", ".join(spec.name for spec in tools)
+        raise ModelError(f"{name} was given choice={choice!r}, and no such tool is offered; there are {known}")
 
 
 class Model(Protocol):
