@@ -11,6 +11,7 @@ import sys
 import anthropic_server as server
 import pytest
 from anthropic_server import AnthropicServer, answer, broken, call, redacted, text, thinking
+from asking import PIXEL, QUESTION, events_of, look, try_again_at_once
 from scripted_http import Reply, cut
 
 from ferrule.conversation import (
@@ -34,28 +35,14 @@ from ferrule.pipeline import model
 from ferrule.tool import tool
 from ferrule.tools import calculator
 
-QUESTION = Conversation((user("What is 12 * 34?"),))
-PIXEL = b"\x89PNG\r\n\x1a\nnot really"
-
 
 @contextlib.asynccontextmanager
 async def claude(*script, name="claude-sonnet-5", timeouts=None, **options):
-    """A model and its server. What is tried again is tried again at once."""
+    """A model and its server."""
     async with AnthropicServer(*script) as serving:
-        quick = GatewaySettings(first_delay=0.001, longest_delay=0.002, timeouts=timeouts or Timeouts())
-        configure(serving.url, quick)
+        try_again_at_once(serving.url, timeouts)
         async with AnthropicModel(name, api_key=server.KEY, base_url=serving.url, **options) as made:
             yield made, serving
-
-
-async def events_of(made, conversation=QUESTION, tools=(), **settings):
-    return [event async for event in made.stream(conversation, tools, ModelSettings(**settings))]
-
-
-@tool
-def look(at: str) -> list[str | Image]:
-    """Look at something."""
-    return [f"This is {at}.", Image(PIXEL)]
 
 
 async def test_a_question_is_answered_through_a_tool() -> None:

@@ -8,42 +8,29 @@ import sys
 
 import google_server as server
 import pytest
+from asking import QUESTION, events_of, look, try_again_at_once
 from google_server import GoogleServer, answer, broken, call, sign, text, thought
 from scripted_http import Reply, cut
 
-from ferrule.conversation import Conversation, Image, MalformedCall, Reasoning, Text, ToolCall, user
+from ferrule.conversation import Conversation, MalformedCall, Reasoning, Text, ToolCall, user
 from ferrule.errors import ModelError, ProviderError
 from ferrule.events import CallMalformed, TextDelta, Usage
 from ferrule.models.gateway import GatewaySettings, Timeouts, configure
 from ferrule.models.google import GoogleModel
 from ferrule.models.protocol import ModelSettings
 from ferrule.pipeline import model
-from ferrule.tool import tool
 from ferrule.tools import calculator
 
-QUESTION = Conversation((user("What is 12 * 34?"),))
-PIXEL = b"\x89PNG\r\n\x1a\nnot really"
 PRODUCT = {"expression": "12 * 34"}
 
 
 @contextlib.asynccontextmanager
 async def gemini(*script, name="gemini-3-pro", timeouts=None):
-    """A model and its server. What is tried again is tried again at once."""
+    """A model and its server."""
     async with GoogleServer(*script) as serving:
-        quick = GatewaySettings(first_delay=0.001, longest_delay=0.002, timeouts=timeouts or Timeouts())
-        configure(serving.url, quick)
+        try_again_at_once(serving.url, timeouts)
         async with GoogleModel(name, api_key=server.KEY, base_url=serving.url) as made:
             yield made, serving
-
-
-async def events_of(made, conversation=QUESTION, tools=(), **settings):
-    return [event async for event in made.stream(conversation, tools, ModelSettings(**settings))]
-
-
-@tool
-def look(at: str) -> list[str | Image]:
-    """Look at something."""
-    return [f"This is {at}.", Image(PIXEL)]
 
 
 async def test_a_question_is_answered_through_a_tool() -> None:

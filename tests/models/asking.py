@@ -1,0 +1,26 @@
+"""What the tests of hosted models ask and offer."""
+
+from __future__ import annotations
+
+from ferrule.conversation import Conversation, Image, user
+from ferrule.models.gateway import GatewaySettings, Timeouts, configure
+from ferrule.models.protocol import ModelSettings
+from ferrule.tool import tool
+
+QUESTION = Conversation((user("What is 12 * 34?"),))
+PIXEL = b"\x89PNG\r\n\x1a\nnot really"
+
+
+@tool
+def look(at: str) -> list[str | Image]:
+    """Look at something."""
+    return [f"This is {at}.", Image(PIXEL)]
+
+
+def try_again_at_once(url, timeouts=None) -> None:
+    """What is tried again at this address is tried again at once."""
+    configure(url, GatewaySettings(first_delay=0.001, longest_delay=0.002, timeouts=timeouts or Timeouts()))
+
+
+async def events_of(made, conversation=QUESTION, tools=(), **settings):
+    return [event async for event in made.stream(conversation, tools, ModelSettings(**settings))]
