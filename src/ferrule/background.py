@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -18,6 +20,16 @@ def _loop() -> asyncio.AbstractEventLoop:
     # A daemon, so that a process ends when its own work has.
     threading.Thread(target=loop.run_forever, name="ferrule-background", daemon=True).start()
     return loop
+
+
+# Threads don't survive a fork: a child that waited for its parent's loop would wait forever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_loop.cache_clear)
+
+
+def on_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
+    """Start a coroutine on the background loop: for what several event loops of a process share."""
+    return asyncio.run_coroutine_threadsafe(work, _loop())
 
 
 def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
@@ -34,7 +46,7 @@ def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
         raise RuntimeError(
             "this is the synchronous face, called inside of an event loop: use the async one and await it"
         )
-    future = asyncio.run_coroutine_threadsafe(work, _loop())
+    future = on_background(work)
     try:
         return future.result()
     except BaseException:
