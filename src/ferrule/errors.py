@@ -86,3 +86,11 @@ class ToolFailed(FerruleError):  # noqa: N818 - see ToolRetry
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class SandboxUnavailable(FerruleError):  # noqa: N818 - the state that it tells of
+    """Nothing was run: a layer that the sandbox's tier promises is missing, or a canary reached what it must not."""
+
+
+class SandboxInputError(FerruleError, ValueError):
+    """Code, a command, inputs or limits that a sandbox can't use; the message says which. Nothing was run."""

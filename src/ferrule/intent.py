@@ -25,9 +25,11 @@ class Intent:
     """Everything a call would do.
 
     `preview` is for people: a diff, a command line. `precondition` names the state that the call relies on (a
-    file's hash): where it differs by the time a call that somebody approved would run, the call isn't run.
+    file's hash): where it differs by the time a call that somebody approved would run, the call isn't run. `asks` has
+    this one call asked for, also where a rule or the profile would let it run, as `approval="always"` does for a tool.
     """
 
     effects: tuple[Effect, ...] = ()
     preview: str = ""
     precondition: str | None = None
+    asks: bool = False

@@ -164,6 +164,14 @@ def test_a_tools_own_word():
     assert action(Policy(trusted=("mcp:*",)), spec(origin="mcp:x", approval="never")) == "allow"
 
 
+def test_an_intent_that_asks_is_asked_for_where_the_tool_is_allowed():
+    asking = Intent((Effect("write", ".git"),), asks=True)
+    assert action(Policy(), spec(), asking) == "ask"
+    assert action(Policy((Rule("allow"),), profile="all"), spec(approval="never"), asking) == "ask"
+    assert action(Policy((Rule("deny"),)), spec(), asking) == "deny"
+    assert action(Policy(profile="plan"), spec(), asking) == "deny"
+
+
 def test_an_always_overrides_the_profiles_ask_and_nothing_else():
     tool = spec(origin="mcp:x")
     always = always_for(tool, None, trusted=False)

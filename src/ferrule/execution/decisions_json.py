@@ -91,9 +91,9 @@ def _call_from_json(data: Any) -> ToolCall | MalformedCall:
 
 def _intent_to_json(intent: Intent) -> dict[str, Any]:
     effects = [{"kind": effect.kind, "target": effect.target} for effect in intent.effects]
-    return {"effects": effects, "preview": intent.preview, "precondition": intent.precondition}
+    return {"effects": effects, "preview": intent.preview, "precondition": intent.precondition, "asks": intent.asks}
 
 
 def _intent_from_json(data: Mapping[str, Any]) -> Intent:
     effects = tuple(Effect(effect["kind"], effect["target"]) for effect in data["effects"])
-    return Intent(effects, data["preview"], data["precondition"])
+    return Intent(effects, data["preview"], data["precondition"], data.get("asks", False))
