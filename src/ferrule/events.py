@@ -6,48 +6,32 @@ so that the spans of a whole text tile it. Spans of events that come from elsewh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from ferrule.capabilities import Loss
 from ferrule.conversation import Message, StopReason, ToolCall, ToolResult
+from ferrule.quick_init import quick_init
 
 Span: TypeAlias = tuple[int, int] | None
 
 
-def _setters(event: type) -> tuple[Callable[[object, Any], None], ...]:
-    """What sets each field of an event that is being made.
-
-    A reader makes an event of each piece that it is fed, and the `__init__` of a frozen dataclass, which looks up
-    `object.__setattr__` for each field, costs it more than reading the piece. The events that come by the piece have
-    one of their own that goes through their slots instead; nothing else goes there.
-    """
-    return tuple(event.__dict__[name].__set__ for name in event.__dict__["__slots__"])
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class _Piece:
-    """What the two kinds of text have in common."""
+@quick_init
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text."""
 
     text: str
     span: Span = None
 
-    def __init__(self, text: str, span: Span = None) -> None:
-        _set_text(self, text)
-        _set_text_span(self, span)
 
-
-_set_text, _set_text_span = _setters(_Piece)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class TextDelta(_Piece):
-    """A piece of the answer's text."""
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class ReasoningDelta(_Piece):
+@quick_init
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
     """A piece of what the model thinks."""
+
+    text: str
+    span: Span = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +44,14 @@ class CallStarted:
     span: Span = None
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@quick_init
+@dataclass(frozen=True, slots=True)
 class ArgumentsDelta:
     """A piece of a call's arguments: joined, the pieces of one call decode to its arguments."""
 
     index: int
     json_fragment: str
     span: Span = None
-
-    def __init__(self, index: int, json_fragment: str, span: Span = None) -> None:
-        _set_index(self, index)
-        _set_fragment(self, json_fragment)
-        _set_fragment_span(self, span)
-
-
-_set_index, _set_fragment, _set_fragment_span = _setters(ArgumentsDelta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +75,16 @@ class CallMalformed:
     span: Span = None
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@quick_init
+@dataclass(frozen=True, slots=True)
 class Framing:
     """A marker of the dialect: no content, but a part of the text all the same."""
 
     marker: str
     span: Span = None
 
-    def __init__(self, marker: str, span: Span = None) -> None:
-        _set_marker(self, marker)
-        _set_marker_span(self, span)
 
-
-_set_marker, _set_marker_span = _setters(Framing)
-
-
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens that a model read and wrote; `cached_tokens` of those read came from a cache."""
@@ -122,11 +94,26 @@ class Usage:
     sampled_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
+        if self is NO_USAGE:  # of every run's first message
+            return other
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.cached_tokens + other.cached_tokens,
             self.sampled_tokens + other.sampled_tokens,
         )
+
+
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class LossesReported:
+    """What of the conversation could not be carried to the model, or of its answer into the conversation.
+
+    A model tells all that there is each time it is asked; a run passes on what it hasn't told yet.
+    """
+
+    losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +152,4 @@ class RunFinished:
 ReaderEvent: TypeAlias = (
     TextDelta | ReasoningDelta | CallStarted | ArgumentsDelta | CallFinished | CallMalformed | Framing
 )
-Event: TypeAlias = ReaderEvent | MessageFinished | ToolProgress | ResultReady | RunFinished
+Event: TypeAlias = ReaderEvent | LossesReported | MessageFinished | ToolProgress | ResultReady | RunFinished

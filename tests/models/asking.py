@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ferrule.conversation import Conversation, Image, user
+from ferrule.models.anthropic import AnthropicModel
 from ferrule.models.gateway import GatewaySettings, Timeouts, configure
-from ferrule.models.protocol import ModelSettings
+from ferrule.models.google import GoogleModel
+from ferrule.models.openai_chat import OpenAIChat
+from ferrule.models.protocol import Model, ModelSettings
 from ferrule.tool import tool
 
 QUESTION = Conversation((user("What is 12 * 34?"),))
 PIXEL = b"\x89PNG\r\n\x1a\nnot really"
+
+HOSTED: dict[str, Callable[[str], Model]] = {
+    "openai": lambda address: OpenAIChat("m", "compatible", base_url=address),
+    "anthropic": lambda address: AnthropicModel("m", api_key="k", base_url=address),
+    "google": lambda address: GoogleModel("m", api_key="k", base_url=address),
+}
 
 
 @tool

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
-import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -306,21 +304,6 @@ async def test_one_model_serves_several_event_loops() -> None:
         from ferrule.background import run_synchronously
 
         await asyncio.to_thread(run_synchronously, chosen.aclose())
-
-
-def test_a_loop_that_ends_closes_what_was_opened_in_it() -> None:
-    async def ask() -> str:
-        async with server(says("It rains.")) as provider:
-            chosen, pipeline = asking(provider)
-            kept.append(chosen)
-            return (await pipeline.run()).text
-
-    kept: list[OpenAIChat] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ResourceWarning)
-        assert asyncio.run(ask()) == "It rains."
-        kept.clear()
-        gc.collect()
 
 
 def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

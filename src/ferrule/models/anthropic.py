@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -10,7 +9,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakKeyDictionary
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation
@@ -29,8 +27,9 @@ from ferrule.models.hosted import (
     key_for,
     no_connection,
     require_package,
-    tell,
+    told,
 )
+from ferrule.models.loop_clients import LoopClients
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings
 from ferrule.toolspec import ToolSpec
 
@@ -103,8 +102,7 @@ class AnthropicModel:
         require_package(self.name, "anthropic", "anthropic", "anthropic")
         self._key = key_for("Anthropic", self.name, api_key, KEY)
         self._gateway = gateway_of(gateway_key("anthropic", self.address, self._key))
-        # One for each event loop: a connection that one of them opened can't be used by another.
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncAnthropic] = WeakKeyDictionary()
+        self._clients: LoopClients[AsyncAnthropic] = LoopClients(self._made, lambda sdk: sdk.close())
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
@@ -112,9 +110,11 @@ class AnthropicModel:
         """See `Model.stream`. Raises `ProviderError` where Anthropic refuses or fails."""
         refuse_unknown_settings(settings, self.capabilities.settings, self.name)
         names = ToolNames(tools)
-        request = self._request(conversation, tools, names, settings)
+        request, losses = self._request(conversation, tools, names, settings)
+        for lost in told(self.name, losses):
+            yield lost
         # Made here, since importing the package would count as the provider's time otherwise.
-        client = self._client()
+        client = await self._clients.get()
         reader = AnthropicReader(conversation, names)
         broken = False
         try:
@@ -131,15 +131,16 @@ class AnthropicModel:
             yield event
         if reader.refusal:
             logger.warning("%s: the model refused to go on: %s", self.name, reader.refusal)
-        tell(self.name, [Loss("text", f"a block of type {kind} has no place in a message") for kind in reader.dropped])
+        dropped = [Loss("text", f"a block of type {kind} has no place in a message") for kind in reader.dropped]
+        for lost in told(self.name, dropped):
+            yield lost
         yield reader.finished(broken)
 
     def _request(
         self, conversation: Conversation, tools: Sequence[ToolSpec], names: ToolNames, settings: ModelSettings
-    ) -> Request:
+    ) -> tuple[Request, list[Loss]]:
         fitted, losses = adapt(conversation, self.capabilities)
         body, unwritten = dump(fitted, names.wire)
-        tell(self.name, [*losses, *unwritten])
         request = request_of(self.model, body, tools, names, settings, self.max_tokens)
         if settings.output_schema is not None:
             from anthropic import transform_schema
@@ -147,19 +148,14 @@ class AnthropicModel:
             request["output_config"]["format"]["schema"] = transform_schema(settings.output_schema)
         if self.cache:
             mark_for_cache(request)
-        return request
+        return request, [*losses, *unwritten]
 
-    def _client(self) -> AsyncAnthropic:
-        loop = asyncio.get_running_loop()
-        client: AsyncAnthropic | None = self._clients.get(loop)
-        if client is None:
-            from anthropic import AsyncAnthropic, Timeout  # it takes a second
+    def _made(self) -> AsyncAnthropic:
+        from anthropic import AsyncAnthropic, Timeout  # it takes a second
 
-            # Trying again and giving up in time is the gateway's business, once there is a connection.
-            timeout = Timeout(None, connect=CONNECT_SECONDS)
-            client = AsyncAnthropic(api_key=self._key, base_url=self.address, max_retries=0, timeout=timeout)
-            self._clients[loop] = client
-        return client
+        # Trying again and giving up in time is the gateway's business, once there is a connection.
+        timeout = Timeout(None, connect=CONNECT_SECONDS)
+        return AsyncAnthropic(api_key=self._key, base_url=self.address, max_retries=0, timeout=timeout)
 
     async def _open(self, client: AsyncAnthropic, request: Request) -> AsyncIterator[Mapping[str, Any]]:
         """Send a request; what comes back are the events of its answer."""
@@ -237,9 +233,7 @@ class AnthropicModel:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        await self._clients.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from inspect import isawaitable
 from typing import TypeVar
 
 from ferrule.models.failure import Failure
 from ferrule.models.gateway_settings import Timeouts
+from ferrule.models.stalls import stalls_of
 from ferrule.models.watchdog import Watchdog
 
 Chunk = TypeVar("Chunk")
@@ -21,7 +23,9 @@ class Attempt:
 
     __slots__ = (
         "_first_began",
+        "_lost_before",
         "_opened",
+        "_stalls",
         "epoch",
         "is_probe",
         "is_settled",
@@ -42,6 +46,8 @@ class Attempt:
         self.passed_on = False
         self.is_settled = False
         self.watch = Watchdog(loop)
+        self._stalls = stalls_of(loop)
+        self._lost_before = 0.0
         self._opened: list[object] = []
 
     @property
@@ -54,7 +60,8 @@ class Attempt:
         return Attempt(self.loop, self.number + 1, self.began)
 
     def enter(self, is_probe: bool, epoch: int) -> None:
-        """It is sent now."""
+        """It is sent now; `leave` must follow."""
+        self._lost_before = self._stalls.follow()
         self.started = self.loop.time()
         self.is_probe = is_probe
         self.epoch = epoch
@@ -87,8 +94,23 @@ class Attempt:
         """What an exception means; None where it is not the provider's. `name` is whose silence it may be."""
         late = self.watch.caught(error)
         if late is not None:
-            return Failure("failed", f"{name}: {late}")
-        return failure_of(error) if isinstance(error, Exception) else None
+            failure: Failure | None = Failure("failed", f"{name}: {late}", timed_out=True)
+        else:
+            failure = failure_of(error) if isinstance(error, Exception) else None
+        return failure if failure is None or not failure.timed_out else self._blamed(failure)
+
+    def _blamed(self, failure: Failure) -> Failure:
+        """Whose failure it is that a time limit has passed: this process's, where it looked away for half of it."""
+        waited = min(self.loop.time() - self.started, self.watch.limit)
+        lost = self._stalls.seconds - self._lost_before
+        if lost < waited / 2:
+            return failure
+        why = f"this process was busy: its event loop stood still for {lost:.1f} of {waited:.1f} s"
+        return replace(failure, kind="stalled", message=f"{failure.message} ({why})")
+
+    def leave(self) -> None:
+        """It is over."""
+        self._stalls.leave()
 
     async def close(self) -> None:
         """Close what was opened: the iterator first, then the stream, also where closing the first is cancelled."""

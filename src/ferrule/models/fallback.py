@@ -10,7 +10,7 @@ from functools import reduce
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation
 from ferrule.errors import Overloaded, ProviderError
-from ferrule.events import Event
+from ferrule.events import Event, LossesReported
 from ferrule.models.failure import FailureKind
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.toolspec import ToolSpec
@@ -52,7 +52,7 @@ class FallbackModel:
             try:
                 async with aclosing(model.stream(conversation, tools, settings)) as events:
                     async for event in events:
-                        if not begun:
+                        if not begun and not isinstance(event, LossesReported):
                             begun = True
                             self.last_used = model
                         yield event

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakKeyDictionary
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation
@@ -27,8 +25,9 @@ from ferrule.models.hosted import (
     key_for,
     no_connection,
     require_package,
-    tell,
+    told,
 )
+from ferrule.models.loop_clients import LoopClients
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings
 from ferrule.toolspec import ToolSpec
 
@@ -66,8 +65,7 @@ class GoogleModel:
         require_package(self.name, "google-genai", "google.genai", "google")
         self._key = key_for("Google", self.name, api_key, *KEYS)
         self._gateway = gateway_of(gateway_key("google", self.address, self._key))
-        # One for each event loop: a connection that one of them opened can't be used by another.
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Client, HttpClient]] = WeakKeyDictionary()
+        self._clients: LoopClients[tuple[Client, HttpClient]] = LoopClients(self._made, _close)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -90,8 +88,10 @@ class GoogleModel:
         """See `Model.stream`. Raises `ProviderError` where Google refuses or fails."""
         refuse_unknown_settings(settings, self.capabilities.settings, self.name)
         names = ToolNames(tools)
-        contents, config = self._request(conversation, tools, names, settings)
-        client = self._client()
+        contents, config, losses = self._request(conversation, tools, names, settings)
+        for lost in told(self.name, losses):
+            yield lost
+        client, _ = await self._clients.get()
         reader = GoogleReader(conversation, names)
         broken = False
         try:
@@ -107,7 +107,9 @@ class GoogleModel:
             broken = True
         for event in reader.end():
             yield event
-        tell(self.name, [Loss("text", f"a part with {kind} has no place in a message") for kind in reader.dropped])
+        dropped = [Loss("text", f"a part with {kind} has no place in a message") for kind in reader.dropped]
+        for lost in told(self.name, dropped):
+            yield lost
         finished = reader.finished(broken)
         if finished.stop == "error" and not broken:
             logger.warning("%s: Google ended the answer: %s", self.name, reader.reason)
@@ -115,35 +117,31 @@ class GoogleModel:
 
     def _request(
         self, conversation: Conversation, tools: Sequence[ToolSpec], names: ToolNames, settings: ModelSettings
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """The contents, checked by the package's own types, and the fields of its config."""
+    ) -> tuple[list[Any], dict[str, Any], list[Loss]]:
+        """The contents, checked by the package's own types, the fields of its config, and what could not be written."""
         fitted, losses = adapt(conversation, self.capabilities)
         body, unwritten = dump(fitted, names.wire, must_sign=is_third_generation(self.model))
-        tell(self.name, [*losses, *unwritten])
         config = config_of(self.model, tools, names, settings)
         from google.genai.types import Content
 
         if "systemInstruction" in body:
             config["system_instruction"] = Content.model_validate(body["systemInstruction"])
-        return [Content.model_validate(content) for content in body["contents"]], config
+        contents = [Content.model_validate(content) for content in body["contents"]]
+        return contents, config, [*losses, *unwritten]
 
-    def _client(self) -> Client:
-        loop = asyncio.get_running_loop()
-        made = self._clients.get(loop)
-        if made is None:
-            import httpx2
-            from google.genai import Client  # it takes half a second
-            from google.genai.types import HttpOptions, HttpRetryOptions
+    def _made(self) -> tuple[Client, HttpClient]:
+        import httpx2
+        from google.genai import Client  # it takes half a second
+        from google.genai.types import HttpOptions, HttpRetryOptions
 
-            from ferrule.models.google_http import HttpClient
+        from ferrule.models.google_http import HttpClient
 
-            # Trying again, giving up in time and how many run at once are the gateway's business.
-            once = HttpRetryOptions(attempts=1)
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
-            http = HttpClient(timeout=None, limits=limits, follow_redirects=True)
-            options = HttpOptions(base_url=self.address, retry_options=once, httpx_async_client=http)
-            made = self._clients[loop] = Client(api_key=self._key, vertexai=False, http_options=options), http
-        return made[0]
+        # Trying again, giving up in time and how many run at once are the gateway's business.
+        once = HttpRetryOptions(attempts=1)
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+        http = HttpClient(timeout=None, limits=limits, follow_redirects=True)
+        options = HttpOptions(base_url=self.address, retry_options=once, httpx_async_client=http)
+        return Client(api_key=self._key, vertexai=False, http_options=options), http
 
     async def _open(
         self, client: Client, contents: list[Any], config: dict[str, Any]
@@ -211,11 +209,7 @@ class GoogleModel:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        made = self._clients.pop(asyncio.get_running_loop(), None)
-        if made is not None:
-            client, http = made
-            await http.aclose()
-            client.close()
+        await self._clients.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -224,6 +218,12 @@ class GoogleModel:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+async def _close(made: tuple[Client, HttpClient]) -> None:
+    client, http = made
+    await http.aclose()
+    client.close()
 
 
 def _retry_delay(details: Any) -> str | None:

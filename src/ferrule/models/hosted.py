@@ -1,4 +1,4 @@
-"""What the models behind Anthropic's and Google's addresses have in common: keys, losses, and how failures are told."""
+"""What hosted models have in common: keys, losses, and how failures are told."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 from ferrule.capabilities import Loss
 from ferrule.errors import ModelError
+from ferrule.events import LossesReported
 from ferrule.models.gateway import Failure
 
 logger = logging.getLogger(__name__)
@@ -50,10 +51,11 @@ def version_of(model: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2] or 0)) if found else (99, 0)
 
 
-def tell(name: str, losses: Sequence[Loss]) -> None:
-    """Log what of a conversation could not be carried to a model."""
+def told(name: str, losses: Sequence[Loss]) -> tuple[LossesReported, ...]:
+    """The event that tells of losses, which are logged as well; none where nothing was lost."""
     for loss in losses:
         logger.info("%s: %s: %s", name, loss.kind, loss.detail)
+    return (LossesReported(tuple(losses)),) if losses else ()
 
 
 class RequestFailed(Exception):  # noqa: N818 - it carries the failure's meaning and is caught by the gateway
@@ -77,7 +79,8 @@ def failure_for_status(status: int, message: str, key_hint: str, retry_after: st
 
 
 def no_connection(name: str, address: str, cause: BaseException) -> Failure:
-    """That a connection could not be made, or was lost."""
-    return Failure(
-        "failed", f"{name}: no connection to {address}, or it was lost: {str(cause) or type(cause).__name__}"
-    )
+    """That a connection could not be made, or was lost; `cause` is what the transport says of it."""
+    import httpx2
+
+    message = f"{name}: no connection to {address}, or it was lost: {str(cause) or type(cause).__name__}"
+    return Failure("failed", message, timed_out=isinstance(cause, httpx2.TimeoutException))

@@ -18,7 +18,7 @@ from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.segments import Content, Control
 from ferrule.engines.protocol import Engine, Finished, Sampling
 from ferrule.engines.protocol import Sampled as SampledToken
-from ferrule.events import Event, MessageFinished, ReaderEvent, Usage
+from ferrule.events import Event, LossesReported, MessageFinished, ReaderEvent, Usage
 from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
 from ferrule.tokens.detokenizer import Detokenizer
 from ferrule.tokens.render import render, spelled_out, trace_of, with_own_samples
@@ -48,6 +48,8 @@ class LocalModel:
         refuse_unknown_settings(settings, BASIC_SETTINGS, self.name)
         own = with_own_samples(conversation, self.dialect, self.tokenizer)
         layout = self.dialect.layout(own, tools)
+        if layout.losses:
+            yield LossesReported(layout.losses)
         prompt = trace_of(layout.with_prompt, self.tokenizer)
         stops = [self.tokenizer.control[name] for name in layout.stops if name in self.tokenizer.control]
         strays = [self.tokenizer.control[name] for name in layout.strays if name in self.tokenizer.control]

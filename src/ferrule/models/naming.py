@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import ModelError, PluginError, SettingsError
-from ferrule.models.protocol import Model
 
 if TYPE_CHECKING:
     from ferrule.models.compatible import Provider
     from ferrule.models.openai_chat import OpenAIChat
     from ferrule.models.openai_responses import OpenAIResponses
+    from ferrule.models.protocol import Model
 
 
 def model_named(name: str, **options: Any) -> Model:

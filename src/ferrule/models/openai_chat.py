@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from ferrule.capabilities import Capabilities, adapt
+from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation
 from ferrule.errors import ModelError
 from ferrule.events import Event
@@ -20,7 +20,7 @@ from ferrule.formats.openai import offered, written
 from ferrule.formats.schemas import strict_schema
 from ferrule.models.assembly import Assembly
 from ferrule.models.compatible import Provider
-from ferrule.models.hosted import tell
+from ferrule.models.hosted import told
 from ferrule.models.openai_chat_answer import ChatAnswer, ChatListener
 from ferrule.models.openai_connection import OpenAIModel, Raw
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
@@ -64,7 +64,9 @@ class OpenAIChat(OpenAIModel):
         refuse_unknown_settings(settings, self.provider.settings, self.name)
         refuse_unoffered_choice(settings, tools, self.name)
         names = ToolNames(tools)
-        body = self._body(conversation, tools, settings, names)
+        body, losses = self._body(conversation, tools, settings, names)
+        for lost in told(self.name, losses):
+            yield lost
         sdk = (await self._connection.client()).chat.completions.with_raw_response
 
         def create() -> Awaitable[Raw]:
@@ -80,19 +82,18 @@ class OpenAIChat(OpenAIModel):
 
     def _body(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
-    ) -> dict[str, Any]:
-        """What is sent, as JSON values."""
+    ) -> tuple[dict[str, Any], list[Loss]]:
+        """What is sent, as JSON values, and what could not be."""
         if tools and not self.capabilities.native_tools:
             raise ModelError(f"{self.name} takes no tools beside the text; offer them in the text: using(…, mode=…)")
         fitted, losses = adapt(conversation, self.capabilities)
         messages, more = written(fitted, self.provider.style, names)
-        tell(self.name, [*losses, *more])
         body: dict[str, Any] = {"model": self._model, "messages": messages, "stream": True}
         if self.provider.usage_option:
             body["stream_options"] = {"include_usage": True}
         if tools:
             body.update(self._offer(tools, settings, names))
-        return {**body, **self._sampling(settings), **settings.extra}
+        return {**body, **self._sampling(settings), **settings.extra}, [*losses, *more]
 
     def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
         offer: dict[str, Any] = {"tools": offered(tools, names)}

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
-from weakref import WeakKeyDictionary
 
 from ferrule.capabilities import Loss
 from ferrule.errors import ModelError, StreamBroken
 from ferrule.events import Event
 from ferrule.models.compatible import Provider, provider_of
 from ferrule.models.gateway import Failure, gateway_of
-from ferrule.models.hosted import CONNECT_SECONDS, RequestFailed, gateway_key, key_for, require_package, tell
+from ferrule.models.hosted import CONNECT_SECONDS, RequestFailed, gateway_key, key_for, require_package, told
+from ferrule.models.loop_clients import LoopClients
 from ferrule.models.openai_answer import Answer, Listener
 from ferrule.models.openai_failures import Failures
 
@@ -51,18 +49,11 @@ class Connection:
         # One for both of OpenAI's APIs: its limits are of the account.
         self._gateway = gateway_of(gateway_key(provider.name.partition("-")[0], self.address, self._key))
         self._failures = Failures(name, provider, self.address)
-        # One for each event loop: a connection that one of them opened can't be used by another.
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Client] = WeakKeyDictionary()
+        self._clients: LoopClients[AsyncOpenAI] = LoopClients(self._made, lambda sdk: sdk.close())
 
     async def client(self) -> AsyncOpenAI:
         """The SDK's client for the running event loop. It is closed with that, if not before."""
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            sdk = self._made()
-            client = self._clients[loop] = _Client(sdk, _open_while_the_loop_runs(sdk))
-            await anext(client.life)
-        return client.sdk
+        return await self._clients.get()
 
     def _made(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, Timeout
@@ -97,12 +88,14 @@ class Connection:
         except StreamBroken as error:
             if answer.is_empty:
                 raise
-            tell(self.name, [Loss("text", str(error))])
+            for lost in told(self.name, [Loss("text", str(error))]):
+                yield lost
         for event in answer.close():
             yield event
         finished = answer.finished()
         if finished.stop == "error" and answer.ended:
-            tell(self.name, [Loss("text", f"{self.provider.label} ended the answer: {answer.ended}")])
+            for lost in told(self.name, [Loss("text", f"{self.provider.label} ended the answer: {answer.ended}")]):
+                yield lost
         yield finished
 
     async def _opened(self, create: Callable[[], Awaitable[Raw]], listener: Listener) -> AsyncGenerator[Any, None]:
@@ -140,28 +133,7 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.life.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class _Client:
-    """A client of the SDK, and what closes it."""
-
-    sdk: AsyncOpenAI
-    life: AsyncGenerator[None, None]
-
-
-async def _open_while_the_loop_runs(sdk: AsyncOpenAI) -> AsyncGenerator[None, None]:
-    """An event loop that is shut down closes the generators that wait in it, so it closes this client as well.
-
-    Few will close a model that is used in one line, and a socket that outlives its loop can't be closed any more.
-    """
-    try:
-        yield
-    finally:
-        await sdk.close()
+        await self._clients.aclose()
 
 
 class OpenAIModel:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ferrule.models.compatible import Provider
 from ferrule.models.gateway import Failure
-from ferrule.models.hosted import RequestFailed, failure_for_status
+from ferrule.models.hosted import RequestFailed, failure_for_status, no_connection
 from ferrule.models.openai_answer import AnswerFailed
 
 # What an error inside of a stream is called, where it has no HTTP status.
@@ -48,9 +48,7 @@ class Failures:
             return self._answered(error)
         # The SDK's first versions let a break in the middle of an answer through as the transport tells it.
         if isinstance(error, openai.APIConnectionError | httpx2.TransportError):
-            cause = error.__cause__ or error
-            told = str(cause) or type(cause).__name__
-            return Failure("failed", f"{self._name}: no connection to {self._address}: {told}")
+            return no_connection(self._name, self._address, error.__cause__ or error)
         if isinstance(error, openai.APIError):
             return self._broke_off(_status_in(error), _said_by(error))
         return None

@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from ferrule.capabilities import Capabilities, adapt
+from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation
 from ferrule.events import Event
 from ferrule.formats.names import ToolNames
 from ferrule.formats.openai_responses import offered, written
 from ferrule.models.assembly import Assembly
 from ferrule.models.compatible import Provider
-from ferrule.models.hosted import tell
+from ferrule.models.hosted import told
 from ferrule.models.openai_chat import SAMPLING, answer_schema
 from ferrule.models.openai_connection import OpenAIModel, Raw
 from ferrule.models.openai_responses_answer import ResponsesAnswer, ResponsesListener
@@ -53,7 +53,9 @@ class OpenAIResponses(OpenAIModel):
         refuse_unknown_settings(settings, self.provider.settings, self.name)
         refuse_unoffered_choice(settings, tools, self.name)
         names = ToolNames(tools)
-        body = self._body(conversation, tools, settings, names)
+        body, losses = self._body(conversation, tools, settings, names)
+        for lost in told(self.name, losses):
+            yield lost
         sdk = (await self._connection.client()).responses.with_raw_response
 
         def create() -> Awaitable[Raw]:
@@ -68,11 +70,10 @@ class OpenAIResponses(OpenAIModel):
 
     def _body(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
-    ) -> dict[str, Any]:
-        """What is sent, as JSON values."""
+    ) -> tuple[dict[str, Any], list[Loss]]:
+        """What is sent, as JSON values, and what could not be."""
         fitted, losses = adapt(conversation, self.capabilities)
         items, more = written(fitted, names)
-        tell(self.name, [*losses, *more])
         body: dict[str, Any] = {"model": self._model, "input": items, "stream": True, "store": False}
         if tools:
             body.update(self._offer(tools, settings, names))
@@ -83,7 +84,7 @@ class OpenAIResponses(OpenAIModel):
             body["reasoning"] = {"effort": settings.effort}
         if settings.output_schema is not None:
             body["text"] = {"format": {"type": "json_schema", **answer_schema(settings.output_schema)}}
-        return {**body, **settings.extra}
+        return {**body, **settings.extra}, [*losses, *more]
 
     def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
         offer: dict[str, Any] = {"tools": offered(tools, names)}

@@ -119,8 +119,7 @@ class ResponsesAnswer:
         item, is_new = fields_of(event.get("item")), event.get("output_index") not in self._has_content
         kind = item.get("type")
         if kind == "reasoning":
-            # Without what it was, an id alone names nothing, for nothing is stored.
-            if item.get("encrypted_content") or item.get("content"):
+            if openai_responses.can_go_back(item):
                 kept = {key: value for key, value in item.items() if value is not None and key != "status"}
                 self._reasoning.append((self._others, kept))
             return []

@@ -9,10 +9,8 @@ output = 10.00
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +42,10 @@ def price_of(model: str) -> Price | None:
 
 @lru_cache(maxsize=8)
 def _table(path: str) -> dict[str, Price]:
+    # Few programs ask what they cost, and these take a while to import.
+    import tomllib
+    from importlib.resources import files
+
     where = path or "ferrule's own prices.toml"
     try:
         text = Path(path).read_text("utf-8") if path else files("ferrule.models").joinpath("prices.toml").read_text()

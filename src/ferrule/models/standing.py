@@ -144,6 +144,10 @@ class Standing:
             # It answers, so it is there.
             self._breaker.succeeded(attempt.is_probe)
             return False
+        if failure.kind == "stalled":
+            # That says nothing of the provider, and another attempt may decide.
+            self._breaker.left(attempt.is_probe)
+            return False
         if failure.kind == "overloaded":
             self._limit.overloaded(attempt.epoch)
             # Having too much to do is what the limit and the pause are for; but a probe that fails has failed.
@@ -157,6 +161,7 @@ class Standing:
             with self._lock:
                 self._tally.given_up += 1
                 self._breaker.left(attempt.is_probe)
+        attempt.leave()
         self._places.free()
 
     def report(self, now: float) -> GatewayReport:

@@ -14,10 +14,10 @@ from dataclasses import replace
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, Message
 from ferrule.dialects.family import NO_PARALLEL, TextNotation
-from ferrule.dialects.lowering import WRITTEN, lower
+from ferrule.dialects.lowering import as_written, lower
 from ferrule.dialects.message_reader import MessageReader
 from ferrule.dialects.parts import MessageParts
-from ferrule.events import Event, MessageFinished, ReasoningDelta, TextDelta
+from ferrule.events import Event, LossesReported, MessageFinished, ReasoningDelta, TextDelta
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.toolspec import ToolSpec
 
@@ -47,7 +47,9 @@ class TextModeModel:
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `DialectError` for a conversation that the notation can't express."""
-        lowered, _ = lower(self.notation, conversation, tools, user_images=self.capabilities.user_images)
+        lowered, losses = lower(self.notation, conversation, tools, user_images=self.capabilities.user_images)
+        if losses:
+            yield LossesReported(tuple(losses))
         writing = _Writing(self.notation, conversation.next_call_number, tools)
         async with aclosing(self.model.stream(lowered, (), self._stopping(settings))) as events:
             async for event in events:
@@ -97,7 +99,5 @@ class _Writing:
 
     def message(self, told: Message) -> Message:
         """The message; where it calls, its text as it was written is kept for the next time it is shown."""
-        extra = dict(told.extra)
-        if self.parts.calls:
-            extra[WRITTEN] = {self._notation.name: "".join(self._pieces)}
-        return Message("assistant", tuple(self.parts.parts), None, extra)
+        message = Message("assistant", tuple(self.parts.parts), None, told.extra)
+        return as_written(self._notation, "".join(self._pieces), message) if self.parts.calls else message

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 
+_LATE = 0.1
+"""Seconds by which a timer is late where the loop stood still, and in which what came meanwhile can be read."""
+
 
 class SilenceError(Exception):
     """A stage took longer than its limit."""
@@ -18,7 +21,7 @@ class Watchdog:
 
     __slots__ = (
         "_cancelled_before",
-        "_limit",
+        "_is_spared",
         "_loop",
         "_setting",
         "_since",
@@ -27,6 +30,7 @@ class Watchdog:
         "_timer",
         "expired",
         "is_first",
+        "limit",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -34,9 +38,10 @@ class Watchdog:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[object] | None = None
         self._since: float | None = None
-        self._limit = 0.0
+        self.limit = 0.0
         self._stage = self._setting = ""
         self._cancelled_before = 0
+        self._is_spared = False
         self.expired = False
         self.is_first = True
 
@@ -49,7 +54,8 @@ class Watchdog:
         """The waits from here on are of another kind; none has begun yet."""
         self._stage = stage
         self._setting = setting
-        self._limit = limit
+        self.limit = limit
+        self._is_spared = False
         # The timer may be set for later than a shorter limit ends.
         if self._timer is not None:
             self._timer.cancel()
@@ -76,10 +82,17 @@ class Watchdog:
             self._timer = None
 
     def _look(self) -> None:
-        rest = self._limit if self._since is None else self._since + self._limit - self._loop.time()
+        now = self._loop.time()
+        rest = self.limit if self._since is None else self._since + self.limit - now
         if rest > 0:
             # Heard from since, or the consumer has the chunk: its own slowness is no silence.
             self._timer = self._loop.call_later(rest, self._look)
+            self._is_spared = False
+            return
+        if self._timer is not None and now - self._timer.when() > _LATE and not self._is_spared:
+            # The loop was kept from its work, and what came meanwhile is still to be read.
+            self._is_spared = True
+            self._timer = self._loop.call_later(_LATE, self._look)
             return
         self._timer = None
         if self._task is not None:
@@ -95,4 +108,4 @@ class Watchdog:
         if others and not isinstance(error, SilenceError):
             # Somebody else has cancelled the task as well, and that is what counts.
             return None
-        return f"{self._stage} within {self._limit:g} s (`timeouts.{self._setting}`)"
+        return f"{self._stage} within {self.limit:g} s (`timeouts.{self._setting}`)"
