@@ -32,7 +32,11 @@ Item: TypeAlias = "Tool | Toolset | type[Toolset] | ToolSource | ToolRegistry | 
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """What has tools only while it is open, such as a server of another process; opened for each run."""
+    """What has tools only while it is open, such as a server of another process; opened for each run.
+
+    One that can be held open (`async with source`) is, where there are several: so they get ready at the same time. The
+    task that enters it then is not the one that leaves it.
+    """
 
     def opened(self, taken: Collection[str]) -> AbstractAsyncContextManager[Sequence[Tool]]:
         """Its tools while it is open, none of them under a name in `taken`. Raises `RegistryError`."""
@@ -125,7 +129,9 @@ class ToolRegistry(_Named):
         self.problems: tuple[DiscoveryProblem, ...] = (*inherited, *problems)
         self.tools = tuple(offer.tool for offer in self._offers)
         self._by_name = _by_name(self.tools)
-        self._opens = bool(self._sources) or any(offer.source is not None for offer in self._offers)
+        # Where there is nothing to open, all runs share one.
+        opens = bool(self._sources) or any(offer.source is not None for offer in self._offers)
+        self._as_it_is = None if opens else nullcontext(BoundRegistry(self.tools))
 
     @classmethod
     def discover(cls, folder: str | Path) -> ToolRegistry:
@@ -197,7 +203,7 @@ class ToolRegistry(_Named):
         Those none of whose tools is on offer aren't made. The tools of sources come last. Raises `RegistryError` where
         making or opening one fails.
         """
-        return self._opened() if self._opens else nullcontext(BoundRegistry(self.tools))
+        return self._opened() if self._as_it_is is None else self._as_it_is
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[BoundRegistry]:
@@ -207,6 +213,8 @@ class ToolRegistry(_Named):
                 if offer.source is not None and offer.source not in made:
                     made[offer.source] = await _opened(offer.source, stack)
             tools = [one.tool if one.source is None else one.tool.bound_to(made[one.source]) for one in self._offers]
+            if len(self._sources) > 1:
+                await _hold(self._sources, stack)
             for source in self._sources:
                 tools += await stack.enter_async_context(source.opened({tool.name for tool in tools}))
             yield BoundRegistry(tools)
@@ -291,6 +299,23 @@ async def _opened(source: _Source, stack: AsyncExitStack) -> Toolset:
         raise RegistryError(f"the Toolset {source.name} can't be opened: {type(error).__name__}: {error}") from error
     stack.push_async_callback(_lifecycle, toolset, "close")
     return toolset
+
+
+async def _hold(sources: Iterable[ToolSource], stack: AsyncExitStack) -> None:
+    """Begin to open sources, all at once, as far as they can be held open: each may take seconds to be ready."""
+    from asyncio import TaskGroup  # an import that programs without a loop can do without
+
+    async def hold(source: AbstractAsyncContextManager[object]) -> None:
+        await source.__aenter__()
+        stack.push_async_exit(source)
+
+    try:
+        async with TaskGroup() as tasks:
+            for source in sources:
+                if isinstance(source, AbstractAsyncContextManager):
+                    tasks.create_task(hold(source))
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
 
 
 async def _lifecycle(toolset: Toolset, name: Literal["open", "close"]) -> None:

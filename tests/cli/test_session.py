@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from ferrule.cli.model_choice import ModelChoice
+from ferrule.cli.screen import PeopleScreen
 from ferrule.cli.session import Wishes, opened_session
+from ferrule.conversation import Conversation, system
 
 QUESTION = "What is 12 * 12?"
 WISHES = Wishes(ModelChoice("embedded"), [], True, None, None, None, False, None, None)
@@ -36,3 +38,21 @@ def test_a_question_that_was_given_up_before_it_began_is_not_asked_later(capsys:
     shown = capsys.readouterr().out
     assert '"answer": "12 × 12 is 144."' in shown
     assert shown.count('"event": "message"') == 2
+
+
+def test_what_the_model_is_not_told_is_shown_once_in_a_conversation(capsys: pytest.CaptureFixture[str]) -> None:
+    with opened_session(WISHES) as session:
+        for _ in range(2):
+            session.conversation = Conversation((system("Be brief."),))
+            assert session.answer(QUESTION)
+            assert session.answer(QUESTION)
+            session.begin_anew()
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if '"loss"' in line] == [
+            '{"event": "loss", "kind": "system", "detail": "written at the start of the user message that follows it"}'
+        ] * 2
+        session.conversation = Conversation((system("Be brief."),))
+        session.screen = PeopleScreen()
+        assert session.answer(QUESTION)
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first == "not carried  system: written at the start of the user message that follows it"

@@ -25,6 +25,7 @@ COMMANDS = (
     "synth",
     "history",
     "mcp",
+    "sandbox",
     "train",
     "eval",
 )

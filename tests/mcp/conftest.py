@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-for folder in (HERE, HERE.parent / "cli"):
+for folder in (HERE, HERE.parent / "cli", HERE.parent / "servers"):
     sys.path.insert(0, str(folder))
 
 

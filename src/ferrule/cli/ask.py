@@ -18,9 +18,12 @@ from ferrule.cli.options import (
     Plugins,
     PolicyFile,
     Seed,
+    Servers,
+    ServerTimeout,
     StoreFile,
     Temperature,
     ToolFolders,
+    Trust,
     Yes,
 )
 
@@ -34,6 +37,9 @@ def ask(  # noqa: PLR0913 - a command's options are its parameters
     fallback: Fallback = None,
     tools: ToolFolders = None,
     plugins: Plugins = False,
+    mcp: Servers = None,
+    mcp_timeout: ServerTimeout = 30.0,
+    trust: Trust = False,
     as_json: AsJson = False,
     temperature: Temperature = None,
     seed: Seed = None,
@@ -47,12 +53,15 @@ def ask(  # noqa: PLR0913 - a command's options are its parameters
     """Ask a model one question, and show its calls and its answer."""
     from ferrule.cli.keeping import Keeping
     from ferrule.cli.model_choice import ModelChoice
-    from ferrule.cli.session import Wishes, opened_session
+    from ferrule.cli.session import ServerWishes, Wishes, opened_session
     from ferrule.cli.standard_input import read_text
 
     choice = ModelChoice(model, base_url, fallback, mode)
     keeping = Keeping(store, keep)
-    wishes = Wishes(choice, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, keeping, plugins)
+    servers = ServerWishes(mcp or [], mcp_timeout, trust)
+    wishes = Wishes(
+        choice, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, keeping, plugins, servers
+    )
     text = read_text() if question == "-" else question
     with opened_session(wishes) as session:
         if not session.answer(text):

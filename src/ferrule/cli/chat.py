@@ -18,9 +18,12 @@ from ferrule.cli.options import (
     Plugins,
     PolicyFile,
     Seed,
+    Servers,
+    ServerTimeout,
     StoreFile,
     Temperature,
     ToolFolders,
+    Trust,
     Yes,
 )
 
@@ -33,6 +36,9 @@ def chat(  # noqa: PLR0913 - a command's options are its parameters
     fallback: Fallback = None,
     tools: ToolFolders = None,
     plugins: Plugins = False,
+    mcp: Servers = None,
+    mcp_timeout: ServerTimeout = 30.0,
+    trust: Trust = False,
     as_json: AsJson = False,
     temperature: Temperature = None,
     seed: Seed = None,
@@ -51,10 +57,13 @@ def chat(  # noqa: PLR0913 - a command's options are its parameters
     from ferrule.cli.conversing import converse
     from ferrule.cli.keeping import Keeping
     from ferrule.cli.model_choice import ModelChoice
-    from ferrule.cli.session import Wishes, opened_session
+    from ferrule.cli.session import ServerWishes, Wishes, opened_session
 
     choice = ModelChoice(model, base_url, fallback, mode)
     keeping = Keeping(store, keep, resume)
-    wishes = Wishes(choice, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, keeping, plugins)
+    servers = ServerWishes(mcp or [], mcp_timeout, trust)
+    wishes = Wishes(
+        choice, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, keeping, plugins, servers
+    )
     with opened_session(wishes) as session:
         converse(session)

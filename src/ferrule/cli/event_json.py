@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ferrule.conversation import Image, MalformedCall, ToolCall, ToolResult
-from ferrule.events import Event, MessageFinished, ReasoningDelta, ResultReady, TextDelta, ToolProgress
+from ferrule.events import Event, LossesReported, MessageFinished, ReasoningDelta, ResultReady, TextDelta, ToolProgress
 
 
 def event_json(event: Event) -> Iterator[dict[str, Any]]:
@@ -15,6 +15,8 @@ def event_json(event: Event) -> Iterator[dict[str, Any]]:
         yield {"event": "text", "text": event.text}
     elif isinstance(event, ReasoningDelta):
         yield {"event": "reasoning", "text": event.text}
+    elif isinstance(event, LossesReported):
+        yield from ({"event": "loss", "kind": loss.kind, "detail": loss.detail} for loss in event.losses)
     elif isinstance(event, MessageFinished):
         yield from map(_call, event.message.calls)
         yield {"event": "message", "stop": event.stop}

@@ -77,7 +77,10 @@ def _export(
     context: typer.Context,
     name: Id,
     form: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="ferrule, openai, anthropic, nanochat or ovis.")
+        str,
+        typer.Option(
+            "--format", metavar="NAME", help="ferrule, openai, openai-responses, anthropic, nanochat or ovis."
+        ),
     ] = "ferrule",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there, and not to stdout.")] = None,
     store: StoreFile = None,

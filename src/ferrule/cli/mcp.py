@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ferrule.cli.options import AsJson, JournalFile, PolicyFile, Yes
+from ferrule.cli.options import AsJson, JournalFile, PolicyFile, Trust, Yes
 
 mcp = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Serve tools by the Model Context Protocol, or use a server's."
@@ -62,9 +62,7 @@ def _call(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write images of the result here.")] = None,
     timeout: Seconds = 60.0,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Believe what it says of its tools, such as read-only.")
-    ] = False,
+    trust: Trust = False,
     as_json: AsJson = False,
     yes: Yes = False,
     policy: PolicyFile = None,

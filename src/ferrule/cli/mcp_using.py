@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 import typer
 
@@ -22,7 +21,7 @@ from ferrule.toolspec import ToolSpec
 def list_tools(server: str, timeout: float, as_json: bool) -> None:
     """Print the tools of a server. Raises `RegistryError` where it doesn't answer, `SettingsError` for no server."""
     opened = MCPServer(server, start_timeout=timeout)
-    with _telling_of_problems():
+    with telling_of_problems():
         specs = asyncio.run(_specs(opened))
     if as_json:
         print_json([tool_data(spec) for spec in specs])
@@ -37,13 +36,13 @@ def called(
     """The result of calling a tool of a server; raises as `list_tools`, and for arguments that can't be read."""
     opened = MCPServer(server, start_timeout=timeout, timeout=timeout)
     if trust:
-        terms = replace(terms, policy=replace(terms.policy, trusted=(*terms.policy.trusted, opened.origin)))
-    with _telling_of_problems():
+        terms = terms.trusting(opened.origin)
+    with telling_of_problems():
         return asyncio.run(_called(opened, name, options, given, terms))
 
 
 @contextmanager
-def _telling_of_problems() -> Iterator[None]:
+def telling_of_problems() -> Iterator[None]:
     """What a server does wrong is told."""
     log, complaints = logging.getLogger("ferrule.mcp"), Complaints()
     log.addHandler(complaints)

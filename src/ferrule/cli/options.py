@@ -39,6 +39,21 @@ ToolFolders: TypeAlias = Annotated[
     typer.Option("--tools", metavar="FOLDER", help="Offer the tools of its *_tool.py files too. May be repeated."),
 ]
 Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Offer the tools of installed packages too.")]
+Servers: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mcp",
+        metavar="SERVER",
+        help="Offer the tools of an MCP server too: the command that starts it, in quotes, or its address. Repeatable.",
+    ),
+]
+ServerTimeout: TypeAlias = Annotated[
+    float,
+    typer.Option("--mcp-timeout", min=0.1, metavar="SECONDS", help="How long each of --mcp may take to be ready."),
+]
+Trust: TypeAlias = Annotated[
+    bool, typer.Option("--trust", help="Believe what MCP servers say of their tools, such as read-only.")
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 Temperature: TypeAlias = Annotated[
     float | None, typer.Option(min=0, help="0 always takes the most likely token; a provider has its own default.")
@@ -63,7 +78,7 @@ FormatName: TypeAlias = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="ferrule, openai, anthropic, nanochat or ovis; else told by what it looks like.",
+        help="ferrule, openai, openai-responses, anthropic, nanochat or ovis; else told by what it looks like.",
     ),
 ]
 StoreFile: TypeAlias = Annotated[

@@ -44,6 +44,10 @@ class Terms:
     journal: FileJournal | None
     answers: Answers | None
 
+    def trusting(self, *origins: str) -> Terms:
+        """The same, and what tools of these origins say of themselves is believed."""
+        return replace(self, policy=replace(self.policy, trusted=(*self.policy.trusted, *origins)))
+
     def tell_of_denials(self) -> None:
         """Where a call was denied since nobody could be asked, say on stderr what to do."""
         if isinstance(self.approver, Nobody) and self.approver.was_asked:

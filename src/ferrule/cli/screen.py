@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Protocol
 
+from ferrule.capabilities import Loss
 from ferrule.cli.event_json import event_json
 from ferrule.cli.words import answer_words, arguments_words, result_words
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
-from ferrule.events import Event, MessageFinished, ReasoningDelta, ResultReady, RunFinished, TextDelta, ToolProgress
+from ferrule.events import (
+    Event,
+    LossesReported,
+    MessageFinished,
+    ReasoningDelta,
+    ResultReady,
+    RunFinished,
+    TextDelta,
+    ToolProgress,
+)
 from ferrule.pipeline import Run
 
 
@@ -80,6 +91,8 @@ class PeopleScreen:
             self._pass(self._head(self._calls[event.call_id]), f"  … {share}{result_words(event.text)}")
         elif isinstance(event, ResultReady):
             self._result(event.result)
+        elif isinstance(event, LossesReported):
+            self._not_carried(event.losses)
 
     def clear(self) -> None:
         """Wipe a passing line, or end the one that was begun."""
@@ -104,15 +117,21 @@ class PeopleScreen:
         style = "red" if result.is_error else "green"
         self._line(f"{head}  →  ", result_words(result), style)
 
+    def _not_carried(self, losses: Sequence[Loss]) -> None:
+        self.clear()
+        said = "; ".join(f"{loss.kind}: {loss.detail}" for loss in losses)
+        self._line("not carried  ", result_words(said), "dim", "dim")
+
     def _head(self, call: ToolCall | MalformedCall) -> str:
         name = call.name if isinstance(call, ToolCall) else "unreadable call"
         return f"▸ {name}  {arguments_words(call)}"
 
-    def _line(self, head: str, tail: str, style: str) -> None:
+    def _line(self, head: str, tail: str, style: str, head_style: str = "") -> None:
         from rich.text import Text
 
         if self._console.is_terminal:
-            self._console.print(Text.assemble(("▸", "cyan"), head.removeprefix("▸"), (tail, style)))
+            mark = "▸" if head.startswith("▸") else ""
+            self._console.print(Text.assemble((mark, "cyan"), (head.removeprefix(mark), head_style), (tail, style)))
         else:
             sys.stdout.write(f"{head}{tail}\n")
             sys.stdout.flush()

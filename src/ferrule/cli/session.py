@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ferrule.capabilities import Loss
 from ferrule.cli.asking import Asking
 from ferrule.cli.guard import complain
 from ferrule.cli.keeping import Keeper, Keeping, opened_keeper
@@ -18,8 +20,12 @@ from ferrule.cli.screen import JsonScreen, PeopleScreen, Screen
 from ferrule.cli.waiting import check_waiting, decisions_on, last_message
 from ferrule.conversation import Conversation
 from ferrule.errors import SettingsError
-from ferrule.events import MessageFinished
+from ferrule.events import Event, LossesReported, MessageFinished
 from ferrule.pipeline import Pipeline, Run
+from ferrule.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from ferrule.cli.mcp_session import Servers
 
 _UNFINISHED = {
     "rounds": "stopped: the model made too many rounds of calls",
@@ -27,6 +33,16 @@ _UNFINISHED = {
     "context": "stopped: the conversation is as long as the model can read",
     "error": "stopped: the model lost the thread, and its answer is not whole",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWishes:
+    """The MCP servers that are wanted: their commands or addresses, how long each may take to be ready, in seconds, and
+    whether what they say of their tools is believed."""
+
+    servers: Sequence[str] = ()
+    timeout: float = 30.0
+    trust: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +60,7 @@ class Wishes:
     journal: Path | None
     keeping: Keeping = field(default_factory=Keeping)
     plugins: bool = False
+    mcp: ServerWishes = field(default_factory=ServerWishes)
 
     @property
     def sampling(self) -> dict[str, float | int]:
@@ -54,19 +71,24 @@ class Wishes:
 
 @dataclass(slots=True)
 class Session:
-    """A conversation under way."""
+    """A conversation under way. `registry` holds the command's own tools, to which those of `servers` come."""
 
     pipeline: Pipeline
+    registry: ToolRegistry
+    servers: Servers | None
     screen: Screen
     terms: Terms
     asking: Asking
     runner: asyncio.Runner
     keeper: Keeper
     conversation: Conversation = field(default_factory=Conversation)
+    told: set[Loss] = field(default_factory=set)
+    """What could not be carried to the model, as far as it was shown."""
 
     def begin_anew(self) -> None:
         """Another conversation; what was kept of this one stays."""
         self.conversation = Conversation()
+        self.told.clear()
         self.keeper.begin_anew()
 
     def answer(self, question: str) -> bool:
@@ -123,18 +145,44 @@ class Session:
             return run
         streamed = None
         try:
+            # What the servers offer may have changed since the last question.
+            self.asking.registry = registry = await _with_servers(self.registry, self.servers)
             decisions = await decisions_on(self.keeper, self.asking) if run.conversation.pending else None
-            pipeline = self.pipeline.chat(run.conversation).using(policy=self.asking.policy)
+            pipeline = self.pipeline.chat(run.conversation).using(registry, policy=self.asking.policy)
             async with pipeline.stream(decisions=decisions) as streamed:
                 async for event in streamed:
-                    self.screen.hear(event)
-                    if isinstance(event, MessageFinished):
-                        self.asking.heard.update(call.id for call in event.message.calls)
+                    self._hear(event)
         finally:
             if streamed is not None:
                 run.conversation, run.usage, run.stopped = streamed.conversation, streamed.usage, streamed.stopped
                 run.pending = streamed.pending
         return run
+
+    def _hear(self, event: Event) -> None:
+        """Show an event; of losses those that no earlier answer told."""
+        if isinstance(event, LossesReported):
+            new = tuple(loss for loss in event.losses if loss not in self.told)
+            self.told.update(new)
+            if new:
+                self.screen.hear(LossesReported(new))
+            return
+        self.screen.hear(event)
+        if isinstance(event, MessageFinished):
+            self.asking.heard.update(call.id for call in event.message.calls)
+
+
+async def _with_servers(registry: ToolRegistry, servers: Servers | None) -> ToolRegistry:
+    return registry if servers is None else await servers.beside(registry)
+
+
+def _opened_servers(wishes: ServerWishes, runner: asyncio.Runner) -> AbstractContextManager[Servers | None]:
+    if not wishes.servers:
+        if wishes.trust:
+            raise SettingsError("--trust is for the servers of --mcp; there are none")
+        return nullcontext()
+    from ferrule.cli.mcp_session import opened_servers
+
+    return opened_servers(wishes.servers, wishes.timeout, runner)
 
 
 @contextmanager
@@ -147,12 +195,15 @@ def opened_session(wishes: Wishes) -> Iterator[Session]:
         asyncio.Runner() as runner,
         opened_terms(wishes.yes, wishes.policy, wishes.journal) as terms,
         opened_keeper(wishes.keeping) as keeper,
+        _opened_servers(wishes.mcp, runner) as servers,
     ):
         try:
-            check_offer(wishes.model.spoken_to(pipeline), registry)
-            check_waiting(keeper, registry, terms)
-            asking = Asking(terms.approver, screen, registry, terms.policy)
-            pipeline = pipeline.using(registry, approver=asking, journal=terms.journal)
-            yield Session(pipeline, screen, terms, asking, runner, keeper, keeper.resumed)
+            offered_now = runner.run(_with_servers(registry, servers))
+            check_offer(wishes.model.spoken_to(pipeline), offered_now)
+            check_waiting(keeper, offered_now, terms)
+            trusted = servers.origins if servers is not None and wishes.mcp.trust else ()
+            asking = Asking(terms.approver, screen, offered_now, terms.trusting(*trusted).policy)
+            pipeline = pipeline.using(approver=asking, journal=terms.journal)
+            yield Session(pipeline, registry, servers, screen, terms, asking, runner, keeper, keeper.resumed)
         finally:
             runner.run(pipeline.model.aclose())

@@ -18,7 +18,9 @@ def check_waiting(keeper: Keeper, registry: ToolRegistry, terms: Terms) -> None:
     waiting = {call.name for call in keeper.resumed.pending if isinstance(call, ToolCall)}
     missing = waiting - {*registry.names, SEARCH}
     if missing:
-        raise ConversationError(f"calls of {', '.join(sorted(missing))} wait, which isn't offered here; give --tools")
+        raise ConversationError(
+            f"calls of {', '.join(sorted(missing))} wait, which isn't offered here; give --tools or --mcp"
+        )
     count = len(_undecided(keeper))
     if count and isinstance(terms.approver, Nobody):
         raise ConversationError(
