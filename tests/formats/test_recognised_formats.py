@@ -70,6 +70,16 @@ def _said(content: object, **keys: object) -> dict[str, object]:
         ([_said([{"type": "thinking", "thinking": "Hm.", "signature": "s"}])], "anthropic"),
         ([_said([{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}])], "anthropic"),
         ([_said([{"type": "text", "text": "x", "cache_control": {}}], tool_calls=[])], "openai"),
+        ([{"type": "message", "role": "user", "content": "Hi"}], "openai-responses"),
+        ([{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}], "openai-responses"),
+        ([{"role": "developer", "content": "x"}, {"type": "reasoning", "summary": []}], "openai-responses"),
+        ([{"type": "message", "role": "developer", "content": "Be brief."}], "openai-responses"),
+        ([_said([{"type": "refusal", "refusal": "No."}], type="message")], "openai-responses"),
+        ([{"type": "function_call_output", "call_id": "c", "output": "x"}], "openai-responses"),
+        ({"model": "m", "input": "Hi"}, "openai-responses"),
+        ({"object": "response", "output": []}, "openai-responses"),
+        ([_said([{"type": "text", "text": "x"}], type="message")], "nanochat"),
+        ([_said([{"type": "tool_use", "id": "x"}], type="message")], "anthropic"),
         ({"conversations": []}, "ovis"),
         ([{"from": "human", "value": "Hi"}], "ovis"),
     ],
@@ -104,7 +114,9 @@ def test_the_reason_of_the_format_that_it_looks_like_is_told() -> None:
 
 def test_a_format_that_is_not_known_is_refused() -> None:
     for use in (load, dump):
-        with pytest.raises(ConversationError, match="there is no format 'word'; there are ferrule, openai, anthropic"):
+        with pytest.raises(
+            ConversationError, match="there is no format 'word'; there are ferrule, openai, openai-responses, anthropic"
+        ):
             use(CONVERSATION if use is dump else [], "word")
 
 

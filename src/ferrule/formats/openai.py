@@ -36,7 +36,7 @@ from ferrule.formats.openai_reading import EXTRA, load
 from ferrule.formats.schemas import parameters_schema
 from ferrule.toolspec import ToolSpec
 
-__all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "load", "offered", "written"]
+__all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "load", "offered", "unsaid", "written"]
 
 FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, malformed_calls=False)
 """What the format can say, whoever reads it."""
@@ -78,7 +78,7 @@ def dump(conversation: Conversation) -> tuple[list[dict[str, Any]], list[Loss]]:
     """
     fitted, losses = adapt(conversation, FILE_CAPABILITIES)
     messages, more = written(fitted)
-    return messages, [*losses, *more, *_unsaid(conversation)]
+    return messages, [*losses, *more, *unsaid(conversation, EXTRA)]
 
 
 def offered(specs: Sequence[ToolSpec], names: ToolNames) -> list[dict[str, Any]]:
@@ -267,8 +267,8 @@ def _of(message: Message, at: int) -> str:
     return f"message {at} ({message.role})"
 
 
-def _unsaid(conversation: Conversation) -> list[Loss]:
-    """What no message of this format has a place for."""
+def unsaid(conversation: Conversation, *held: str) -> list[Loss]:
+    """What no message of a format has a place for; `held` are the keys of `extra` that it has one for."""
     losses = []
     for at, message in enumerate(conversation.messages):
         if message.role == "tool" and message.result.is_error:
@@ -277,6 +277,6 @@ def _unsaid(conversation: Conversation) -> list[Loss]:
             losses.append(Loss("sampled", f"{_of(message, at)}: the ids that were sampled"))
         if any(isinstance(part, ToolCall) and part.source is not None for part in message.parts):
             losses.append(Loss("call", f"{_of(message, at)}: a call as the model wrote it"))
-        if others := sorted(set(message.extra) - {EXTRA}):
+        if others := sorted(set(message.extra) - set(held)):
             losses.append(Loss("extra", f"{_of(message, at)}: what {', '.join(others)} wants back"))
     return losses

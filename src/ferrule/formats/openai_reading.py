@@ -1,7 +1,7 @@
 """OpenAI's chat-completions messages, read into a conversation: today's, the legacy ones, and what others made of them.
 
-An id that is missing or was used before gets another; results that came in another order than their calls are put
-into call order, which is ours. A conversation that can't be (an orphan result) is refused with its message's number.
+What becomes of ids and of the order of results is in `call_order.py`. A conversation that can't be (an orphan result)
+is refused with its message's number.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from ferrule.conversation import (
     Reasoning,
     Text,
     ToolCall,
-    ToolResult,
-    tool_message,
 )
 from ferrule.errors import ConversationError
+from ferrule.formats.call_order import CallOrder
 
 EXTRA = "openai"
 """The key of `Message.extra` for what a message has beside its parts: its name, the role `developer`, a refusal."""
@@ -55,24 +54,11 @@ def load(data: Any, *, now: datetime | None = None) -> Conversation:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A call that has no result yet: its id in the file, and here."""
-
-    native: str
-    call: ToolCall
-
-
-@dataclass(slots=True)
 class _Reading:
     """The messages so far, and the calls that wait for results."""
 
     messages: list[Message] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
-    number: int = 1
-    open: list[_Open] = field(default_factory=list)
-    results: list[tuple[int, Message]] = field(default_factory=list)
-    """Results of one group, each with the place of its call."""
-    answered: set[str] = field(default_factory=set)
+    calls: CallOrder = field(default_factory=CallOrder)
 
     def read(self, entry: Any, at: int) -> None:
         if not isinstance(entry, Mapping):
@@ -92,8 +78,7 @@ class _Reading:
 
     def end_results(self) -> None:
         """A group of results has ended: they go into the order of their calls."""
-        self.messages += [message for _, message in sorted(self.results, key=lambda pair: pair[0])]
-        self.results.clear()
+        self.messages += self.calls.results()
 
     def _assistant(self, entry: Mapping[str, Any], where: str) -> None:
         if entry.get("audio"):
@@ -110,7 +95,7 @@ class _Reading:
         if details := entry.get("reasoning_details"):
             reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
             extra.update(reasoning_details=details, reasoning=reasoning)
-        self.open = []
+        self.calls.begin()
         parts += self._calls(entry, where)
         self.messages.append(Message("assistant", tuple(parts), None, {EXTRA: extra} if extra else {}))
 
@@ -136,35 +121,19 @@ class _Reading:
         native = entry.get("id") or ""
         if not isinstance(native, str):
             raise ConversationError(f"{where}: the id must be a text, not {native!r}")
-        call = ToolCall(self._own_id(native), function["name"], arguments)
-        self.open.append(_Open(native, call))
-        return call
-
-    def _own_id(self, native: str) -> str:
-        chosen = native
-        while not chosen or chosen in self.used:
-            chosen = f"call_{self.number}"
-            self.number += 1
-        self.used.add(chosen)
-        return chosen
+        return self.calls.call(native, function["name"], arguments)
 
     def _result(self, entry: Mapping[str, Any], where: str) -> None:
         key = "tool_call_id" if entry["role"] == "tool" else "name"
         wanted = entry.get(key)
         if not isinstance(wanted, str):
             raise ConversationError(f"{where}: a result needs the {key} of the call that it answers")
-        for place, waiting in enumerate(self.open):
-            said = waiting.native if key == "tool_call_id" else waiting.call.name
-            if said == wanted and waiting.call.id not in self.answered:
-                content = tuple(part for part in _parts(entry.get("content"), where) if isinstance(part, Text | Image))
-                result = ToolResult(waiting.call.id, waiting.call.name, content)
-                self.results.append((place, tool_message(result)))
-                self.answered.add(waiting.call.id)
-                return
-        raise ConversationError(
-            f"{where}: the result for {wanted!r} answers no open call; remove it, or fix its {key} "
-            "or the assistant message before it"
-        )
+        content = [part for part in _parts(entry.get("content"), where) if isinstance(part, Text | Image)]
+        if not self.calls.answer(wanted, content, by_name=key == "name"):
+            raise ConversationError(
+                f"{where}: the result for {wanted!r} answers no open call; remove it, or fix its {key} "
+                "or the assistant message before it"
+            )
 
 
 def _plain(entry: Mapping[str, Any], role: str, where: str) -> Message:

@@ -1,30 +1,49 @@
-"""The items of OpenAI's Responses API, written from a conversation.
+"""The items of OpenAI's Responses API, written from a conversation; `openai_responses_reading.py` reads them.
 
     {"type": "message", "role": "user", "content": "What is 12 * 34?"}
     {"type": "function_call", "call_id": "call_1", "name": "calculator", "arguments": "{\\"expression\\": \\"12*34\\"}"}
     {"type": "function_call_output", "call_id": "call_1", "output": "408"}
 
-What a model thought goes back as it came, encrypted: `Message.extra["openai_responses"]` holds these items with their
-places, as long as the rest of the message is what it was.
+What a model thought goes back as it came, encrypted: see `openai_responses_extra.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
 
-from ferrule.capabilities import Loss
+from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
 from ferrule.formats import openai
 from ferrule.formats.names import ToolNames
+from ferrule.formats.openai_responses_extra import EXTRA, Item, can_go_back, kept, shape
+from ferrule.formats.openai_responses_reading import load
 from ferrule.toolspec import ToolSpec
 
-EXTRA = "openai_responses"
+__all__ = ["EXTRA", "FILE_CAPABILITIES", "can_go_back", "dump", "kept", "load", "offered", "written"]
+
+FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, malformed_calls=False)
+"""What the format can say, whoever reads it."""
+
 _LONGEST_ID = 64
 
-Item = dict[str, Any]
+
+def dump(conversation: Conversation) -> tuple[list[Item], list[Loss]]:
+    """A conversation as items for a file, and what they can't hold; `load` gives back what could be written.
+
+    What no model's encrypted items hold of its reasoning stands there as a summary, which no request may send.
+    """
+    fitted, losses = adapt(conversation, FILE_CAPABILITIES)
+    writer = _Writer(str, is_file=True)
+    for at, message in enumerate(fitted.messages):
+        if at and message.role == "assistant" == fitted.messages[at - 1].role:
+            writer.losses.append(Loss("text", f"message {at} (assistant): it is read as a part of the one before it"))
+        if name := message.extra.get(openai.EXTRA, {}).get("name"):
+            writer.losses.append(Loss("extra", f"message {at} ({message.role}): the name {name!r}"))
+        writer.add(message, at)
+    return writer.items, [*losses, *writer.losses, *openai.unsaid(conversation, openai.EXTRA, EXTRA)]
 
 
 def offered(specs: Sequence[ToolSpec], names: ToolNames) -> list[Item]:
@@ -40,24 +59,11 @@ def written(conversation: Conversation, names: ToolNames | None = None) -> tuple
     return writer.items, writer.losses
 
 
-def kept(reasoning: Sequence[tuple[int, Item]], phases: dict[int, str], message: Message) -> dict[str, Any]:
-    """What a message's `extra` holds for the way back: items of reasoning with how many other parts come before each,
-    the phases of texts by their place among those parts, and what the message must still be for them to hold."""
-    if not reasoning and not phases:
-        return {}
-    items = [{"before": before, "item": item} for before, item in reasoning]
-    return {"reasoning": items, "phases": {str(at): phase for at, phase in phases.items()}, "of": _shape(message)}
-
-
-def _shape(message: Message) -> list[str]:
-    """What a message is made of, in as far as items of reasoning depend on it."""
-    others = ["text" if isinstance(part, Text) else "call" for part in message.parts if not isinstance(part, Reasoning)]
-    return [openai.joined_reasoning(message), *others]
-
-
 @dataclass(slots=True)
 class _Writer:
     wire: Callable[[str], str]
+    is_file: bool = False
+    """Not for a request, which may hold less."""
     items: list[Item] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
 
@@ -70,25 +76,36 @@ class _Writer:
             role: str = message.role
             if role == "system" and message.extra.get(openai.EXTRA, {}).get("role") == "developer":
                 role = "developer"
-            self.items.append({"type": "message", "role": role, "content": _content(message.parts)})
+            details = message.extra.get(openai.EXTRA, {}).get("details", {})
+            self.items.append({"type": "message", "role": role, "content": _content(message.parts, details)})
 
     def _said(self, message: Message, at: int) -> None:
         back = message.extra.get(EXTRA) or {}
-        holds = bool(back) and list(back.get("of", ())) == _shape(message)
+        holds = bool(back) and list(back.get("of", ())) == shape(message)
         before: dict[int, list[Item]] = {}
         for entry in back.get("reasoning", ()) if holds else ():
             before.setdefault(entry["before"], []).append(dict(entry["item"]))
-        if not before and (thought := openai.joined_reasoning(message)):
+        if not before and not self.is_file and (thought := openai.joined_reasoning(message)):
             why = "it was changed since" if back else "another model's, or not encrypted"
             self.losses.append(Loss("reasoning", f"message {at}: {len(thought)} characters do not go back: {why}"))
         phases = back.get("phases", {}) if holds else {}
-        others = [part for part in message.parts if not isinstance(part, Reasoning)]
-        for place, part in enumerate(others):
+        refusal = message.extra.get(openai.EXTRA, {}).get("refusal") if self.is_file else None
+        place = 0
+        for part in message.parts:
+            if isinstance(part, Reasoning):
+                if self.is_file and not before:
+                    self.items.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": part.text}]})
+                continue
             self.items += before.get(place, ())
             phase = {"phase": phases[str(place)]} if str(place) in phases else {}
-            self.items.append({**self._part(part, at), **phase})
+            self.items.append({**self._part(part, at, refusal), **phase})
+            place += 1
+        if self.is_file:  # a request may not end in what nothing follows
+            self.items += before.get(place, ())
 
-    def _part(self, part: Part, at: int) -> Item:
+    def _part(self, part: Part, at: int, refusal: str | None) -> Item:
+        if isinstance(part, Text) and part.text == refusal:
+            return {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": refusal}]}
         if isinstance(part, Text):
             return {"type": "message", "role": "assistant", "content": part.text}
         if isinstance(part, ToolCall):
@@ -107,8 +124,8 @@ class _Writer:
         return {"type": "function_call_output", "call_id": identifier, "output": _content(result.content)}
 
 
-def _content(parts: Iterable[Part]) -> str | list[Item]:
-    written_parts = [_input(part) for part in parts]
+def _content(parts: Iterable[Part], details: Mapping[str, str] = MappingProxyType({})) -> str | list[Item]:
+    written_parts = [_input(part, details) for part in parts]
     if not written_parts:
         return ""
     if len(written_parts) == 1 and written_parts[0]["type"] == "input_text":
@@ -116,9 +133,10 @@ def _content(parts: Iterable[Part]) -> str | list[Item]:
     return written_parts
 
 
-def _input(part: Part) -> Item:
+def _input(part: Part, details: Mapping[str, str]) -> Item:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
     if isinstance(part, Image):
-        return {"type": "input_image", "image_url": openai.data_url(part), "detail": "auto"}
+        detail = details.get(part.hash, "auto")
+        return {"type": "input_image", "image_url": openai.data_url(part), "detail": detail}
     raise ConversationError(f"only an assistant can hold a {type(part).__name__}")

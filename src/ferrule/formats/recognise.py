@@ -15,9 +15,10 @@ from ferrule.conversation import Conversation
 from ferrule.conversation_json import FORMAT, from_json, to_json
 from ferrule.errors import ConversationError
 
-FORMATS = ("ferrule", "openai", "anthropic", "nanochat", "ovis")
-_WRITE_LOSSES = ("openai", "anthropic")
+FORMATS = ("ferrule", "openai", "openai-responses", "anthropic", "nanochat", "ovis")
+_WRITE_LOSSES = ("openai", "openai-responses", "anthropic")
 _PLAIN = "nanochat"
+_RESPONSES = "openai-responses"
 
 # What only one format has, by where it stands.
 _ROLES = {"tool": "openai", "developer": "openai", "function": "openai"}
@@ -28,7 +29,9 @@ _PARTS = {
     **dict.fromkeys(("image_url", "input_audio", "refusal"), "openai"),
     **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"), "anthropic"),
     **dict.fromkeys(("python", "python_output"), "nanochat"),
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), _RESPONSES),
 }
+_ITEMS = ("function_call", "function_call_output", "reasoning", "item_reference")
 
 
 def load(data: Any, name: str | None = None) -> Conversation:
@@ -75,25 +78,45 @@ def recognise(data: Any) -> str:
     outer = data if isinstance(data, Mapping) else {}
     if outer.get("format") == FORMAT:
         return "ferrule"
+    if _is_response(outer):
+        return _RESPONSES
     entries = outer.get("conversations", outer.get("messages")) if outer else data
     if not isinstance(entries, list):
         raise ConversationError(
-            f'a conversation is a list of messages, or an object with a list "messages" or "conversations", or '
-            f'with "format": "{FORMAT}"; not {_shown(data)}'
+            f'a conversation is a list of messages, or an object with a list "messages" or "conversations", with '
+            f'"input" or "output" of OpenAI\'s Responses, or with "format": "{FORMAT}"; not {_shown(data)}'
         )
     reasons: dict[str, str] = {}
     for name, sign in _outer_signs(outer):
         reasons.setdefault(name, sign)
     messages = [(position, entry) for position, entry in enumerate(entries) if isinstance(entry, Mapping)]
+    among_items = any(map(_is_item, (entry for _, entry in messages)))
     for position, entry in messages:
-        for name, sign in _signs(entry):
+        for name, sign in _signs(entry, among_items):
             reasons.setdefault(name, f"message {position} has {sign}")
     if len(reasons) > 1:
         said = " and ".join(f"{name} ({reason})" for name, reason in sorted(reasons.items()))
         raise ConversationError(f"it looks like {said}; name its format")
+    if not reasons and among_items:
+        return _RESPONSES
     # Servers that speak OpenAI's format took these marks over from Anthropic's, so they count for little.
     is_marked = any("cache_control" in part for _, entry in messages for part in _parts(entry))
     return next(iter(reasons), "anthropic" if is_marked else _PLAIN)
+
+
+def _is_response(outer: Mapping[str, Any]) -> bool:
+    """Whether it is a request to the Responses API, or a response of it."""
+    if "messages" in outer or "conversations" in outer:
+        return False
+    return isinstance(outer.get("input"), str | list) or isinstance(outer.get("output"), list)
+
+
+def _is_item(entry: Mapping[str, Any]) -> bool:
+    """Whether it looks like an item, if only by its type and a text. Anthropic's responses are of that type too, with a
+    list of parts, which items call otherwise."""
+    if entry.get("type") == "message" and isinstance(entry.get("content"), str):
+        return True
+    return entry.get("type") in _ITEMS or any(_PARTS.get(str(part.get("type"))) == _RESPONSES for part in _parts(entry))
 
 
 def _outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -110,19 +133,24 @@ def _outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "openai", 'its tools have "function"'
 
 
-def _signs(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _signs(entry: Mapping[str, Any], among_items: bool) -> Iterator[tuple[str, str]]:
     """What in a message only one format has."""
     if "from" in entry and "value" in entry:
         yield "ovis", '"from" and "value"'
+    if entry.get("type") in _ITEMS:
+        yield _RESPONSES, f'the type "{entry["type"]}"'
+        return
     role = entry.get("role")
-    if isinstance(role, str) and role in _ROLES:
+    if isinstance(role, str) and role in _ROLES and not (among_items and role == "developer"):
         yield _ROLES[role], f'the role "{role}"'
     if "content" in entry and entry["content"] is None:
         yield "openai", "no content"
     yield from ((_KEYS[key], f'"{key}"') for key in entry if key in _KEYS)
     for part in _parts(entry):
         kind = part.get("type")
-        if kind == "thinking" and isinstance(part.get("thinking"), list):
+        if kind == "refusal" and entry.get("type") == "message":
+            yield _RESPONSES, "an item that refuses"
+        elif kind == "thinking" and isinstance(part.get("thinking"), list):
             yield "openai", "thoughts in a list"
         elif isinstance(kind, str) and kind in _PARTS:
             yield _PARTS[kind], f'a part of type "{kind}"'
@@ -140,4 +168,4 @@ def _shown(data: Any) -> str:
 
 
 def _module(name: str) -> Any:
-    return import_module(f"ferrule.formats.{name}")
+    return import_module(f"ferrule.formats.{name.replace('-', '_')}")

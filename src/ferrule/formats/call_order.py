@@ -1,0 +1,66 @@
+"""The calls of a conversation that is read from a file, and their results: unique ids, results in call order.
+
+An id that is missing or was used before gets another; results may come in another order than their calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ferrule.conversation import Image, Message, Text, ToolCall, ToolResult, tool_message
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A call: its id in the file, and here."""
+
+    native: str
+    call: ToolCall
+
+
+@dataclass(slots=True)
+class CallOrder:
+    """The calls of the last message that called, and the results that have come for them."""
+
+    _used: set[str] = field(default_factory=set)
+    _number: int = 1
+    _open: list[_Open] = field(default_factory=list)
+    _results: dict[int, Message] = field(default_factory=dict)
+    """By the place of their call."""
+    _answered: set[str] = field(default_factory=set)
+
+    def begin(self) -> None:
+        """Another message calls."""
+        self._open = []
+
+    def call(self, native: str, name: str, arguments: str) -> ToolCall:
+        """A call of that message, which the file names `native` or not at all (empty)."""
+        call = ToolCall(self._own_id(native), name, arguments)
+        self._open.append(_Open(native, call))
+        return call
+
+    def answer(self, wanted: str, content: Iterable[Text | Image], *, by_name: bool = False) -> bool:
+        """Take the result of the first open call with that id, or name; False where there is none."""
+        for place, waiting in enumerate(self._open):
+            said = waiting.call.name if by_name else waiting.native
+            if said == wanted and waiting.call.id not in self._answered:
+                result = ToolResult(waiting.call.id, waiting.call.name, tuple(content))
+                self._results[place] = tool_message(result)
+                self._answered.add(waiting.call.id)
+                return True
+        return False
+
+    def results(self) -> list[Message]:
+        """The results since this was asked last, in the order of their calls."""
+        found = [message for _, message in sorted(self._results.items())]
+        self._results.clear()
+        return found
+
+    def _own_id(self, native: str) -> str:
+        chosen = native
+        while not chosen or chosen in self._used:
+            chosen = f"call_{self._number}"
+            self._number += 1
+        self._used.add(chosen)
+        return chosen

@@ -1,0 +1,210 @@
+"""The items of OpenAI's Responses API, read into a conversation: a request's `input`, a response's `output`, or a list.
+
+What a model thinks, says and calls in a row is one assistant message. An item of reasoning that can go back (what was
+thought is in it, encrypted or not) is kept as it came, beside its summary; ids of other items are not kept, nor are
+annotations and log-probabilities. What becomes of ids of calls and of the order of results is in `call_order.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, system, user
+from ferrule.errors import ConversationError
+from ferrule.formats import openai_reading as openai
+from ferrule.formats.call_order import CallOrder
+from ferrule.formats.openai_responses_extra import EXTRA, Item, can_go_back, kept
+
+_TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+_HELD = "message, function_call, function_call_output and reasoning"
+
+
+def load(data: Any, *, now: datetime | None = None) -> Conversation:
+    """A conversation from a list of items, from a request (`input`), a response (`output`), or both in one object.
+
+    `now` is the time that the conversation is pinned to, the current one otherwise. Raises `ConversationError` naming
+    the item by its place and what to do.
+    """
+    reader = _Reading()
+    for at, item in enumerate(_items(data)):
+        reader.read(item, at)
+    reader.end()
+    messages = (*_instructions(data), *reader.messages)
+    conversation = Conversation(messages) if now is None else Conversation(messages, now)
+    conversation.check()
+    return conversation
+
+
+def _items(data: Any) -> list[Any]:
+    if isinstance(data, list):
+        return data
+    outer = data if isinstance(data, Mapping) else {}
+    given, made = outer.get("input", []), outer.get("output", [])
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    if not isinstance(given, list) or not isinstance(made, list) or not ("input" in outer or "output" in outer):
+        raise ConversationError('OpenAI\'s Responses items are a list, or an object with a list "input" or "output"')
+    return [*given, *made]
+
+
+def _instructions(data: Any) -> tuple[Message, ...]:
+    said = data.get("instructions") if isinstance(data, Mapping) else None
+    return (system(said),) if isinstance(said, str) and said else ()
+
+
+@dataclass(slots=True)
+class _Said:
+    """An assistant message that is being read: its parts, and what its `extra` will hold."""
+
+    parts: list[Part] = field(default_factory=list)
+    reasoning: list[tuple[int, Item]] = field(default_factory=list)
+    phases: dict[int, str] = field(default_factory=dict)
+    refusal: str = ""
+
+    @property
+    def others(self) -> int:
+        """How many parts there are beside reasoning."""
+        return sum(not isinstance(part, Reasoning) for part in self.parts)
+
+    def message(self) -> Message:
+        """The message as it is by now."""
+        message = Message("assistant", tuple(self.parts))
+        extra: dict[str, Any] = {openai.EXTRA: {"refusal": self.refusal}} if self.refusal else {}
+        if back := kept(self.reasoning, self.phases, message):
+            extra[EXTRA] = back
+        return replace(message, extra=extra)
+
+
+@dataclass(slots=True)
+class _Reading:
+    messages: list[Message] = field(default_factory=list)
+    calls: CallOrder = field(default_factory=CallOrder)
+    said: _Said | None = None
+
+    def read(self, entry: Any, at: int) -> None:
+        if not isinstance(entry, Mapping):
+            raise ConversationError(f"item {at} must be an object with a type")
+        item = dict(entry)
+        kind = item.get("type", "message")
+        where = f"item {at} ({kind})"
+        if kind == "function_call_output":
+            self._result(item, where)
+        elif kind == "message" and item.get("role") != "assistant":
+            self.end()
+            self.messages.append(_plain(item, where))
+        elif kind in ("message", "function_call", "reasoning"):
+            self._add(kind, item, where)
+        else:
+            raise ConversationError(
+                f"{where} can't be held, only {_HELD} can; leave it out, or write it as one of them"
+            )
+
+    def end(self) -> None:
+        """A message has ended, or the results for it have."""
+        if self.said is not None:
+            self.messages.append(self.said.message())
+            self.said = None
+        self.messages += self.calls.results()
+
+    def _add(self, kind: str, item: Item, where: str) -> None:
+        if self.said is None:
+            self.end()
+            self.calls.begin()
+            self.said = _Said()
+        if kind == "message":
+            _speak(self.said, item, where)
+        elif kind == "reasoning":
+            _think(self.said, item, where)
+        else:
+            name, arguments = item.get("name"), item.get("arguments", "")
+            if not isinstance(name, str):
+                raise ConversationError(f"{where}: a call needs the name of its function")
+            if not isinstance(arguments, str):
+                arguments = json.dumps(arguments, ensure_ascii=False)
+            self.said.parts.append(self.calls.call(_call_id(item), name, arguments))
+
+    def _result(self, item: Item, where: str) -> None:
+        if self.said is not None:
+            self.messages.append(self.said.message())
+            self.said = None
+        wanted = _call_id(item)
+        content = [_part(part, where) for part in _content(item.get("output"), where)]
+        if not wanted or not self.calls.answer(wanted, content):
+            raise ConversationError(
+                f"{where}: the output for {wanted!r} answers no open call; remove it, or fix its call_id "
+                "or the function_call before it"
+            )
+
+
+def _call_id(item: Item) -> str:
+    found = item.get("call_id")
+    return found if isinstance(found, str) else ""
+
+
+def _speak(said: _Said, item: Item, where: str) -> None:
+    for content in _content(item.get("content"), where):
+        is_refusal = content.get("type") == "refusal" and isinstance(content.get("refusal"), str)
+        part = Text(content["refusal"]) if is_refusal else _part(content, where)
+        if not isinstance(part, Text):
+            raise ConversationError(f"{where}: an assistant can't show an image; move it into a user's message")
+        if is_refusal:
+            said.refusal += part.text
+        if part.text:
+            said.parts.append(part)
+            if isinstance(phase := item.get("phase"), str):
+                said.phases[said.others - 1] = phase
+
+
+def _think(said: _Said, item: Item, where: str) -> None:
+    thoughts = [_part(part, where) for part in item.get("summary") or item.get("content") or ()]
+    text = "\n\n".join(part.text for part in thoughts if isinstance(part, Text))
+    if can_go_back(item):
+        back = {key: value for key, value in item.items() if value is not None and key != "status"}
+        said.reasoning.append((said.others, back))
+    if text:
+        said.parts.append(Reasoning(text))
+
+
+def _plain(item: Item, where: str) -> Message:
+    """A message of a system, developer or user."""
+    role = item.get("role")
+    if role not in ("system", "developer", "user"):
+        raise ConversationError(f"{where}: the role must be system, developer, user or assistant, not {role!r}")
+    content = list(_content(item.get("content"), where))
+    parts = [_part(part, where) for part in content]
+    if role == "user":
+        details = {
+            image.hash: part["detail"]
+            for image, part in zip(parts, content, strict=True)
+            if isinstance(image, Image) and isinstance(part.get("detail"), str) and part["detail"] != "auto"
+        }
+        return replace(user(*parts), extra={openai.EXTRA: {"details": details}} if details else {})
+    if any(isinstance(part, Image) for part in parts):
+        raise ConversationError(f"{where}: only a user can show an image; move it into a user's message")
+    extra = {openai.EXTRA: {"role": role}} if role == "developer" else {}
+    return Message("system", tuple(parts), None, extra)
+
+
+def _content(content: Any, where: str) -> Iterator[Item]:
+    if isinstance(content, str):
+        yield {"type": "input_text", "text": content}
+        return
+    if not isinstance(content, list):
+        raise ConversationError(f"{where}: the content must be a text or a list of parts")
+    for part in content:
+        if not isinstance(part, Mapping):
+            raise ConversationError(f"{where}: a part of the content must be an object with a type")
+        yield dict(part)
+
+
+def _part(part: Any, where: str) -> Text | Image:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if kind in _TEXTS and isinstance(part.get("text"), str):
+        return Text(part["text"])
+    if kind == "input_image":
+        return openai.image_of(part.get("image_url"), where)
+    raise ConversationError(f"{where}: a part of type {kind!r} can't be held; give a text or an input_image")
