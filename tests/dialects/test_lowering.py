@@ -22,7 +22,7 @@ from ferrule.conversation import (
 )
 from ferrule.dialects.catalogue import families, get_notation
 from ferrule.dialects.family import NO_PARALLEL, NO_TEXT_BESIDE
-from ferrule.dialects.lowering import WRITTEN, lower
+from ferrule.dialects.lowering import WRITTEN, as_written, lower
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
@@ -125,3 +125,17 @@ def test_markers_in_results_are_harmless_and_images_follow():
 def test_what_a_notation_can_not_say_is_refused():
     with pytest.raises(DialectError, match="one call a message"):
         lower(get_notation("react"), Conversation((assistant(call(1), call(2)),)), [WEATHER])
+
+
+def test_what_was_read_from_a_text_is_shown_as_that_until_it_is_changed():
+    # Read again it would say something else, which shows that it isn't.
+    written = "So: <weather of Paris>"
+    hermes = get_notation("hermes")
+    message = as_written(hermes, written, assistant(Reasoning("Hm."), "So: ", call(1)))
+    assert lower(hermes, Conversation((message,)), [WEATHER])[0].messages[1].text == written
+    renamed = message.with_parts((*message.parts[:2], call(7)))
+    assert lower(hermes, Conversation((renamed,)), [WEATHER])[0].messages[1].text == written
+    for parts in ((Text("So: "), call(1, "Rome")), (Text("So:"), call(1)), (Text("So: "), call(1), call(2))):
+        shown = lower(hermes, Conversation((message.with_parts(parts),)), [WEATHER])[0].messages[1].text
+        assert '"weather"' in shown
+        assert written not in shown

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ferrule.conversation import Conversation, MalformedCall, Message, Part, Text, ToolCall, ToolResult, tool_message
 from ferrule.dialects.family import ResultReader, TextNotation
-from ferrule.dialects.lowering import WRITTEN
+from ferrule.dialects.lowering import as_written
 from ferrule.dialects.parts import MessageParts
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -50,7 +50,7 @@ def _assistant(notation: TextNotation, message: Message, tools: Sequence[ToolSpe
         parts += _read(notation, part.text, tools, number) if isinstance(part, Text) else [part]
     lifted = message.with_parts(parts)
     # Lowered again, it is what it was.
-    return replace(lifted, extra={**message.extra, WRITTEN: {notation.name: message.text}}) if lifted.calls else lifted
+    return as_written(notation, message.text, replace(lifted, extra=message.extra)) if lifted.calls else lifted
 
 
 def _read(notation: TextNotation, text: str, tools: Sequence[ToolSpec], number: int) -> list[Part]:

@@ -6,17 +6,39 @@ The idea of tools in the text of any model is the fifth seed's.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ferrule.capabilities import Capabilities, Loss, adapt
-from ferrule.conversation import Conversation, Message, Reasoning, Text, ToolCall, ToolResult, assistant, system, user
+from ferrule.conversation import (
+    Conversation,
+    MalformedCall,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    assistant,
+    system,
+    user,
+)
 from ferrule.dialects.family import TextNotation
 from ferrule.events import CallFinished, TextDelta
 from ferrule.toolspec import ToolSpec
 
 WRITTEN = "text_mode"
-"""The key of a message's `extra` that holds its text as the model wrote it, calls included, by notation."""
+"""The key of a message's `extra` that holds its text as the model wrote it, calls included, by notation.
+
+Beside it, under `of`, is what the message then was: while it is still that, the text needn't be read to see whether it
+says the same, which takes longer than all else here."""
+_OF = "of"
+
+
+def as_written(notation: TextNotation, text: str, message: Message) -> Message:
+    """A message that was read from `text`, with that text for the next time that it is shown."""
+    return replace(message, extra={**message.extra, WRITTEN: {notation.name: text, _OF: _shape(message)}})
 
 
 def lower(
@@ -68,12 +90,26 @@ def _lowered(notation: TextNotation, message: Message, tools: Sequence[ToolSpec]
         return message
     thoughts = [part for part in message.parts if isinstance(part, Reasoning)]
     said = message.with_parts(part for part in message.parts if not isinstance(part, Reasoning))
-    written = message.extra.get(WRITTEN, {}).get(notation.name)
-    if not isinstance(written, str) or not _says(notation, written, said, tools):
+    kept = message.extra.get(WRITTEN, {})
+    written = kept.get(notation.name)
+    if not isinstance(written, str) or not (kept.get(_OF) == _shape(message) or _says(notation, written, said, tools)):
         # White space between text and calls is the notation's own.
         trimmed = (Text(part.text.strip()) if isinstance(part, Text) else part for part in said.parts)
         written = notation.message(said.with_parts(part for part in trimmed if part != Text("")), tools)
     return replace(assistant(*thoughts, written), extra=message.extra)
+
+
+def _shape(message: Message) -> str:
+    """A hash of a message's texts and calls: of their ids nothing, since no text holds them."""
+    said: list[str | list[str]] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            said.append([part.name, part.arguments])
+        elif isinstance(part, MalformedCall):
+            said.append([part.raw])
+        elif isinstance(part, Text):
+            said.append(part.text)
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
 def _says(notation: TextNotation, written: str, message: Message, tools: Sequence[ToolSpec]) -> bool:
