@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from ferrule.blobs import blob_name
 from ferrule.errors import ConversationError
+from ferrule.quick_init import quick_init
 
 Role = Literal["system", "user", "assistant", "tool"]
 ResultStatus = Literal[
@@ -23,6 +24,7 @@ ResultStatus = Literal[
 StopReason = Literal["turn", "calls", "length", "context", "cancelled", "error"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Text:
     """Plain text."""
@@ -50,6 +52,7 @@ class Reasoning:
     text: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call that a model wrote.
@@ -80,6 +83,7 @@ class MalformedCall:
     kind: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """The one answer to a call. `content` is what the model reads; `status` says how it came about."""
@@ -120,6 +124,7 @@ class Sampled:
     stop: StopReason
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message. A tool message holds exactly one `ToolResult`.
@@ -179,6 +184,7 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """Messages, and `now`: the time that templates and tools are told, pinned when it is made."""
@@ -196,8 +202,14 @@ class Conversation:
     @property
     def pending(self) -> tuple[ToolCall | MalformedCall, ...]:
         """Calls that have no result yet, in order: what a paused conversation ends in."""
-        answered = {m.result.call_id for m in self.messages if m.role == "tool"}
-        return tuple([c for m in self.messages if m.role == "assistant" for c in m.calls if c.id not in answered])
+        calls: list[ToolCall | MalformedCall] = []
+        answered: set[str] = set()
+        for message in self.messages:
+            if message.role == "assistant":
+                calls += message.calls
+            elif message.role == "tool":
+                answered.add(message.result.call_id)
+        return tuple([call for call in calls if call.id not in answered]) if calls else ()
 
     @property
     def next_call_number(self) -> int:

@@ -35,10 +35,18 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_constant, parse_float=_finite)
 
 
+def _value(text: str) -> Any:
+    if text.startswith("{"):  # as nearly all does: there is no white space to be looked for
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    return _DECODER.decode(text)
+
+
 def decode(text: str) -> Any:
     """The value of strict JSON. Raises `ValueError` with words that a model can act on."""
     try:
-        decoded = _DECODER.decode(text)
+        decoded = _value(text)
         if not text.isascii() or "\\u" in text:
             json.dumps(decoded, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:

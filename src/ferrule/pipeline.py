@@ -12,8 +12,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ferrule.background import entered, run_synchronously
 from ferrule.conversation import Conversation, Message, system, user
@@ -22,7 +23,6 @@ from ferrule.events import Event, RunFinished
 from ferrule.execution import Decision
 from ferrule.feed import Feed
 from ferrule.models.naming import model_named
-from ferrule.models.protocol import Model, ModelSettings
 from ferrule.registry import Item, ToolRegistry
 from ferrule.runs.exchange import Exchange, Stop
 from ferrule.runs.listening import heard
@@ -33,6 +33,9 @@ from ferrule.runs.pickling import reduced
 from ferrule.runs.run import Run, StreamedRun
 from ferrule.runs.steps import Map, Meeting, Step, Taken, Then, UseTools, called, planned
 from ferrule.runs.terms import Limits, Terms
+
+if TYPE_CHECKING:
+    from ferrule.models.protocol import Model, ModelSettings
 
 __all__ = ["Pipeline", "Run", "StreamedRun", "model"]
 
@@ -46,6 +49,14 @@ async def _converse(exchange: Exchange, plan: Iterable[Taken]) -> None:
             await exchange.ask()
 
 
+@lru_cache(maxsize=1)
+def _no_settings() -> ModelSettings:
+    """Settings that nobody made. Checking them needs pydantic, which takes longer to import than all else here."""
+    from ferrule.models.protocol import ModelSettings
+
+    return ModelSettings()
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """A model, a conversation and tools. It never changes: each method gives another one."""
@@ -53,7 +64,7 @@ class Pipeline:
     model: Model
     conversation: Conversation = field(default_factory=Conversation)
     registry: ToolRegistry = field(default_factory=ToolRegistry)
-    settings: ModelSettings = field(default_factory=ModelSettings)
+    settings: ModelSettings = field(default_factory=_no_settings)
     terms: Terms = field(default_factory=Terms)
     limits: Limits = field(default_factory=Limits)
     steps: tuple[Step, ...] = ()
@@ -81,6 +92,8 @@ class Pipeline:
 
     def with_(self, **settings: Any) -> Pipeline:
         """Other settings of the model, as `ModelSettings` has them. Raises `SettingsError`."""
+        from ferrule.models.protocol import ModelSettings
+
         try:
             given = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
             merged = ModelSettings.model_validate({**given, **settings})
@@ -212,7 +225,8 @@ async def _run(
         async with pipeline.registry.open() as registry:
             exchange = Exchange(pipeline, asked, registry, run, watcher, decisions, listener)
             try:
-                await _in_time(_converse(exchange, plan), pipeline.limits.seconds)
+                work, seconds = _converse(exchange, plan), pipeline.limits.seconds
+                await (work if seconds is None else _in_time(work, seconds))
                 run.stopped = "done"
             except Stop as stop:
                 run.stopped = stop.reason
@@ -233,10 +247,8 @@ async def _run_among(pipeline: Pipeline, run: Run, meeting: Meeting) -> None:
     await _run(pipeline, run, meeting=meeting)
 
 
-async def _in_time(work: Coroutine[Any, Any, None], seconds: float | None) -> None:
+async def _in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
     """Wait for it that long. Raises `Stop`."""
-    if seconds is None:
-        return await work
     try:
         async with asyncio.timeout(seconds) as time:
             return await work

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from ferrule.blobs import BlobStore
 from ferrule.conversation import Conversation, Image, ToolCall
 from ferrule.events import ToolProgress
+from ferrule.quick_init import quick_init
 
 
 def _unheard(_event: ToolProgress) -> None:
     """Progress that nobody listens to."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class CallScope:
     """The surroundings of one call.

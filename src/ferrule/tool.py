@@ -152,7 +152,7 @@ class Tool:
         """The JSON Schema of its arguments. Raises `ToolDefinitionError` for a type that has none."""
         return self.rules.schema
 
-    @property
+    @cached_property
     def scope_parameter(self) -> str | None:
         """The parameter that takes the `CallScope`; no model sees it."""
         return self.rules.scope_parameter

@@ -31,14 +31,14 @@ class Decoder:
         self._rotations = _rotations(config, 0)
         self._memory = Memory()
         self._tail = Buffers(config, 1, Memory())
-        self._step_buffers = lru_cache(maxsize=64)(lambda rows: Buffers(config, rows, self._memory))
+        self._buffers = lru_cache(maxsize=64)(lambda rows: Buffers(config, rows, self._memory))
 
     def decode(self, cache: KeyValueCache, ids: Sequence[int], positions: Sequence[int]) -> Array:
         """Feed one id to each of the places 0 to n-1 at its position; the logits (n, vocabulary) after each.
 
         The result is a buffer that the next call overwrites.
         """
-        buffers: Buffers = self._step_buffers(len(ids))
+        buffers: Buffers = self._buffers(len(ids))
         self._begin(buffers, cache, ids, np.asarray(positions))
         attention = StepAttention(cache, 0, positions, buffers, self._memory)
         with np.errstate(over="ignore"):  # exp() of a closed gate: x / inf is the right zero
@@ -56,7 +56,7 @@ class Decoder:
         even that without `logits`, for a chunk that others follow; the result is None then.
         """
         end, last = start + len(ids), self.config.layers - 1
-        buffers = Buffers(self.config, len(ids), self._memory)
+        buffers: Buffers = self._buffers(len(ids))
         self._begin(buffers, cache, ids, np.arange(start, end))
         attention = ChunkAttention(cache, place, start, buffers, self._memory)
         with np.errstate(over="ignore"):

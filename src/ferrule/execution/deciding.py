@@ -25,6 +25,8 @@ from ferrule.tool import Tool
 
 _EDITS = 3
 _SCALARS = (str, int, float, bool, type(None))
+_PLAIN = frozenset(_SCALARS)
+"""Of nearly every argument it is enough to ask whether its type is one of these."""
 
 
 # Proposal and Ready aren't frozen, though nobody changes them: every call makes one of each, and freezing makes that
@@ -79,7 +81,6 @@ class Desk:
         self.policy = policy
         self._approver = approver
         self._on_ask = on_ask
-        self._hints: dict[str, Hints] = {}
         self._defaults: dict[str, dict[str, Any]] = {}
 
     def judged(self, call: ToolCall | MalformedCall, has_decision: bool) -> Ready | Refused | Proposal:
@@ -100,9 +101,9 @@ class Desk:
 
     def _proposal(self, call: ToolCall, tool: Tool, text: str) -> Proposal | Refused:
         try:
-            hints = self._hints_of(tool)
+            hints = self.policy.hints(tool)
             arguments = tool.bind(text)
-            plain = {name: _plain(value) for name, value in arguments.items()}
+            plain = {name: value if type(value) in _PLAIN else _plain(value) for name, value in arguments.items()}
             intent = tool.intent(dict(arguments)) if tool.intent is not None else None
             if intent is not None and not isinstance(intent, Intent):
                 raise ToolFailed(f"the intent of {tool.name} is a {type(intent).__name__}, not an Intent")
@@ -167,16 +168,10 @@ class Desk:
         # Whoever wrote the arguments agrees to them, so there is no asking again.
         return Ready(edited, Verdict("allow", "edited", by), was_asked=True, is_edited=True)
 
-    def _hints_of(self, tool: Tool) -> Hints:
-        """The policy's view of a tool, which no "always" changes."""
-        hints = self._hints.get(tool.name)
-        if hints is None:
-            hints = self._hints[tool.name] = self.policy.hints(tool)
-        return hints
-
     def _with_defaults(self, tool: Tool, plain: dict[str, Any]) -> dict[str, Any]:
         """The arguments with the function's defaults among them, where a rule looks at arguments."""
-        if not any(rule.arguments for rule in self.policy.rules):
+        rules = self.policy.rules
+        if not rules or not any(rule.arguments for rule in rules):
             return plain
         if tool.name not in self._defaults:
             parameters = inspect.signature(tool.function).parameters.values()

@@ -31,7 +31,6 @@ from ferrule.registry import BoundRegistry
 from ferrule.scope import CallScope
 
 Call: TypeAlias = ToolCall | MalformedCall
-Decided: TypeAlias = Ready | Refused | Pending
 
 _DEFAULT_POLICY = Policy()
 
@@ -90,13 +89,18 @@ class Executor:
         raises `CancelledError`; what `on_result` got by then stands.
         """
         batch = _Batch(calls, on_result)
-        decided: list[Decided] = []
+        runnable: list[Ready | Refused] = []
+        held: list[Ready | Refused | Pending] = []
         try:
             for call in calls:
                 decision = _bound(call, decisions) if decisions else None
-                one = self._desk.judged(call, decision is not None)
-                decided.append(await self._desk.asked(one, decision) if isinstance(one, Proposal) else one)
-            runnable = _before_pending(decided)
+                one: Ready | Refused | Proposal | Pending = self._desk.judged(call, decision is not None)
+                if isinstance(one, Proposal):
+                    one = await self._desk.asked(one, decision)
+                if held or isinstance(one, Pending):
+                    held.append(one)
+                else:
+                    runnable.append(one)
             if len(runnable) == 1:  # by far the most
                 await self._answer(0, runnable[0], scope, batch)
             else:
@@ -107,8 +111,8 @@ class Executor:
                 record_cancelled(self._journal, call)
             raise
         answers: list[ToolResult | Pending] = [batch.answers[place] for place in range(len(runnable))]
-        for held in decided[len(runnable) :]:
-            pending = _held_back(held)
+        for one in held:
+            pending = _held_back(one)
             record_pending(self._journal, pending)
             answers.append(pending)
         return answers
@@ -153,16 +157,6 @@ class _Batch:
         return [call for place, call in enumerate(self.calls) if place not in self.begun]
 
 
-def _before_pending(decided: Iterable[Decided]) -> list[Ready | Refused]:
-    """The calls up to the first that waits."""
-    runnable: list[Ready | Refused] = []
-    for one in decided:
-        if isinstance(one, Pending):
-            break
-        runnable.append(one)
-    return runnable
-
-
 def _groups(runnable: Iterable[Ready | Refused]) -> list[list[tuple[int, Ready | Refused]]]:
     """The calls that may run together, in order; a serial tool's is a group of its own."""
     groups: list[list[tuple[int, Ready | Refused]]] = []
@@ -176,7 +170,7 @@ def _groups(runnable: Iterable[Ready | Refused]) -> list[list[tuple[int, Ready |
     return groups
 
 
-def _held_back(one: Decided) -> Pending:
+def _held_back(one: Ready | Refused | Pending) -> Pending:
     if isinstance(one, Pending):
         return one
     call = one.proposal.call if isinstance(one, Ready) else one.call

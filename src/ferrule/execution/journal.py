@@ -81,7 +81,10 @@ class FileJournal:
         for name in _FREE:
             if name in entry:
                 entry[name] = scrubbed(entry[name])
-        line = _line(entry)
+        try:
+            line = to_json(entry) + b"\n"
+        except PydanticSerializationError:  # half a surrogate pair, which a model may write and UTF-8 can't
+            line = json.dumps(entry).encode() + b"\n"
         with self._lock:
             if not self._is_open:
                 if event == "late":
@@ -102,13 +105,6 @@ class FileJournal:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
-
-
-def _line(entry: dict[str, Any]) -> bytes:
-    try:
-        return to_json(entry) + b"\n"
-    except PydanticSerializationError:  # half a surrogate pair, which a model may write and UTF-8 can't
-        return json.dumps(entry).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Performer:
     def _timeout_of(self, ready: Ready, scope: CallScope) -> float | None:
         own = ready.proposal.tool.timeout
         timeout = self._timeout if own is None else own
-        left = scope.seconds_left
+        left = None if scope.deadline is None else scope.seconds_left
         return timeout if left is None else left if timeout is None else min(timeout, left)
 
     def _result(self, ready: Ready, end: Ended | Manner) -> ToolResult:

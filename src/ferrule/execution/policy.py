@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any, Literal, Protocol
 
 from ferrule.execution.matching import any_matches, effect_matches, escaped, folder_below
@@ -119,15 +120,7 @@ class Policy:
     def hints(self, tool: Judged) -> Hints:
         """The annotations as they count; what wasn't said has MCP's defaults, which are the worst case."""
         said = tool.annotations
-        trusted = self.trusts(tool.origin)
-        read_only = said.read_only is True and trusted
-        harmless = (said.destructive is False and trusted) or (said.destructive is None and read_only)
-        return Hints(
-            read_only=read_only,
-            destructive=not harmless,
-            idempotent=said.idempotent is True and trusted,
-            open_world=not (said.open_world is False and trusted),
-        )
+        return _counted(said.read_only, said.destructive, said.idempotent, said.open_world, self.trusts(tool.origin))
 
     def judge(
         self, tool: Judged, arguments: Mapping[str, Any], intent: Intent | None = None, hints: Hints | None = None
@@ -147,6 +140,8 @@ class Policy:
         is_for_the_tool = verdict.action == "allow" or (verdict.action == "ask" and verdict.by == "profile")
         if tool.approval == "always" and is_for_the_tool:
             return Verdict("ask", f"{tool.name} always asks", "tool")
+        if intent is not None and intent.asks and is_for_the_tool:
+            return Verdict("ask", f"{tool.name} asks for this call", "tool")
         return verdict
 
     def with_always(self, always: Always) -> Policy:
@@ -184,6 +179,21 @@ class Policy:
         if profile == "auto" and self.trusts(tool.origin) and tool.annotations.destructive is not True:
             return Verdict("allow", "the profile auto lets run what isn't said to be destructive")
         return Verdict("ask", f"the profile {profile} asks before {_what(tool, effect)}")
+
+
+@cache  # there are 162 of them, and every call asks for one
+def _counted(
+    read_only: bool | None, destructive: bool | None, idempotent: bool | None, open_world: bool | None, trusted: bool
+) -> Hints:
+    """Annotations as they count."""
+    reads = read_only is True and trusted
+    harmless = (destructive is False and trusted) or (destructive is None and reads)
+    return Hints(
+        read_only=reads,
+        destructive=not harmless,
+        idempotent=idempotent is True and trusted,
+        open_world=not (open_world is False and trusted),
+    )
 
 
 def stricter(first: Verdict, second: Verdict) -> Verdict:

@@ -15,41 +15,20 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ValidationError
 
 from ferrule.errors import PolicyError
-from ferrule.execution.policy import Action, Policy, Profile, Rule
-from ferrule.intent import EffectKind
-
-_Hint = Literal["read_only", "destructive", "idempotent", "open_world"]
-
-
-class _RuleData(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    action: Action
-    tool: str = "*"
-    annotations: dict[_Hint, bool] = {}
-    arguments: dict[str, str] = {}
-    effect: EffectKind | None = None
-    target: str | None = None
-    reason: str = ""
-
-
-class _PolicyData(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    profile: Profile | None = None
-    trusted: list[str] = []
-    rules: list[_RuleData] = []
+from ferrule.execution.policy import Policy, Rule
 
 
 def policy_from(data: Mapping[str, Any], source: str = "policy") -> Policy:
     """The policy that plain data holds. Raises `PolicyError`, whose text starts with `source` and names the field."""
+    from ferrule.execution.policy_data import PolicyData
+
     try:
-        checked = _PolicyData.model_validate(dict(data))
+        checked = PolicyData.model_validate(dict(data))
     except ValidationError as error:
         raise PolicyError("\n".join(_problems(error, source))) from None
     rules = tuple(Rule(**dict(rule)) for rule in checked.rules)

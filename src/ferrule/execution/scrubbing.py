@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 SCRUBBED = "[scrubbed]"
+_BARE = (int, float, bool, type(None))
+"""What holds no text."""
 _LONGEST = 10_000
 """Characters of one string that are kept."""
 
@@ -58,7 +60,7 @@ def _scrubbed_object(value: dict[str, Any], longest: int | None) -> dict[str, An
     clean = {}
     for name, inner in value.items():
         is_secret = is_secret_name(name) and _may_be_secret(name, inner)
-        clean[name] = SCRUBBED if is_secret else scrubbed(inner, longest)
+        clean[name] = SCRUBBED if is_secret else inner if type(inner) in _BARE else scrubbed(inner, longest)
     # Headers often come as {"name": "Authorization", "value": "…"}.
     if "value" in value:
         label = value.get("name", value.get("key"))

@@ -7,7 +7,6 @@ durations and generated ids don't get in, unless the model wrote them itself.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
@@ -125,6 +124,9 @@ _STAND_INS = {"address": "0x…", "temporary": "<temporary>", "id": "<id>", "dur
 
 @lru_cache(maxsize=1)
 def _volatile() -> re.Pattern[str]:
+    # Only a message of a tool that failed needs it, and it is slow to import.
+    import tempfile
+
     folders = "|".join(re.escape(folder) for folder in sorted({tempfile.gettempdir(), "/tmp", "/var/tmp"}))
     return re.compile(
         r"(?P<address>\b0x[0-9a-fA-F]{6,16}\b)"

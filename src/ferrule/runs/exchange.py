@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from ferrule.conversation import Conversation, MalformedCall, ToolCall, ToolResult, tool_message, user
 from ferrule.errors import ToolRequired
-from ferrule.events import Event, MessageFinished, ResultReady, ToolProgress
+from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, ToolProgress
 from ferrule.execution import Decision, Executor, FileJournal, Pending, cancelled_result, interrupted_result
 from ferrule.execution.journal import interrupted
 from ferrule.execution.words import failed
 from ferrule.feed import Feed
-from ferrule.models.protocol import Model, ModelSettings
 from ferrule.registry import BoundRegistry
 from ferrule.runs.lazy import lazily
 from ferrule.runs.listening import Listener
@@ -27,6 +27,9 @@ from ferrule.runs.run import Run
 from ferrule.runs.terms import Limits, Terms
 from ferrule.scope import CallScope
 from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.models.protocol import Model, ModelSettings
 
 _CALL_ONE = "Call one of your tools before you answer."
 _GOES_ON = ("turn", "calls")
@@ -103,7 +106,7 @@ class Exchange:
         """Have the model write one message. Raises `Stop` where it is enough, or the message is not whole."""
         self._check_spent()
         self._rounds += 1
-        run, watcher, stop = self.run, self.watcher, "error"
+        watcher, stop = self.watcher, "error"
         shown, offered, settings = self._shown(), self._offered_now(), self._settings_now()
         listener, finished = self._listener, None
         if listener is not None:
@@ -111,13 +114,13 @@ class Exchange:
         events = self._model.stream(shown, offered, settings)
         try:  # and not aclosing, whose way in and out costs as much as asking
             async for event in events:
-                if isinstance(event, MessageFinished):
+                # Not by isinstance, which for the many events that are neither costs more than both of these.
+                if type(event) is MessageFinished:
                     finished, stop = event, event.stop
-                    run.usage = run.usage + event.usage
-                    # A turn that the model ended at once is a message too: its ids were sampled.
-                    if event.message.parts or event.message.sampled:
-                        run.conversation = run.conversation.add(event.message)
-                        self.open_calls = event.message.calls
+                    self._take(event)
+                elif type(event) is LossesReported:
+                    await self._take_losses(event)
+                    continue
                 if watcher is not None:
                     await watcher.put(event)
         except BaseException as error:
@@ -131,41 +134,59 @@ class Exchange:
         if stop not in _GOES_ON:
             raise Stop(stop)
 
+    def _take(self, finished: MessageFinished) -> None:
+        run, message = self.run, finished.message
+        run.usage = run.usage + finished.usage
+        # A turn that the model ended at once is a message too: its ids were sampled.
+        if message.parts or message.sampled:
+            run.conversation = run.conversation.add(message)
+            self.open_calls = message.calls
+
+    async def _take_losses(self, reported: LossesReported) -> None:
+        """Pass on what the model didn't tell in an earlier round."""
+        new = self.run.take_losses(reported.losses)
+        if new and self.watcher is not None:
+            await self.watcher.put(LossesReported(new))
+
     async def answer(self) -> None:
         """Answer the open calls, in their order. Raises `Stop` where some wait for a decision or may not run."""
-        run, watcher = self.run, self.watcher
+        run, watcher, executor = self.run, self.watcher, self._executor
         calls, left_out = self._within_limit(self.open_calls)
-        ready: dict[str, ToolResult] = {}
-
-        def on_result(result: ToolResult) -> None:
-            ready[result.call_id] = result
-            if self._listener is not None:
-                self._listener.answered(result)
-            if watcher is not None:
-                watcher.add(ResultReady(result))
-
+        ready: list[ToolResult] = []
+        is_heard = watcher is not None or self._listener is not None
+        on_result = partial(self._tell, ready) if is_heard else ready.append
         emit: Callable[[ToolProgress], None] = _unheard if watcher is None else watcher.put_soon
-        scope = CallScope(conversation=run.conversation, blobs=self._executor.blobs, emit=emit)
+        scope = CallScope(conversation=run.conversation, blobs=executor.blobs, emit=emit)
         try:
-            answers = await self._executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
+            answers = await executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
         except asyncio.CancelledError:
-            self._add([ready.get(call.id) or cancelled_result(call) for call in calls], calls)
+            by_call = {result.call_id: result for result in ready}
+            self._add([by_call.get(call.id) or cancelled_result(call) for call in calls], calls)
             raise
         self._decisions = None
         self._called += len(calls)
-        self._add([answer for answer in answers if not isinstance(answer, Pending)], calls)
-        run.pending = tuple(answer for answer in answers if isinstance(answer, Pending))
-        if run.pending:
+        results = [answer for answer in answers if not isinstance(answer, Pending)]
+        self._add(results, calls)
+        if len(results) < len(answers):
+            run.pending = tuple(answer for answer in answers if isinstance(answer, Pending))
             raise Stop("paused")
         if left_out:
             reason = f"not run: the limit of {self._limits.calls} calls was reached"
             self._add([_failed(call, reason) for call in left_out], left_out)
             raise Stop("calls")
 
+    def _tell(self, ready: list[ToolResult], result: ToolResult) -> None:
+        """A call has its result, though others of its message may still run."""
+        ready.append(result)
+        if self._listener is not None:
+            self._listener.answered(result)
+        if self.watcher is not None:
+            self.watcher.add(ResultReady(result))
+
     def _add(self, results: Sequence[ToolResult], calls: Sequence[ToolCall | MalformedCall]) -> None:
         """Add results, with a note where a call was made again and again."""
         conversation = self.run.conversation
-        if len(conversation) > NOTICED:  # each repetition is at least a message
+        if len(conversation.messages) > NOTICED:  # each repetition is at least a message
             results = [with_notice(conversation, call, result) for call, result in zip(calls, results, strict=False)]
         self.run.conversation = conversation.add(*map(tool_message, results))
         self.open_calls = self.open_calls[len(results) :]
@@ -237,6 +258,8 @@ class Exchange:
     def _settings_now(self) -> ModelSettings:
         """The settings, with what holds until a call was made, and the wanted output where the model knows it."""
         terms = self._terms
+        if self._output is None and not terms.choice and not terms.force:
+            return self._settings
         changes: dict[str, object] = {}
         if terms.choice and self._rounds == 1:
             changes["choice"] = terms.choice

@@ -36,9 +36,10 @@ _sizes: WeakKeyDictionary[Tool, int] = WeakKeyDictionary()
 
 def is_large(registry: BoundRegistry) -> bool:
     """Whether these are too many tools to be offered all at once."""
-    if len(registry) > MANY:
+    number = len(registry)
+    if number > MANY:
         return True
-    return len(registry) > FEW and sum(map(_size, registry.tools)) > LARGE
+    return number > FEW and sum(map(_size, registry.tools)) > LARGE
 
 
 class LazyTools:
@@ -113,7 +114,7 @@ def lazily(
     """
     if lazy is True:
         return LazyTools(registry, choice)
-    if not lazy or only is not None or NAME in registry or not is_large(registry):
+    if not lazy or only is not None or not is_large(registry) or NAME in registry:
         return None
     return LazyTools(registry, choice)
 

@@ -10,14 +10,16 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ferrule.conversation import Conversation, ToolResult
 from ferrule.events import MessageFinished
 from ferrule.execution import Journal
-from ferrule.models.protocol import ModelSettings
 from ferrule.runs.run import Run
 from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.models.protocol import ModelSettings
 
 OTEL, DEBUG = "FERRULE_OTEL", "FERRULE_DEBUG"
 

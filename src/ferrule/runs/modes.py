@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ferrule.errors import ModelError
-from ferrule.models.protocol import Model
+
+if TYPE_CHECKING:
+    from ferrule.models.protocol import Model
 
 DEFAULT_NOTATION = "hermes"
 """The notation for models without tools of their own: JSON between two tags, which most models have seen."""

@@ -7,14 +7,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ValidationError
 
 from ferrule.conversation import Conversation, system
 from ferrule.errors import FerruleError
 from ferrule.json_text import decode
 from ferrule.validation_report import as_problems
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _WRAPPED = "value"
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
@@ -40,6 +43,8 @@ class Output:
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
+        from pydantic import TypeAdapter
+
         return TypeAdapter(self.kind)
 
     @cached_property

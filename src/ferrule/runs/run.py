@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ferrule.background import run_synchronously
+from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation
-from ferrule.events import Event, Usage
+from ferrule.events import NO_USAGE, Event, Usage
 from ferrule.execution import Pending
 from ferrule.feed import Feed
 from ferrule.models.prices import price_of
@@ -19,7 +20,7 @@ class Run:
     """A conversation under way, valid at every moment: also after a limit, a break or a cancellation."""
 
     conversation: Conversation
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     stopped: str = ""
     """Why it stopped: `done`, `paused`, `cancelled`, `error`, or the limit that was reached: `rounds`, `calls`,
     `tokens`, `cost`, `time`, `length` (of one message), `context`."""
@@ -31,6 +32,8 @@ class Run:
     """The calls that wait, after a pause; `Pipeline.run(decisions=…)` goes on with them."""
     output: Any = None
     """The answer as the type that `parse_as` named."""
+    losses: tuple[Loss, ...] = ()
+    """What could not be carried to the model, or of its answers into the conversation; each once."""
     error: Exception | None = None
     """What went wrong, for a run among many whose errors are kept."""
 
@@ -39,6 +42,13 @@ class Run:
         """What it cost in US dollars, None where the model's price isn't known. Raises `SettingsError`."""
         price = price_of(self.model)
         return None if price is None else price.of(self.usage)
+
+    def take_losses(self, reported: Iterable[Loss]) -> tuple[Loss, ...]:
+        """Keep those that are new, and return them."""
+        known = set(self.losses)
+        new = tuple(loss for loss in dict.fromkeys(reported) if loss not in known)
+        self.losses += new
+        return new
 
     @property
     def text(self) -> str:

@@ -1,0 +1,42 @@
+"""Frozen dataclasses that are made in half the time.
+
+The `__init__` of a frozen dataclass calls `object.__setattr__` for each field, which has to look the field up. The
+values of which a reader makes one for each piece of text, and a run several for each message, go through their slots
+instead: what those set is known when the class is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
+
+
+def quick_init(made: type[Made]) -> type[Made]:
+    """Give a `@dataclass(frozen=True, slots=True)`, all of whose fields are arguments, an `__init__` by its slots."""
+    kind: Any = made  # a dataclass, which a type variable can't be bound to
+    names: dict[str, Any] = {"_left_out": MISSING}
+    parameters, lines = ["self"], []
+    for one in fields(kind):
+        name = one.name
+        names[f"_set_{name}"] = getattr(made, name).__set__
+        value, parameter = name, name
+        if one.default is not MISSING:
+            names[f"_default_{name}"] = one.default
+            parameter = f"{name}=_default_{name}"
+        elif one.default_factory is not MISSING:
+            names[f"_make_{name}"] = one.default_factory
+            parameter = f"{name}=_left_out"
+            value = f"_make_{name}() if {name} is _left_out else {name}"
+        parameters.append(parameter)
+        lines.append(f"    _set_{name}(self, {value})")
+    # Written out and run, as dataclasses does it: a loop over the fields would cost more than what it replaces.
+    source = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])
+    exec(source, names)
+    init: Callable[..., None] = names["__init__"]
+    init.__qualname__ = f"{made.__qualname__}.__init__"
+    init.__annotations__ = dict(kind.__init__.__annotations__)
+    kind.__init__ = init
+    return made
