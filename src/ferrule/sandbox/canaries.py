@@ -1,0 +1,132 @@
+"""Canaries: at each start a contained process tries what its tier promises it can't; one that succeeds is a refusal.
+
+They run beside the zygote's preload, in a child made and confined as a run is, so what is tested is what will be used.
+"""
+
+import json
+import os
+import select
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.contain import Entered, Prepared, confine, prepare
+from ferrule.sandbox.probes import LIMITS, PROBES, Surroundings
+from ferrule.sandbox.tier import Tier
+
+__all__ = ["Canaries", "CanaryResult", "results_of", "verdict"]
+
+_SECONDS: Final = 20.0
+_FOLDER: Final = "canaries"
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryResult:
+    """One probe: its name, what it tried, and what it reached (None: it was stopped)."""
+
+    name: str
+    tries: str
+    reached: str | None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.reached is None
+
+
+class Canaries:
+    """A child that tries to get out, started by a zygote and asked for its results later."""
+
+    def __init__(self, pid: int, answers: int, entered: Entered) -> None:
+        self._pid = pid
+        self._answers = answers
+        self._entered = entered
+
+    @classmethod
+    def start(cls, entered: Entered) -> "Canaries":
+        """Fork and confine a child that tries each probe. In a zygote, which must still have one thread."""
+        answers, write = os.pipe()
+        zygote = os.getpid()
+        prepared = prepare(entered, LIMITS, name=_FOLDER)
+        pid = os.fork()
+        if pid == 0:
+            _try_all(prepared, zygote, write)
+        prepared.release()
+        os.close(write)
+        return cls(pid, answers, entered)
+
+    def finish(self) -> dict[str, str]:
+        """Wait for the child, and return what each probe came to, by its name.
+
+        Raises SandboxUnavailable where one got through or didn't answer. With no tier none is tried.
+        """
+        results = self.results()
+        verdict(results, self._entered.tier)
+        return {result.name: "stopped" if result.reached is None else result.reached for result in results}
+
+    def results(self) -> tuple[CanaryResult, ...]:
+        """As `finish`, but raises nothing: a probe that didn't answer is said to have got through."""
+        said = _read_all(self._answers)
+        os.close(self._answers)
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        if self._entered.tier is not Tier.FULL:
+            (self._entered.scratch / _FOLDER).rmdir()
+        return results_of(said)
+
+
+def verdict(results: Iterable[CanaryResult], tier: Tier) -> None:
+    """Raises SandboxUnavailable for what got through, by name; nothing is promised without a tier."""
+    reached = [f"{result.name} reached {result.reached}" for result in results if not result.is_stopped]
+    if reached and tier is not Tier.NONE:
+        raise SandboxUnavailable(
+            f"the {tier} tier doesn't hold on this machine: {'; '.join(reached)}. Nothing was run. "
+            "`ferrule sandbox doctor` tells which layers are there"
+        )
+
+
+def results_of(said: bytes) -> tuple[CanaryResult, ...]:
+    """The results in a child's lines; one that is missing is said to have got through."""
+    answers: dict[str, str | None] = {}
+    for line in said.splitlines():
+        try:
+            name, reached = json.loads(line)
+        except ValueError:
+            continue  # cut short: it counts as missing
+        answers[name] = reached
+    return tuple(
+        CanaryResult(probe.__name__, probe.__doc__ or "", answers.get(probe.__name__, "something: it never answered"))
+        for probe in PROBES
+    )
+
+
+def _try_all(prepared: Prepared, zygote: int, write: int) -> NoReturn:
+    try:
+        confine(prepared, keep={0, 1, 2, write}, parent=zygote)
+        around = Surroundings(prepared.entered, zygote, frozenset({0, 1, 2, write}))
+        for probe in PROBES:
+            os.write(write, json.dumps([probe.__name__, _reached(probe, around)]).encode() + b"\n")
+    except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as a second zygote
+        os.write(2, f"canaries: {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _reached(probe: Callable[[Surroundings], str | None], around: Surroundings) -> str | None:
+    try:
+        return probe(around)
+    except Exception as error:  # noqa: BLE001 - a probe that fails has shown nothing
+        return f"an error: {type(error).__name__}: {error}"
+
+
+def _read_all(descriptor: int) -> bytes:
+    said = b""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    while poll.poll(_SECONDS * 1000):
+        piece = os.read(descriptor, 65536)
+        if not piece:
+            break
+        said += piece
+    return said

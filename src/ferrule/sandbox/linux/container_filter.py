@@ -1,0 +1,30 @@
+"""What a container's usual seccomp profile does to a process: no namespaces, no mounts.
+
+Attached before a program is started, it makes this machine behave as such a container does, so that the container tier
+can be tried where the full one is to be had.
+"""
+
+import errno
+from typing import Final
+
+from ferrule.sandbox.linux.bpf import ALLOW, Check, Decision, Rule, assembled, low, refuse
+from ferrule.sandbox.linux.numbers import AUDIT_ARCH, MACHINE, NUMBERS
+from ferrule.sandbox.linux.seccomp import attach, no_new_privileges
+
+__all__ = ["refuse_namespaces"]
+
+_EPERM: Final = refuse(errno.EPERM)
+_NEW_NAMESPACES: Final = 0x7E020080
+_NAMES: Final = (
+    *("unshare", "setns", "mount", "umount2", "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount"),
+    *("fspick", "mount_setattr"),
+)
+
+
+def refuse_namespaces() -> None:
+    """Every later unshare, setns, mount and clone into a namespace of this process and its children is refused."""
+    decisions: dict[int, Decision] = {NUMBERS[name]: _EPERM for name in _NAMES}
+    decisions[NUMBERS["clone"]] = Rule((Check(low(0), (0,), mask=_NEW_NAMESPACES),), _EPERM)
+    decisions[NUMBERS["clone3"]] = refuse(errno.ENOSYS)
+    no_new_privileges()
+    attach(assembled(decisions, ALLOW, architecture=AUDIT_ARCH[MACHINE]))

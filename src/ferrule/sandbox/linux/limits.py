@@ -1,0 +1,40 @@
+"""Resource limits of a process that is about to run what a model wrote."""
+
+import resource
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from ferrule.sandbox.linux.syscalls import Ready, ready
+
+__all__ = ["lower_for_all_runs", "lowering"]
+
+# The same for every run: no core file, no queues, no locked memory, no realtime, few pending signals.
+_SAME_FOR_ALL: Final = {
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_MEMLOCK: 0,
+    resource.RLIMIT_MSGQUEUE: 0,
+    resource.RLIMIT_NICE: 0,
+    resource.RLIMIT_RTPRIO: 0,
+    resource.RLIMIT_SIGPENDING: 256,
+}
+
+
+def lower_for_all_runs() -> None:
+    """Lowers this process's limits by what its children need of none of them; what is lower already stays."""
+    for kind, value in _SAME_FOR_ALL.items():
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (_least(value, hard),) * 2)
+
+
+def lowering(wanted: Mapping[int, int]) -> list[Ready]:
+    """Calls that set both limits, soft and hard, of each resource for the process that makes them, which is final."""
+    calls = []
+    for kind, value in wanted.items():
+        least = _least(value, resource.getrlimit(kind)[1])
+        calls.append(ready("prlimit64", 0, kind, struct.pack("=QQ", least, least)))
+    return calls
+
+
+def _least(value: int, hard: int) -> int:
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -1,0 +1,84 @@
+"""Runs pieces of Python in processes of their own: plainly, or contained by `ferrule.sandbox.contain`."""
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+PROGRAM = Path(__file__).with_name("contained_program.py").read_text()
+OPEN_PYTHON = "/usr/bin/python3"
+"""An interpreter that every user may start, where there is one."""
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="Landlock, seccomp and namespaces are Linux's")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a piece of code is run: in which tier (None: plainly), by whom, and whether namespaces are really refused."""
+
+    tier: str | None
+    user: str = "root"
+    refused: bool = False
+
+    def __str__(self):
+        return "-".join(filter(None, (self.tier or "plain", self.user, "refused" if self.refused else "")))
+
+
+def ways():
+    """Every way that this machine has: as this user, and for root as an ordinary one, too."""
+    users = [pwd.getpwuid(os.geteuid()).pw_name]
+    if os.geteuid() == 0 and Path(OPEN_PYTHON).exists():
+        users.append("nobody")
+    found = [Way("full", user) for user in users]
+    return found + [Way("container", user, refused) for user in users for refused in (False, True)]
+
+
+def started(body, way, folder, *, limits=None, readable=()):
+    """The process that runs the body, in an empty folder that it leaves as it likes."""
+    own, viewed = Path(folder, "runs"), Path(folder, "viewed")
+    own.mkdir()
+    viewed.write_text("seen")
+    Path(folder).chmod(0o755)
+    is_other = way.user == "nobody" and os.geteuid() == 0
+    if is_other:
+        shutil.chown(own, "nobody", "nogroup")
+        shutil.chown(viewed, "nobody", "nogroup")
+    given = {
+        "source": SOURCE,
+        "body": body,
+        "tier": way.tier,
+        "refused": way.refused,
+        "folder": str(own),
+        "viewed": str(viewed),
+        "readable": [str(viewed), *map(str, readable)],
+        "limits": limits or {},
+    }
+    return subprocess.Popen(
+        [OPEN_PYTHON if is_other else sys.executable, "-I", "-c", PROGRAM, json.dumps(given)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=own,
+        env={"PATH": os.defpath},
+        **({"user": 65534, "group": 65534, "extra_groups": []} if is_other else {}),
+    )
+
+
+def run(body, way, *, limits=None, readable=(), timeout=60):
+    """What the body returns. Fails the test where it doesn't."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started(body, way, folder, limits=limits, readable=readable) as process,
+    ):
+        out, err = process.communicate(timeout=timeout)
+    if not out:
+        pytest.fail(f"{way}: status {process.returncode}, {err.decode()[-1500:]}")
+    return json.loads(out)

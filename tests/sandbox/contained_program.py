@@ -1,0 +1,102 @@
+"""The program that `contained.py` starts: it runs a function's body in a child, contained or not, and prints its value.
+
+Its one argument is a JSON object. What is imported here is there for the body, which may import nothing from outside
+the view once it is contained.
+"""
+
+# ruff: noqa: E402, F401 - what a body uses
+import ctypes
+import errno
+import fcntl
+import json
+import mmap
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import traceback
+from pathlib import Path
+
+given = json.loads(sys.argv[1])
+sys.path.append(given["source"])
+
+from ferrule.sandbox.contain import Limits, confine, enter, prepare
+from ferrule.sandbox.linux import syscalls
+from ferrule.sandbox.linux.container_filter import refuse_namespaces
+from ferrule.sandbox.linux.syscalls import call
+from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.view import python_view
+
+VIEWED = given["viewed"]
+OTHER = os.getpid()
+
+
+class Outcome(str):
+    """An errno's name, which stays one where a number would be compared or written."""
+
+    def __ge__(self, other):
+        return str(self)
+
+    def __gt__(self, other):
+        return str(self)
+
+    def hex(self):
+        return str(self)
+
+
+def attempt(action, *arguments):
+    try:
+        return action(*arguments)
+    except OSError as error:
+        return Outcome(errno.errorcode.get(error.errno, str(error)))
+
+
+def forked():
+    pid = attempt(os.fork)
+    if pid == 0:
+        os._exit(0)
+    return pid if isinstance(pid, str) else "forked"
+
+
+def each(attempts):
+    outcomes = {}
+    for name, source in attempts.items():
+        *before, last = source.split("; ")
+        for line in before:
+            exec(line)
+        outcomes[name] = eval(last)
+    return outcomes
+
+
+def main():
+    namespace = globals()
+    exec("def body():\n" + textwrap.indent(textwrap.dedent(given["body"]), "    "), namespace)
+    if given["refused"]:
+        refuse_namespaces()
+    prepared, forker = None, os.getpid()
+    if given["tier"] is not None:
+        tier = Tier(given["tier"])
+        readable = [Path(path) for path in given["readable"]]
+        entered = enter(python_view(readable), tier, folder=None if tier is Tier.FULL else Path(given["folder"]))
+        prepared, forker = prepare(entered, Limits(**given["limits"])), os.getpid()
+    child = os.fork()
+    if child == 0:
+        try:
+            if prepared is not None:
+                confine(prepared, parent=forker)
+            os.write(1, json.dumps(namespace["body"]()).encode())
+        except BaseException:  # noqa: BLE001 - it is printed, and the process ends
+            os.write(2, traceback.format_exc().encode())
+        finally:
+            os._exit(0)
+    if prepared is not None:
+        prepared.release()
+    os._exit(abs(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+
+
+main()
