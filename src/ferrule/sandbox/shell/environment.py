@@ -1,0 +1,49 @@
+"""The environment that a contained command starts with: names on a list, minus what looks like a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+__all__ = ["PASSED", "clean_environment"]
+
+# What compilers, interpreters and terminals need. Sockets of agents and sessions (SSH_AUTH_SOCK, DBUS_*, DISPLAY,
+# DOCKER_HOST) are left out because each is a way to have something done outside, LD_* because it loads code.
+PASSED: tuple[str, ...] = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR"),
+    *("CI", "EDITOR", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_*", "UV_*", "PYTHON*", "NVM_*"),
+    *("NODE_*", "JAVA_HOME", "GO*", "CARGO_*", "RUSTUP_*", "RUST*", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS"),
+    *("CPPFLAGS", "MAKEFLAGS", "PKG_CONFIG_PATH", "OMP_NUM_THREADS", "SOURCE_DATE_EPOCH", "DEBIAN_FRONTEND"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+)
+
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASS(?!ED)|PWD|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|CERT|PRIVATE", re.IGNORECASE
+)
+_PASSWORD_IN_ADDRESS = re.compile(r"://[^/@\s]+@")
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def clean_environment(
+    source: Mapping[str, str], *, passed: Iterable[str] = PASSED, given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The variables of `source` that `passed` names (patterns such as `LC_*` are allowed), without secrets.
+
+    A variable that only a pattern lets through is dropped where its name says key, token, password or the like;
+    any is dropped whose value holds a password in an address. `given` is the user's own word: it is taken as it is.
+    """
+    names = tuple(passed)
+    exact = set(names)
+    patterns = [name for name in names if "*" in name]
+    environment = {
+        name: value
+        for name, value in source.items()
+        if (name in exact or (any(fnmatchcase(name, each) for each in patterns) and not _SECRET_NAME.search(name)))
+        and not _PASSWORD_IN_ADDRESS.search(value)
+    }
+    environment.setdefault("PATH", _DEFAULT_PATH)
+    environment.setdefault("HOME", "/")
+    # Nobody is there to page or to type a password.
+    environment |= {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+    return environment | dict(given or {})

@@ -1,0 +1,103 @@
+"""What a command writes: in memory while it is short, else in a file up to a limit, of which both ends are shown."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+__all__ = ["Capture"]
+
+_PIECE = 1024 * 1024
+
+
+class Capture:
+    """Takes what a pipe brings: at most `limit` bytes are kept in memory, at most `spill_limit` in a file."""
+
+    def __init__(self, limit: int, spill: Path, spill_limit: int) -> None:
+        self.total = 0
+        """Bytes taken so far."""
+        self.is_over = False
+        """Whether there is more than even the file may hold."""
+        self._limit, self._spill, self._spill_limit = max(2, limit), spill, spill_limit
+        self._memory = bytearray()
+        self._file = -1
+        self._was_read = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more was written than is shown."""
+        return self.total > self._limit
+
+    @property
+    def spilled(self) -> Path | None:
+        """The file that holds all of it, up to its limit; None where memory does."""
+        return self._spill if self.is_cut else None
+
+    def take(self, pipe: int) -> bool:
+        """Take one piece from a pipe that doesn't block; False at its end, or where no more is taken.
+
+        Raises `BlockingIOError` where there is nothing for now.
+        """
+        room = min(_PIECE, self._spill_limit - self.total)
+        if room <= 0:
+            self.is_over = bool(os.read(pipe, 1))
+            return False
+        if self._file < 0:
+            data = os.read(pipe, min(room, self._limit + 1 - self.total))
+            self._memory += data
+            taken = len(data)
+        else:
+            taken = _moved(pipe, self._file, room)
+        self.total += taken
+        if self.is_cut and self._file < 0:
+            self._file = os.open(self._spill, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            os.write(self._file, self._memory)
+            del self._memory[self._limit // 2 :]
+        return taken > 0
+
+    def text(self) -> str:
+        """What was written; of much the beginning and the end, with a line between that says how much is missing."""
+        return self._shown(0)
+
+    def unread(self) -> str:
+        """What came since this was last called, in the same way."""
+        text = self._shown(self._was_read)
+        self._was_read = self.total
+        return text
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _shown(self, start: int) -> str:
+        if self.total - start <= self._limit:
+            return self._part(start, self.total).decode("utf-8", "replace")
+        half = self._limit // 2
+        head, tail = self._part(start, start + half), self._part(self.total - half, self.total)
+        missing = self.total - start - 2 * half
+        return f"{head.decode('utf-8', 'replace')}\n[… {missing} bytes left out …]\n{tail.decode('utf-8', 'replace')}"
+
+    def _part(self, start: int, end: int) -> bytes:
+        if end <= len(self._memory):
+            return bytes(self._memory[start:end])
+        file = self._file if self._file >= 0 else os.open(self._spill, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(file, end - start, start)
+        finally:
+            if file != self._file:
+                os.close(file)
+
+
+def _moved(pipe: int, file: int, most: int) -> int:
+    """Move bytes from a pipe to the end of a file, inside of the kernel where the file system lets it."""
+    try:
+        return os.splice(pipe, file, most)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    data = os.read(pipe, most)
+    os.write(file, data)
+    return len(data)

@@ -1,0 +1,180 @@
+"""`ShellSandbox`: where model-written shell commands run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ferrule.background import run_synchronously
+from ferrule.errors import SandboxInputError
+from ferrule.sandbox.python.loops import in_background
+from ferrule.sandbox.shell.command import Done
+from ferrule.sandbox.shell.environment import PASSED
+from ferrule.sandbox.shell.hosts import HostRules
+from ferrule.sandbox.shell.inputs import checked_command, checked_seconds
+from ferrule.sandbox.shell.job import Job
+from ferrule.sandbox.shell.layout import Mode
+from ferrule.sandbox.shell.places import HIDDEN, PROTECTED
+from ferrule.sandbox.shell.running import Asked, Running
+from ferrule.sandbox.tier import Tier
+
+__all__ = ["ShellSandbox"]
+
+MB = 1024 * 1024
+
+
+@dataclass(slots=True, eq=False)
+class ShellSandbox:
+    """Runs shell commands, contained by the operating system as far as its tier says.
+
+    Whatever a command starts ends with it, background processes too; `start` is for what should run on. Commands may
+    run at the same time. `/tmp` is the sandbox's own and kept from one command to the next.
+
+    What it does not promise: files that commands write in the workspace are the model's, and running, building or
+    opening them outside of the sandbox trusts the model. So does running git in what commands may have made into a
+    repository: a folder below the workspace, or a workspace without `.git`. `full` mode lets start-up files of the user
+    be written. Memory is bounded by the timeout alone, and for root the number of processes too.
+
+    Made without starting anything. Can be used from any event loop, and without one.
+    """
+
+    workspace: Path | str
+    """The folder that commands start in."""
+    mode: Mode | str = Mode.WORKSPACE_WRITE
+    network: bool | Sequence[str] = False
+    """False: none but the command's own loopback. A list of hosts, see `HostRules`: through a proxy that lets nothing
+    else through, which `HTTPS_PROXY` and the like tell programs. True: the machine's own network, unfiltered."""
+    _: KW_ONLY
+    hidden: Sequence[str] = HIDDEN
+    """What no command reads; see `places.HIDDEN` for how entries are written."""
+    protected: Sequence[str] = PROTECTED
+    """What of the workspace a command doesn't change, unless `run(…, writable=…)` names it."""
+    readable: Sequence[Path | str] = ()
+    """Paths to read although they are hidden, or lie in the host's `/tmp`."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that commands get, as they are."""
+    passed: Sequence[str] = PASSED
+    """Names of variables of this process that commands get, where they hold no secret; `LC_*` is a pattern."""
+    tier: Tier | str | None = None
+    """None is the best that this machine has. `"none"` contains nothing: the user's to say, never a model's."""
+    shell: str = "/bin/sh"
+    max_output: int = MB
+    """Bytes of output that are kept in memory; the rest is left out of the middle and in the file `spilled`."""
+    max_spill: int = 100 * MB
+    """Bytes of output after which a command is ended."""
+    processes: int = 1024
+    """Processes and threads of one command, where they can be limited."""
+    file_size: int = 4096 * MB
+    """Bytes of the longest file that a command may write."""
+    grace: float = 2.0
+    """Seconds from SIGTERM to SIGKILL."""
+    scan_limit: int = 50_000
+    """How many folders of the workspace are searched for secrets before each command; more are refused."""
+    _running: Running | None = field(default=None, init=False, repr=False)
+    _opening: asyncio.Lock | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self.mode = Mode(self.mode)
+            self.tier = None if self.tier is None else Tier(self.tier)
+        except ValueError as error:
+            raise SandboxInputError(str(error)) from error
+        if isinstance(self.network, str):
+            raise SandboxInputError("`network` is a list of hosts, as in ['pypi.org'], or True or False")
+        if not isinstance(self.network, bool):
+            HostRules(self.network)
+        self.workspace = Path(os.path.realpath(self.workspace))
+        if not self.workspace.is_dir() or str(self.workspace) == "/":
+            raise SandboxInputError(f"the workspace {self.workspace} isn't a folder that can be worked in")
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout: float | None = 120.0,
+        folder: str | None = None,
+        input: str | bytes | None = None,  # noqa: A002 - as in `subprocess.run`
+        writable: Sequence[str] = (),
+        separate: bool = False,
+    ) -> Done:
+        """Run `sh -c command` in the workspace (or in its `folder`) and wait for its end.
+
+        `timeout` is in seconds, None for ever. `writable` names protected places that this command may change: with
+        `.git` it may commit; git's hooks and settings stay read-only unless `.git/hooks` or `.git/config` is named too,
+        but who writes `.git` has other ways to have git run something later. `separate` keeps errors apart from output.
+
+        Cancelling ends the command at once. Raises `SandboxInputError` for what can't be used and `SandboxUnavailable`
+        where the command can't be contained; nothing has run then.
+        """
+        asked = Asked(
+            checked_command(command), folder, input, tuple(writable), separate, checked_seconds("timeout", timeout)
+        )
+        return await in_background(self._run(asked))
+
+    def run_sync(self, command: str, *, timeout: float | None = 120.0, writable: Sequence[str] = ()) -> Done:
+        """`run`, for programs without an event loop."""
+        return run_synchronously(self.run(command, timeout=timeout, writable=writable))
+
+    async def start(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        folder: str | None = None,
+        writable: Sequence[str] = (),
+    ) -> Job:
+        """Start a command that runs on in the background, and return a handle on it. Raises as `run` does."""
+        asked = Asked(
+            checked_command(command), folder, None, tuple(writable), False, checked_seconds("timeout", timeout)
+        )
+        return await in_background(self._start(asked))
+
+    async def open(self) -> None:
+        """Choose the back end and try it, which the first command does otherwise.
+
+        Raises `SandboxUnavailable` where a layer is missing or does not hold.
+        """
+        await in_background(self._opened())
+
+    async def aclose(self) -> None:
+        """End whatever runs, and delete the temporary folder with what was spilled. Can be called again."""
+        await in_background(self._close())
+
+    def close(self) -> None:
+        """`aclose`, for programs without an event loop."""
+        run_synchronously(self.aclose())
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _run(self, asked: Asked) -> Done:
+        running = await self._opened()
+        return await running.run(asked)
+
+    async def _start(self, asked: Asked) -> Job:
+        running = await self._opened()
+        return Job(asked.command, await running.start(asked))
+
+    async def _opened(self) -> Running:
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._running is None:
+                self._running = await Running.open(self)
+            return self._running
+
+    async def _close(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.aclose()

@@ -1,0 +1,57 @@
+"""What a shell sandbox tries before its first command: a few escapes, each of which must fail."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.shell.command import Done
+from ferrule.sandbox.tier import Tier
+
+__all__ = ["Canary", "canaries", "hits"]
+
+_SECONDS = 20.0
+_END = "all tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One escape, in the words of a POSIX shell's builtins: its exit status is 0 where it worked."""
+
+    name: str
+    script: str
+
+
+def canaries(tier: Tier, state: Path) -> tuple[Canary, ...]:
+    """What is tried in a tier. `state` is the sandbox's own folder, which no command may read or write."""
+    canary, written = quote(f"{state}/canary"), quote(f"{state}/written")
+    each = "while read -r name value rest"
+    status = each + '; do case $name in {0}) [ "$value" {1} ] && exit 0;; esac; done </proc/self/status; false'
+    if tier is Tier.NONE:
+        return ()
+    found = [
+        Canary("read-hidden", f"read -r line <{canary}"),
+        Canary("write-outside", f": >{written}"),
+    ]
+    if tier is Tier.FULL:
+        found += [
+            Canary("capabilities", status.format("CapEff:|CapBnd:", "!= 0000000000000000")),
+            Canary("no-filter", status.format("Seccomp:", "!= 2")),
+            Canary("new-privileges", status.format("NoNewPrivs:", "!= 1")),
+            Canary("host-processes", '[ ! -d /proc/2 ] || { read -r name </proc/2/comm; [ "$name" = kthreadd ]; }'),
+            Canary("kernel-settings", "[ -w /proc/sys/kernel/core_pattern ]"),
+        ]
+    return tuple(found)
+
+
+async def hits(run: Callable[[str, float], Awaitable[Done]], tried: tuple[Canary, ...]) -> list[str]:
+    """The names of those that worked. Raises `SandboxUnavailable` where they could not even be tried."""
+    script = "".join(f"( {each.script} ) >/dev/null 2>&1 && echo {each.name}\n" for each in tried) + f"echo {_END}\n"
+    done = await run(script, _SECONDS)
+    *names, end = done.output.split("\n")[:-1] or [""]
+    if end != _END:
+        raise SandboxUnavailable(f"the sandbox's own test did not run to its end ({done.ended}): {done.output.strip()}")
+    return names

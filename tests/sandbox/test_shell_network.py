@@ -1,0 +1,322 @@
+"""Hosts by rule: what a rule means, and a proxy that can't be talked round."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.shell import ShellSandbox
+from ferrule.sandbox.shell.hosts import HostRules, is_public, normal_host
+from ferrule.sandbox.shell.proxy import FilteringProxy
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
+
+
+@pytest.mark.parametrize(
+    ("rule", "host", "port", "is_allowed"),
+    [
+        ("pypi.org", "pypi.org", 443, True),
+        ("pypi.org", "PyPI.org.", 443, True),
+        ("PYPI.org.", "pypi.org", 80, True),
+        ("pypi.org", "pypi.org", 22, False),
+        ("pypi.org:22", "pypi.org", 22, True),
+        ("pypi.org:22", "pypi.org", 443, False),
+        ("pypi.org", "evil-pypi.org", 443, False),
+        ("pypi.org", "a.pypi.org", 443, False),
+        ("pypi.org", "pypi.org.evil.com", 443, False),
+        ("*.example.org", "a.example.org", 443, True),
+        ("*.example.org", "a.b.example.org", 443, True),
+        ("*.example.org", "example.org", 443, False),
+        ("*.example.org", "badexample.org", 443, False),
+        ("bücher.example", "xn--bcher-kva.example", 443, True),
+        ("xn--bcher-kva.example", "BÜCHER.example", 443, True),
+        ("192.0.2.7", "192.0.2.7", 443, True),
+        ("192.0.2.7", "0xc0000207", 443, True),
+        ("[::1]:8080", "[0:0::1]", 8080, True),
+        ("127.0.0.1:8080", "[::ffff:127.0.0.1]", 8080, True),
+        ("*.example.org", "127.0.0.1", 443, False),
+    ],
+)
+def test_rules(rule: str, host: str, port: int, is_allowed: bool) -> None:
+    named = normal_host(host)
+    assert named is not None
+    assert HostRules([rule]).allow(named, port) is is_allowed
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "*", "*.", "*.org", "*.1.2.3.4", "a b", "http://a.org", "a.org/x", "a@b.org", "a.org:0", "a.*.org"]
+)
+def test_rules_that_are_none(rule: str) -> None:
+    with pytest.raises(SandboxInputError, match="rule"):
+        HostRules([rule])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ".", "a..b", "a b.org", "a@b.org", "-a.org", "a.org\0", "a.123", "x.0x7f", "a" * 64 + ".org", "a%2eorg"],
+)
+def test_hosts_that_are_none(text: str) -> None:
+    assert normal_host(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "017700000001", "[::1]", "::ffff:7f00:1"]
+)
+def test_addresses_in_every_notation(text: str) -> None:
+    host = normal_host(text)
+    assert host is not None
+    assert ipaddress.ip_address(host).is_loopback
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.100.100.200"),
+        *(
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "168.63.129.16",
+            "::",
+            "::1",
+            "fe80::1",
+            "fd00:ec2::254",
+            "ff02::1",
+        ),
+        *("::ffff:10.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2001:0:0:0:0:0:f5ff:fffe"),
+    ],
+)
+def test_addresses_that_no_name_may_lead_to(address: str) -> None:
+    assert not is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "151.101.0.223", "2606:4700::1111", "64:ff9b::101:101"])
+def test_addresses_of_the_internet(address: str) -> None:
+    assert is_public(ipaddress.ip_address(address))
+
+
+@asynccontextmanager
+async def serving(
+    rules: Sequence[str], leads_to: Sequence[str]
+) -> AsyncIterator[tuple[FilteringProxy, int, list[str]]]:
+    """A proxy in front of a resolver that says what it was told to; and the names that it was asked for."""
+    asked: list[str] = []
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        asked.append(host)
+        if not leads_to:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return leads_to
+
+    proxy = FilteringProxy(HostRules(rules), resolve)
+    listening = socket.create_server(("127.0.0.1", 0))
+    proxy.serve(listening)
+    try:
+        yield proxy, listening.getsockname()[1], asked
+    finally:
+        await proxy.aclose()
+
+
+async def answer(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    try:
+        return await asyncio.wait_for(reader.read(), 10)
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def origin(connected: list[bytes]) -> asyncio.Server:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.append(await reader.read(65536))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        writer.close()
+
+    return await asyncio.start_server(serve, "127.0.0.1", 0)
+
+
+async def test_a_tunnel_to_a_listed_address() -> None:
+    heard: list[bytes] = []
+    async with await origin(heard) as server:
+        far = server.sockets[0].getsockname()[1]
+        async with serving([f"127.0.0.1:{far}"], []) as (proxy, port, asked):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(f"CONNECT 127.0.0.1:{far} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 Connection established\r\n\r\n"
+            writer.write(b"through the tunnel")
+            assert (await reader.read()).endswith(b"hello")
+            writer.close()
+            await writer.wait_closed()
+            assert (heard, asked, proxy.refused) == ([b"through the tunnel"], [], [])
+
+
+async def test_plain_http_tells_the_far_server_the_name_that_was_checked() -> None:
+    heard: list[bytes] = []
+    async with await origin(heard) as server:
+        far = server.sockets[0].getsockname()[1]
+        async with serving([f"127.0.0.1:{far}"], []) as (_, port, _):
+            target = f"http://127.0.0.1:{far}/a?b"
+            request = f"GET {target} HTTP/1.1\r\nhost: evil.example\r\nProxy-Authorization: x\r\nA: b\r\n\r\n"
+            assert (await answer(port, request.encode())).endswith(b"hello")
+    lines = heard[0].decode().split("\r\n")
+    assert lines == ["GET /a?b HTTP/1.1", f"Host: 127.0.0.1:{far}", "Connection: close", "A: b", "", ""]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "evil.com:443",
+        "example.org.evil.com:443",
+        "example.org:22",
+        "127.0.0.1:443",
+        "[::1]:443",
+        "2130706433:443",
+        "0x7f.1:443",
+    ],
+)
+async def test_what_no_rule_allows_is_refused_and_named(target: str) -> None:
+    async with serving(["example.org"], ["1.1.1.1"]) as (proxy, port, asked):
+        assert (await answer(port, f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())).startswith(b"HTTP/1.1 403 ")
+        assert len(proxy.refused) == 1
+        assert asked == []
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        *(
+            "CONNECT example.org HTTP/1.1",
+            "CONNECT user@example.org:443 HTTP/1.1",
+            "CONNECT example.org:443:80 HTTP/1.1",
+        ),
+        *(
+            "CONNECT example.org:443/x HTTP/1.1",
+            "CONNECT example.org%00.evil.com:443 HTTP/1.1",
+            "CONNECT :443 HTTP/1.1",
+        ),
+        *("GET / HTTP/1.1", "GET ftp://example.org/ HTTP/1.1", "GET http://user:p@example.org/ HTTP/1.1", "nonsense"),
+        *(
+            "GET https://example.org/ HTTP/1.1",
+            "CONNECT example.org\\@evil.com:443 HTTP/1.1",
+            "CONNECT example.org:99999 HTTP/1.1",
+        ),
+        *("CONNECT example.org:443 HTTP/2.0", "CONNECT ex\u00e4mple.org:443 HTTP/1.1"),
+    ],
+)
+async def test_requests_that_are_none(request_line: str) -> None:
+    async with serving(["example.org"], ["1.1.1.1"]) as (_, port, asked):
+        assert (await answer(port, f"{request_line}\r\n\r\n".encode())).startswith(b"HTTP/1.1 400 ")
+        assert asked == []
+
+
+@pytest.mark.parametrize(
+    "leads_to", ["127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1%lo"]
+)
+async def test_a_name_that_leads_inside_is_refused(leads_to: str) -> None:
+    heard: list[bytes] = []
+    async with await origin(heard) as server:
+        far = server.sockets[0].getsockname()[1]
+        async with serving([f"example.org:{far}"], [leads_to]) as (proxy, port, asked):
+            said = await answer(port, f"CONNECT EXAMPLE.org.:{far} HTTP/1.1\r\n\r\n".encode())
+            assert said.startswith(b"HTTP/1.1 403 ")
+            assert b"no public address" in said
+            assert (asked, proxy.refused, heard) == (["example.org"], [f"example.org:{far}"], [])
+
+
+async def test_a_name_is_resolved_once_and_what_was_checked_is_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled: list[str] = []
+    connect = asyncio.open_connection
+
+    async def noted(host: str | None = None, *rest: object, **named: object) -> object:
+        if host is not None and host != "127.0.0.1":
+            dialled.append(host)
+            raise OSError("there is no internet in a test")
+        return await connect(host, *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(asyncio, "open_connection", noted)
+    async with serving(["example.org"], ["10.0.0.1", "1.1.1.1", "192.168.0.1"]) as (_, port, asked):
+        assert (await answer(port, b"CONNECT example.org:443 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 502 ")
+    assert (asked, dialled) == (["example.org"], ["1.1.1.1"])
+
+
+async def test_a_name_that_is_not_there() -> None:
+    async with serving(["example.org"], []) as (_, port, _):
+        assert (await answer(port, b"CONNECT example.org:443 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 502 ")
+
+
+async def test_a_head_without_end_is_dropped() -> None:
+    async with serving(["example.org"], []) as (_, port, _):
+        assert await answer(port, b"x" * 200_000 + b"\r\n\r\n") == b""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "workspace").mkdir()
+    return tmp_path / "workspace"
+
+
+FETCH = "{python} -I -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{port}/x').read())\""
+DIRECT = "{python} -I -S -c \"import socket; socket.create_connection(('127.0.0.1',{port}),3); print('reached')\""
+
+
+async def test_a_command_reaches_what_is_listed_through_the_proxy_alone(workspace: Path) -> None:
+    heard: list[bytes] = []
+    python = os.path.realpath(sys.executable)
+    async with await origin(heard) as server:
+        far = server.sockets[0].getsockname()[1]
+        fetch = FETCH.format(python=python, port=far)
+        async with ShellSandbox(workspace, network=[f"127.0.0.1:{far}"], readable=[sys.base_prefix]) as shell:
+            # A program asks the proxy for loopback too only where it is told to.
+            done = await shell.run(f"no_proxy= NO_PROXY= {fetch}")
+            assert "hello" in done.output
+            assert "reached" not in (await shell.run(DIRECT.format(python=python, port=far))).output
+        async with ShellSandbox(workspace, network=["example.org"], readable=[sys.base_prefix]) as shell:
+            done = await shell.run(f"no_proxy= NO_PROXY= {fetch}; exit 4")
+            assert "403" in done.output
+            assert (done.refused, done.exit_code) == ((f"127.0.0.1:{far}",), 4)
+    assert len(heard) == 1
+
+
+async def test_nothing_of_ours_is_left_in_a_sandbox_with_a_proxy(workspace: Path) -> None:
+    async with ShellSandbox(workspace, network=["example.org"]) as shell:
+        done = await shell.run("ls -l /proc/self/fd; for each in /proc/[0-9]*; do cat $each/comm; done; echo end")
+        assert "socket:" not in done.output
+        assert (
+            "python" not in done.output.rpartition("end")[0].partition("->")[2].lower() or "python" not in done.output
+        )
+        assert done.output.endswith("end\n")
+
+
+@pytest.mark.parametrize("tier", ["full", "container"])
+async def test_the_whole_network_where_the_user_says_so(workspace: Path, tier: str) -> None:
+    async with await origin([]) as server:
+        command = DIRECT.format(python=os.path.realpath(sys.executable), port=server.sockets[0].getsockname()[1])
+        async with ShellSandbox(workspace, network=True, tier=tier, readable=[sys.base_prefix]) as shell:
+            assert "reached" in (await shell.run(command)).output
+
+
+async def test_loopback_within_a_command(workspace: Path) -> None:
+    command = (
+        "{python} -I -S -c \"import socket; s=socket.create_server(('127.0.0.1',0)); "
+        "socket.create_connection(s.getsockname(),3); print('reached')\""
+    )
+    async with ShellSandbox(workspace, readable=[sys.base_prefix]) as shell:
+        assert (await shell.run(command.format(python=os.path.realpath(sys.executable)))).output == "reached\n"
+
+
+async def test_the_container_tier_refuses_rules_for_hosts(workspace: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="hosts"):
+        await ShellSandbox(workspace, network=["example.org"], tier="container").run("true")
