@@ -1,0 +1,164 @@
+"""The Python sandbox against a fresh interpreter: what a run, eight at a time, a flood of output and a start cost.
+
+    python benchmarks/sandbox.py [--json] [--rounds 60]
+
+Everything is measured in this one process, the two sides of a row in turns, as wall clock from the call to its result;
+figures are medians. "python -c" is this interpreter, started as a program would start it. Runs follow each other at
+once. The sandbox is in the best tier of the machine; numpy and pandas are loaded but for the bare run.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+from ferrule.sandbox.python import PythonSandbox
+
+BARE = "None"
+TABLE = """
+import numpy as np, pandas as pd
+float(pd.DataFrame({"a": np.arange(100), "b": 1.5}).groupby("b")["a"].sum().iloc[0])
+"""
+FLOOD = "import os\nfor _ in range(1600): os.write(1, b'x' * 65536)"
+WORK = """
+import time, pandas as pd
+begin = time.process_time()
+frame = pd.DataFrame({"a": range(2000), "b": [1, 2] * 1000})
+while time.process_time() - begin < 0.05: frame.groupby("b").sum()
+"""
+LARGEST = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a figure, what it is, and the bound that it has to keep."""
+
+    what: str
+    figure: float
+    unit: str
+    bound: float
+    at_least: bool
+    detail: str
+
+    @property
+    def is_kept(self) -> bool:
+        return self.figure >= self.bound if self.at_least else self.figure <= self.bound
+
+
+def fresh(code: str) -> float:
+    """Seconds of a fresh interpreter with some code."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+async def warm(sandbox: PythonSandbox, code: str) -> float:
+    """Seconds of one run, which has to go well."""
+    begin = time.perf_counter()
+    run = await sandbox.run(code)
+    assert run.is_ok, run.error
+    return time.perf_counter() - begin
+
+
+async def against_fresh(sandbox: PythonSandbox, code: str, rounds: int) -> tuple[float, float]:
+    """Medians of a fresh interpreter and of a warm run, in turns."""
+    theirs, ours = [], []
+    for turn in range(rounds):
+        ours += [await warm(sandbox, code) for _ in range(3)]
+        if turn % 3 == 0:
+            theirs.append(fresh(code))
+    return statistics.median(theirs), statistics.median(ours)
+
+
+async def spread(sandbox: PythonSandbox, rounds: int) -> float:
+    """The 95th percentile over the median, the best of three series."""
+    series = [[await warm(sandbox, TABLE) for _ in range(3 * rounds)] for _ in range(3)]
+    return min(statistics.quantiles(times, n=20)[-1] / statistics.median(times) for times in series)
+
+
+async def at_a_time(sandbox: PythonSandbox) -> float:
+    """Throughput of eight runs at a time over that of one at a time, of 50 ms of CPU each."""
+    gains = []
+    for _ in range(10):
+        one = sum([await warm(sandbox, WORK) for _ in range(8)])
+        begin = time.perf_counter()
+        await asyncio.gather(*(warm(sandbox, WORK) for _ in range(8)))
+        gains.append(one / (time.perf_counter() - begin))
+    return statistics.median(gains)
+
+
+async def flood(sandbox: PythonSandbox) -> tuple[float, float]:
+    """Milliseconds until 100 MB of output are ended at the limit, and megabytes that the parent grew by."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times = []
+    for _ in range(9):
+        begin = time.perf_counter()
+        run = await sandbox.run(FLOOD)
+        times.append(time.perf_counter() - begin)
+        assert run.error is not None
+        assert run.error.kind == "output"
+        assert len(run.stdout) == LARGEST
+    return statistics.median(times) * 1000, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+async def first_use() -> tuple[float, float]:
+    """Medians of importing pandas in a fresh interpreter, and of a sandbox until its first run is done."""
+    importing, starting = [], []
+    for _ in range(7):
+        importing.append(fresh("import pandas"))
+        begin = time.perf_counter()
+        async with PythonSandbox() as sandbox:
+            await warm(sandbox, BARE)
+            starting.append(time.perf_counter() - begin)
+    return statistics.median(importing), statistics.median(starting)
+
+
+async def measure(rounds: int) -> list[Row]:
+    """The rows of the table."""
+    importing, starting = await first_use()
+    async with PythonSandbox(packages=()) as sandbox:
+        bare = await against_fresh(sandbox, BARE, rounds)
+    async with PythonSandbox() as sandbox:
+        for _ in range(10):
+            await warm(sandbox, TABLE)
+        mb = await flood(sandbox)
+        table = await against_fresh(sandbox, TABLE, rounds)
+        p95, gain = await spread(sandbox, rounds), await at_a_time(sandbox)
+    both = "{:.1f} ms, python -c {:.1f} ms"
+    return [
+        Row("warm run, bare", bare[0] / bare[1], "× faster", 2.5, True, both.format(bare[1] * 1e3, bare[0] * 1e3)),
+        Row("warm run, pandas", table[0] / table[1], "× faster", 25, True, both.format(table[1] * 1e3, table[0] * 1e3)),
+        Row("warm run, pandas", table[1] * 1e3, "ms", 10, False, "median"),
+        Row("95th percentile", p95, "× its median", 2.5, False, "best of three series"),
+        Row("8 at a time", gain, "× the throughput of 1", 1.6, True, "50 ms of pandas each"),
+        Row("100 MB of output", mb[0], "ms", 50, False, "until it is ended at the limit"),
+        Row("100 MB of output", mb[1], "MB in the parent", 10, False, "nine times"),
+        Row(
+            "first use", starting / importing, "× importing pandas", 1.5, False, f"{starting:.2f} s, {importing:.2f} s"
+        ),
+    ]
+
+
+def main() -> None:
+    """Measure and print; exit status 1 where a bound is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=60)
+    options = parser.parse_args()
+    rows = asyncio.run(measure(options.rounds))
+    if options.json:
+        print(json.dumps([{**asdict(row), "is_kept": row.is_kept} for row in rows]))
+    else:
+        for row in rows:
+            bound, missed = f"at {'least' if row.at_least else 'most'} {row.bound:g}", "" if row.is_kept else "MISSED"
+            print(f"{row.what:17} {row.figure:7.2f} {row.unit:22} {bound:14} {missed:7}{row.detail}")
+    sys.exit(not all(row.is_kept for row in rows))
+
+
+if __name__ == "__main__":
+    main()

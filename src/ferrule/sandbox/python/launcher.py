@@ -1,0 +1,236 @@
+"""The parent's hold on a zygote: started by exec, spoken to on one socket, given up when that closes.
+
+Everything here runs on the background loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Coroutine, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from ferrule.sandbox.linux.trees import remove_tree
+from ferrule.sandbox.python.channel import Channel
+from ferrule.sandbox.python.loops import beside
+from ferrule.sandbox.python.output import Output
+from ferrule.sandbox.python.process import Child, Ended, Lost, Unstarted
+
+_MESSAGE: Final = 256 * 1024
+_START_SECONDS: Final = 120.0
+"""For loading the packages, from a slow disk too."""
+_THREADS: Final = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "BLIS")
+# Each arena of malloc reserves 64 MB of address space, which counts as a run's memory.
+_ALWAYS: Final = {"MPLBACKEND": "Agg", "MALLOC_ARENA_MAX": "2"}
+_KEPT: Final = ("LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, {source!r}); from ferrule.sandbox.python.zygote import main; "
+    "sys.path.pop(0); main({descriptor})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a zygote said when it was ready: the packages that it has loaded, and its canaries by name."""
+
+    packages: tuple[str, ...]
+    canaries: Mapping[str, str]
+
+
+class Zygote:
+    """A zygote's process, and the children that it has not reaped."""
+
+    def __init__(self) -> None:
+        """Start the process; it loads its own code until `prepare` sends it the settings. Raises `OSError`."""
+        self._loop = asyncio.get_running_loop()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setblocking(False)
+        self._errors: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - until it is ready
+        with theirs:
+            self._process = _started(theirs.fileno(), self._errors)
+        self._children: dict[int, Child] = {}
+        self._count = 0
+        self._folder: Path | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_lost = False
+        _OPEN.add(self)
+
+    async def prepare(self, settings: dict[str, Any]) -> Ready:
+        """Send the settings and wait until it is ready. Raises `Lost` with the reason where it can't be."""
+        self._folder = Path(settings["folder"]) if settings["folder"] else None
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self._loop.sock_sendall(self._control, json.dumps(settings).encode())
+                said = await self._loop.sock_recv(self._control, _MESSAGE)
+            message: dict[str, Any] = json.loads(said) if said else {"failed": await self._last_words()}
+        except (OSError, TimeoutError) as error:
+            message = {"failed": f"{type(error).__name__}: {error}; {await self._last_words()}"}
+        except BaseException:
+            self.close()
+            raise
+        self._errors.close()
+        if "ready" not in message:
+            self.close()
+            raise Lost(message["failed"])
+        self._loop.add_reader(self._control, self._read)
+        return Ready(tuple(message["ready"]["packages"]), message["ready"]["canaries"])
+
+    def spawn(
+        self,
+        limits: dict[str, int],
+        output_limit: int,
+        *,
+        is_session: bool = False,
+        leash: socket.socket | None = None,
+    ) -> Child:
+        """Ask for a child. A session's serves many requests; with a `leash`, on which its listener comes, it may fork.
+
+        Raises `Lost` where the zygote has ended, `OSError` where no descriptors are left.
+        """
+        self._count += 1
+        with ExitStack() as ours, ExitStack() as theirs:
+            channel, other = socket.socketpair()
+            ours.callback(channel.close)
+            theirs.callback(other.close)
+            output = Output(output_limit)
+            ours.callback(output.close)
+            descriptors = [other.fileno()]
+            for _ in ("stdout", "stderr"):
+                descriptors.append(output.open())
+                theirs.callback(os.close, descriptors[-1])
+            if leash is not None:
+                descriptors.append(leash.fileno())
+            child = Child(Channel(channel), output)
+            output.overflow = child.kill
+            message = {"start": self._count, "limits": limits, "name": _name(self._count), "session": is_session}
+            self._send(json.dumps(message).encode(), descriptors)
+            self._children[self._count] = child
+            ours.pop_all()
+        return child
+
+    def _send(self, data: bytes, descriptors: list[int]) -> None:
+        try:
+            socket.send_fds(self._control, [data], descriptors)
+        except (BrokenPipeError, ConnectionResetError, BlockingIOError) as error:
+            # A queue that is full belongs to a zygote that no longer reads.
+            self.close()
+            raise Lost(f"the zygote is gone ({type(error).__name__})") from None
+
+    def _read(self) -> None:
+        while not self.is_lost:
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._control, _MESSAGE, 4, socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                data, descriptors = b"", []
+            if not data:
+                self.close()
+                return
+            self._tell(json.loads(data), descriptors)
+
+    def _tell(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        if "started" in message:
+            self._children[message["started"]].is_announced(descriptors[0])
+        elif "unstarted" in message:
+            self._children.pop(message["unstarted"]).is_over(Unstarted(message["why"]))
+        else:
+            ended = Ended(message["status"], message["cpu"], message["peak_memory"])
+            self._children.pop(message["ended"]).is_over(ended)
+            if self._folder is not None:
+                self._aside(_removed(self._folder / _name(message["ended"])))
+
+    def close(self) -> None:
+        """End the process and every child. Can be called again."""
+        if self.is_lost:
+            return
+        self.is_lost = True
+        self._loop.remove_reader(self._control)
+        self.forget()
+        self._process.kill()
+        self._aside(self.gone())
+        for child in self._children.values():
+            child.is_over(Lost("the zygote ended while it ran"))
+        self._children.clear()
+
+    async def gone(self) -> None:
+        """Wait until the process is reaped, after `close`."""
+        while self._process.poll() is None:
+            await asyncio.sleep(0.002)
+
+    def forget(self) -> None:
+        """Close what is open here, and nothing else: what a forked copy of the parent does."""
+        self._control.close()
+        self._errors.close()
+
+    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _last_words(self) -> str:
+        """What a zygote that never became ready wrote, and how it ended."""
+        self._process.kill()
+        await self.gone()
+        self._errors.seek(0)
+        words = self._errors.read(4000).decode("utf-8", "replace").strip()
+        return f"the zygote ended with status {self._process.returncode}" + (f": {words}" if words else "")
+
+
+async def _removed(folder: Path) -> None:
+    """Remove a run's folder; what can't be removed goes with the zygote's."""
+    with suppress(OSError):
+        await beside(remove_tree, folder)
+
+
+def _name(number: int) -> str:
+    """The name of a child's folder."""
+    return f"run-{number}"
+
+
+_OPEN: Final[weakref.WeakSet[Zygote]] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for zygote in _OPEN:
+        zygote.forget()
+
+
+# A copy of the socket in a forked copy of the program would keep zygotes from noticing that the program has ended.
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _started(descriptor: int, errors: BinaryIO) -> subprocess.Popen[bytes]:
+    source = str(Path(__file__).parents[3])
+    boot = _BOOT.format(source=source, descriptor=descriptor)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-B", "-X", "utf8", "-c", boot],
+        env=_environment(),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        pass_fds=[descriptor],
+        start_new_session=True,
+    )
+
+
+def _environment() -> dict[str, str]:
+    """A zygote's environment: nothing of the program's own but its language and time zone, and no second thread."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    threads = {f"{name}_NUM_THREADS": "1" for name in _THREADS}
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **_ALWAYS, **threads, **kept}
+
+
+def package_paths() -> list[str]:
+    """Where this program finds installed packages, which an isolated interpreter might not look at by itself."""
+    return [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]

@@ -1,0 +1,112 @@
+"""The parent's hold on one child: its channel, its output, and its end. On the background loop.
+
+A child is hostile once it has code: nothing that it sends, leaves out or closes does more than end its own run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.sandbox.python.channel import Channel
+from ferrule.sandbox.python.output import Output
+
+START_SECONDS: Final = 20.0
+"""Until a child is contained; a zygote that takes longer is stuck."""
+_END_SECONDS: Final = 5.0
+"""Until a child that was killed is reaped; likewise."""
+
+
+class Lost(Exception):  # noqa: N818 - what happened
+    """The zygote has ended, and with it every child."""
+
+
+class Unstarted(Exception):  # noqa: N818 - what happened
+    """A child couldn't be made or contained; nothing was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a child ended, as the zygote saw it: exit status (or minus a signal), CPU seconds, peak memory in bytes."""
+
+    status: int
+    cpu: float
+    peak_memory: int
+
+
+class Child:
+    """One child, from the request for it until it is reaped."""
+
+    def __init__(self, channel: Channel, output: Output) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.channel = channel
+        self._handle: int | None = None
+        self._is_doomed = False
+        self.output = output
+        self.pid = 0
+        self.started: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[Ended] = self._loop.create_future()
+        # An end that nobody waits for is no error of the program's.
+        for future in (self.started, self.ended):
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def confined(self) -> int:
+        """Wait until the child is contained and waits for code; its pid.
+
+        Raises `Lost`, or `Unstarted` with the reason; `TimeoutError` where the zygote is stuck.
+        """
+        async with asyncio.timeout(START_SECONDS):
+            await asyncio.shield(self.started)
+            greeting = await self.channel.greeting()
+            if greeting is None:
+                ended = await asyncio.shield(self.ended)
+                raise Unstarted(f"its process ended with status {ended.status} before it was contained")
+        said, self.pid = greeting
+        if said != {"confined": True}:
+            raise Unstarted(str(said.get("failed")))
+        return self.pid
+
+    def kill(self) -> None:
+        """End the process; one that hasn't been announced yet ends as soon as it is."""
+        self._is_doomed = True
+        if self._handle is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    async def gone(self) -> Ended:
+        """Kill the process and wait until it is reaped. Raises `Lost`; `TimeoutError` where the zygote is stuck."""
+        self.kill()
+        async with asyncio.timeout(_END_SECONDS):
+            return await asyncio.shield(self.ended)
+
+    def close(self) -> None:
+        """Kill the process, and close what is open here. Can be called again."""
+        self.kill()
+        self.output.close()
+        self.channel.close()
+
+    # What the zygote tells.
+
+    def is_announced(self, handle: int) -> None:
+        """The process is there; `handle` is its descriptor, now this object's."""
+        self._handle = handle
+        if not self.started.done():
+            self.started.set_result(None)
+        if self._is_doomed:
+            self.kill()
+
+    def is_over(self, how: Ended | Lost | Unstarted) -> None:
+        """The process has been reaped, never was, or went with its zygote."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+        if isinstance(how, Ended):
+            self.ended.set_result(how)
+            return
+        for future in (self.started, self.ended):
+            if not future.done():
+                future.set_exception(how)

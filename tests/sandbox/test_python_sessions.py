@@ -1,0 +1,212 @@
+"""Sessions: what is kept between runs, what a fork and a rollback are, and what ends."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.python import PythonSandbox, Session
+from ferrule.sandbox.python.accounting import cpu_seconds
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[PythonSandbox]:
+    sandbox = PythonSandbox(packages=("numpy",))
+    yield sandbox
+    sandbox.close()
+
+
+async def value(session: Session, code: str) -> Any:
+    run = await session.run(code)
+    assert run.error is None, run.error
+    return run.value
+
+
+async def test_variables_files_and_functions_are_kept(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        await value(session, "x = 1\ndef f():\n    return 1 / x\nopen('a.txt', 'w').write('a')")
+        assert await value(session, "x += 1\nf(), open('a.txt').read()") == (0.5, "a")
+        run = await session.run("y * x", {"y": [3]})
+        assert run.value == [3, 3]
+        failed = await session.run("x = 0\nf()")
+        assert failed.error is not None
+        assert 'File "<run 4>", line 2' in failed.error.traceback
+        assert "return 1 / x" in failed.error.traceback
+        assert await value(session, "x") == 0
+
+
+async def test_each_run_gives_its_own_output_files_and_usage(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        first = await session.run("print('one')\nopen('one.txt', 'w').write('1')")
+        second = await session.run("print('two')\nopen('two.txt', 'w').write('2')\nsum(range(3_000_000))")
+        assert (first.stdout, first.files) == ("one\n", {"one.txt": b"1"})
+        assert (second.stdout, second.files) == ("two\n", {"two.txt": b"2"})
+        assert 0.005 < second.usage.cpu < 5
+        assert second.usage.peak_memory > 1_000_000
+
+
+async def test_sessions_and_runs_know_nothing_of_each_other(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as one, await sandbox.session() as other:
+        await value(one, "x = 1\nopen('x.txt', 'w').close()")
+        assert await value(other, "import os\n('x' in globals(), os.listdir('.'))") == (False, [".private"])
+        assert (await sandbox.run("'x' in globals()")).value is False
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("x = 2\nwhile True: pass", "timeout"),
+        ("x = 2\nimport os\nos._exit(3)", "killed"),
+        ("x = 2\nimport ctypes\nctypes.string_at(0)", "killed"),
+        ("x = 2\nwhile True: print('x' * 1000)", "output"),
+        (
+            "x = 2\nimport os\nfor fd in range(3, 64):\n    try: os.write(fd, b'junk' * 9)\n    except OSError: pass",
+            "protocol",
+        ),
+    ],
+)
+async def test_a_run_that_is_ended_costs_the_session_that_run_only(
+    sandbox: PythonSandbox, code: str, kind: str
+) -> None:
+    async with await sandbox.session() as session:
+        await value(session, "x = 1\nopen('a.txt', 'w').write('before')")
+        run = await session.run("open('a.txt', 'w').write('after')\n" + code, timeout=0.5)
+        assert run.error is not None
+        assert run.error.kind == kind
+        assert "as it was before this run" in run.error.message
+        assert await value(session, "x, open('a.txt').read()") == (1, "before")
+        assert await value(session, "x = 5\nx") == 5
+
+
+async def test_rolling_back(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        with pytest.raises(SandboxInputError, match="no run to go back to"):
+            await session.rollback()
+        await value(session, "x = 1\nopen('a.txt', 'w').write('one')")
+        checkpoint = await session.checkpoint()
+        await value(session, "x = 2\nopen('b.txt', 'w').close()")
+        await value(session, "x = 3\nopen('a.txt', 'w').write('three')")
+        await session.rollback()
+        assert await value(session, "import os\nx, open('a.txt').read(), os.path.exists('b.txt')") == (2, "one", True)
+        for _ in range(2):
+            await session.rollback(checkpoint)
+            assert await value(session, "import os\nx, open('a.txt').read(), os.path.exists('b.txt')") == (
+                1,
+                "one",
+                False,
+            )
+            await value(session, "x = 9\nimport os\nos.unlink('a.txt')")
+        await session.rollback()
+        with pytest.raises(SandboxInputError, match="no run to go back to"):
+            await session.rollback()
+
+
+async def test_checkpoints_are_few(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        for _ in range(16):
+            await session.checkpoint()
+        with pytest.raises(SandboxInputError, match="at most 16"):
+            await session.checkpoint()
+        assert await value(session, "1") == 1
+
+
+async def test_a_fork_goes_its_own_way(sandbox: PythonSandbox) -> None:
+    session = await sandbox.session()
+    await value(session, "import random\nx = [1]\nopen('a.txt', 'w').write('a')")
+    twin = await session.fork()
+    await value(twin, "x.append('twin')\nopen('a.txt', 'w').write('twin')")
+    await value(session, "x.append('first')")
+    assert await value(session, "x, open('a.txt').read()") == ([1, "first"], "a")
+    assert await value(twin, "x, open('a.txt').read()") == ([1, "twin"], "twin")
+    assert await value(session, "random.random()") != await value(twin, "random.random()")
+    both = await asyncio.gather(session.run("print('s')\n1"), twin.run("print('t')\n2"))
+    assert [(run.value, run.stdout) for run in both] == [(1, "s\n"), (2, "t\n")]
+    await session.aclose()
+    assert await value(twin, "x") == [1, "twin"]
+    third = await twin.fork()
+    await twin.aclose()
+    assert await value(third, "x") == [1, "twin"]
+    await third.aclose()
+    with pytest.raises(SandboxUnavailable, match="closed"):
+        await third.run("1")
+
+
+async def test_no_process_is_made_that_nobody_asked_for(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        for code in ("import os\nos.fork()", "import subprocess\nsubprocess.run(['true'])"):
+            error = (await session.run(code)).error
+            assert error is not None
+            assert "PermissionError" in error.message
+        await session.rollback()
+        await (await session.fork()).aclose()
+        error = (await session.run("import os\nos.fork()")).error
+        assert error is not None
+
+
+async def test_nothing_runs_between_runs(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        code = "import threading\ndef spin():\n    while True: pass\n"
+        await value(session, code + "threading.Thread(target=spin, daemon=True).start()")
+        member = session._process.current
+        assert member is not None
+        await asyncio.sleep(0.05)
+        before = cpu_seconds(member.pid)
+        await asyncio.sleep(0.3)
+        assert cpu_seconds(member.pid) - before < 0.02
+
+
+async def test_a_session_ends_with_its_sandbox() -> None:
+    sandbox = PythonSandbox(packages=())
+    session = await sandbox.session()
+    assert await value(session, "1") == 1
+    running = asyncio.ensure_future(session.run("while True: pass"))
+    await asyncio.sleep(0.2)
+    await sandbox.aclose()
+    run = await running
+    assert run.error is not None
+    assert run.error.kind in {"lost", "killed"}
+    with pytest.raises(SandboxUnavailable):
+        await session.run("1")
+    await session.aclose()
+
+
+async def test_cancelling_a_run_of_a_session_ends_that_run_only(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        await value(session, "x = 1")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(session.run("x = 2\nwhile True: pass"), 0.2)
+        assert await value(session, "x") == 1
+
+
+async def test_cancelling_at_any_moment_leaves_a_session_that_goes_on(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        await value(session, "x = 0")
+        for milliseconds in range(25):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(session.run("x += 1"), milliseconds / 1000)
+            assert 0 <= await value(session, "x") <= milliseconds + 1
+
+
+async def test_a_checkpoint_that_is_gone_is_no_wait(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        checkpoint = await session.checkpoint()
+        session._process.kept[checkpoint.number].kill()
+        with pytest.raises(SandboxUnavailable, match="doesn't wake"):
+            await session.rollback(checkpoint)
+
+
+async def test_without_namespaces_a_session_is_kept_but_not_forked() -> None:
+    async with PythonSandbox(packages=(), tier="container") as sandbox, await sandbox.session() as session:
+        await value(session, "x = 1\nopen('a.txt', 'w').write('a')")
+        assert await value(session, "x + 1, open('a.txt').read()") == (2, "a")
+        for work in (session.fork, session.checkpoint, session.rollback):
+            with pytest.raises(SandboxUnavailable, match="full tier only"):
+                await work()
+        ended = await session.run("while True: pass", timeout=0.2)
+        assert ended.error is not None
+        assert "the session is over" in ended.error.message
+        with pytest.raises(SandboxUnavailable, match="has ended"):
+            await session.run("1")
