@@ -48,7 +48,7 @@ class World:
             "descriptor": str(self.descriptor),
             "port": str(self.port),
             "socket": str(self.root / "host.sock"),
-            "abstract": self.root.name,
+            "abstract": str(self.root),
             "mark": MARK,
             "python": os.path.realpath(sys.executable),
         }
@@ -99,7 +99,7 @@ def world(root: Path) -> Iterator[World]:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         made = World(root, workspace, home, outside, victim, descriptor, tcp.getsockname()[1])
         listening = [("tcp", tcp)]
-        for name, address in (("path", str(root / "host.sock")), ("abstract", f"\0{root.name}")):
+        for name, address in (("path", str(root / "host.sock")), ("abstract", f"\0{root}")):
             server = stack.enter_context(socket.socket(socket.AF_UNIX))
             server.bind(address)
             server.listen()
@@ -241,9 +241,9 @@ PROCESSES = [
         "renice 19 -p {victim}",
         lambda world, _: os.getpriority(os.PRIO_PROCESS, world.victim.pid) == 19,
     ),
-    Attack("left-behind", "sleep {mark} & :", survives()),
+    Attack("left-behind", "sleep {mark} & sleep 0.2", survives()),
     Attack("left-behind-session", "setsid -f sleep {mark} >/dev/null 2>&1; sleep 0.2", survives()),
-    Attack("left-behind-holding-output", "setsid -f sleep {mark}; nohup setsid -f sleep {mark}", survives()),
+    Attack("left-behind-holding-output", "setsid -f sleep {mark}; nohup setsid -f sleep {mark}; sleep 0.2", survives()),
     Attack("user-namespace", "unshare -Ur echo reached", said("reached")),
     Attack("mount", "unshare -Urm sh -c 'mount -t tmpfs none /mnt && echo reached'", said("reached")),
     Attack(

@@ -217,7 +217,13 @@ async def test_folders(shell: ShellSandbox, workspace: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"mode": "some"}, {"tier": "some"}, {"network": "pypi.org"}, {"network": ["a b"]}, {"workspace": "/nowhere"}],
+    [
+        {"mode": "some"},
+        {"tier": "some"},
+        {"network": "packages.example"},
+        {"network": ["a b"]},
+        {"workspace": "/nowhere"},
+    ],
 )
 def test_settings_that_are_none(workspace: Path, wrong: dict[str, str]) -> None:
     with pytest.raises(SandboxInputError):

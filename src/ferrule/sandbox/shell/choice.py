@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.layers import layers
 from ferrule.sandbox.shell.backend import Backend, BubblewrapBackend
 from ferrule.sandbox.shell.hosts import HostRules
 from ferrule.sandbox.shell.landlocked import LandlockBackend
+from ferrule.sandbox.shell.settings import ShellSettings
 from ferrule.sandbox.tier import Tier
-
-if TYPE_CHECKING:
-    from ferrule.sandbox.shell.sandbox import ShellSandbox
 
 __all__ = ["backend_for"]
 
 
-async def backend_for(settings: ShellSandbox) -> Backend:
+async def backend_for(settings: ShellSettings) -> Backend:
     """The back end of the tier that was asked for, or of the best there is.
 
     Raises `SandboxUnavailable`: the tier isn't to be had, or can't keep the network's rules.

@@ -13,10 +13,10 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-import ferrule
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.layers import layers
 from ferrule.sandbox.linux.shell_filter import shell_filter
+from ferrule.sandbox.python.loops import beside
 from ferrule.sandbox.shell.grants import grants
 from ferrule.sandbox.shell.layout import Layout
 from ferrule.sandbox.shell.limits import limits
@@ -100,7 +100,7 @@ class LandlockBackend:
     def _begin(self) -> None:
         self._end()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        root = str(Path(ferrule.__file__).parent.parent)
+        root = str(Path(__file__).parents[3])
         program = str(Path(__file__).with_name("launcher.py"))
         with theirs:
             self._launcher = subprocess.Popen(
@@ -123,7 +123,7 @@ class LandlockBackend:
 
     async def aclose(self) -> None:
         """See `Backend`: the launcher ends when its socket does."""
-        await asyncio.to_thread(self._end)
+        await beside(self._end)
 
 
 class Landlocked:

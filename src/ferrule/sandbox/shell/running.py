@@ -10,10 +10,10 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.linux.trees import remove_tree
+from ferrule.sandbox.python.loops import beside
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.backend import Backend
 from ferrule.sandbox.shell.choice import backend_for
@@ -25,10 +25,8 @@ from ferrule.sandbox.shell.output import Capture
 from ferrule.sandbox.shell.process import Start
 from ferrule.sandbox.shell.proxy import FilteringProxy
 from ferrule.sandbox.shell.selftest import canaries, hits
+from ferrule.sandbox.shell.settings import ShellSettings
 from ferrule.sandbox.tier import Tier
-
-if TYPE_CHECKING:
-    from ferrule.sandbox.shell.sandbox import ShellSandbox
 
 __all__ = ["Asked", "Running"]
 
@@ -48,7 +46,7 @@ class Asked:
 class Running:
     """Starts commands and follows them; all on one event loop."""
 
-    def __init__(self, settings: ShellSandbox, backend: Backend, state: str) -> None:
+    def __init__(self, settings: ShellSettings, backend: Backend, state: str) -> None:
         self._settings, self._backend, self._state = settings, backend, state
         readable = [os.path.realpath(path) for path in settings.readable] + [
             os.path.realpath(path) for path in backend.needs
@@ -69,7 +67,7 @@ class Running:
         self._removing = weakref.finalize(self, remove_tree, Path(state))
 
     @classmethod
-    async def open(cls, settings: ShellSandbox) -> Running:
+    async def open(cls, settings: ShellSettings) -> Running:
         """Make the folder, choose the back end and try it. Raises `SandboxUnavailable` where it does not contain."""
         backend = await backend_for(settings)
         # Nobody else may look into it: what commands wrote lies there.
@@ -129,7 +127,7 @@ class Running:
             command.stop("killed", at_once=True)
         await asyncio.gather(*(command.task for command in commands), return_exceptions=True)
         await self._backend.aclose()
-        await asyncio.to_thread(self._removing)
+        await beside(self._removing)
 
     async def _survey(self, asked: Asked) -> Layout:
         arguments = (self._scan, self._state, asked.folder, asked.writable)

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from ferrule.background import run_synchronously
-from ferrule.errors import SandboxInputError
 from ferrule.sandbox.python.loops import in_background
 from ferrule.sandbox.shell.command import Done
-from ferrule.sandbox.shell.environment import PASSED
-from ferrule.sandbox.shell.hosts import HostRules
 from ferrule.sandbox.shell.inputs import checked_command, checked_seconds
 from ferrule.sandbox.shell.job import Job
-from ferrule.sandbox.shell.layout import Mode
-from ferrule.sandbox.shell.places import HIDDEN, PROTECTED
 from ferrule.sandbox.shell.running import Asked, Running
-from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.shell.settings import ShellSettings
 
 __all__ = ["ShellSandbox"]
 
-MB = 1024 * 1024
-
 
 @dataclass(slots=True, eq=False)
-class ShellSandbox:
+class ShellSandbox(ShellSettings):
     """Runs shell commands, contained by the operating system as far as its tier says.
 
     Whatever a command starts ends with it, background processes too; `start` is for what should run on. Commands may
@@ -43,54 +34,8 @@ class ShellSandbox:
     Made without starting anything. Can be used from any event loop, and without one.
     """
 
-    workspace: Path | str
-    """The folder that commands start in."""
-    mode: Mode | str = Mode.WORKSPACE_WRITE
-    network: bool | Sequence[str] = False
-    """False: none but the command's own loopback. A list of hosts, see `HostRules`: through a proxy that lets nothing
-    else through, which `HTTPS_PROXY` and the like tell programs. True: the machine's own network, unfiltered."""
-    _: KW_ONLY
-    hidden: Sequence[str] = HIDDEN
-    """What no command reads; see `places.HIDDEN` for how entries are written."""
-    protected: Sequence[str] = PROTECTED
-    """What of the workspace a command doesn't change, unless `run(…, writable=…)` names it."""
-    readable: Sequence[Path | str] = ()
-    """Paths to read although they are hidden, or lie in the host's `/tmp`."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that commands get, as they are."""
-    passed: Sequence[str] = PASSED
-    """Names of variables of this process that commands get, where they hold no secret; `LC_*` is a pattern."""
-    tier: Tier | str | None = None
-    """None is the best that this machine has. `"none"` contains nothing: the user's to say, never a model's."""
-    shell: str = "/bin/sh"
-    max_output: int = MB
-    """Bytes of output that are kept in memory; the rest is left out of the middle and in the file `spilled`."""
-    max_spill: int = 100 * MB
-    """Bytes of output after which a command is ended."""
-    processes: int = 1024
-    """Processes and threads of one command, where they can be limited."""
-    file_size: int = 4096 * MB
-    """Bytes of the longest file that a command may write."""
-    grace: float = 2.0
-    """Seconds from SIGTERM to SIGKILL."""
-    scan_limit: int = 50_000
-    """How many folders of the workspace are searched for secrets before each command; more are refused."""
     _running: Running | None = field(default=None, init=False, repr=False)
     _opening: asyncio.Lock | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        try:
-            self.mode = Mode(self.mode)
-            self.tier = None if self.tier is None else Tier(self.tier)
-        except ValueError as error:
-            raise SandboxInputError(str(error)) from error
-        if isinstance(self.network, str):
-            raise SandboxInputError("`network` is a list of hosts, as in ['pypi.org'], or True or False")
-        if not isinstance(self.network, bool):
-            HostRules(self.network)
-        self.workspace = Path(os.path.realpath(self.workspace))
-        if not self.workspace.is_dir() or str(self.workspace) == "/":
-            raise SandboxInputError(f"the workspace {self.workspace} isn't a folder that can be worked in")
 
     async def run(
         self,
