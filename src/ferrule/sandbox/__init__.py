@@ -1,4 +1,5 @@
-"""Where work that a model wrote is done: the calculator evaluates an expression without running it as code.
+"""Where work that a model wrote is done, and cannot leave.
 
-Pure and without input or output of its own; what may be called, and by whom, is decided in `execution/`.
+The calculator evaluates an expression without running it as code; `python` and `shell` run code contained by the
+operating system; `checks` read code and advise. What may be called, and by whom, is decided in `execution/`.
 """
