@@ -25,7 +25,7 @@ UNTRACKED_AT_ROOT = {"runs", "dist", "build"}
 # files, which may import each other.
 FLOORS = """
     0 argument_errors background blobs capabilities conversation embedded errors events feed intent json_text scope
-    0 conversation_json plugins toolspec
+    0 conversation_json plugins quick_init toolspec
     1 argument_model discovery docstrings offers plain_types registry schema schema_only schema_words signature tool
     1 plugin_tools toolset validation_report
     2 dialects formats sandbox
@@ -85,6 +85,22 @@ def loaded_by(code: str) -> set[str]:
 def test_importing_loads_nothing_but_itself() -> None:
     heavy = {"numpy", "jinja2", "rich", "typer", "griffe", "jsonschema", "pydantic", "torch", "transformers"}
     assert loaded_by("import ferrule") & {*heavy, "tokenizers", "safetensors", "asyncio"} == set()
+
+
+def test_a_program_begins_without_what_it_may_not_need() -> None:
+    heavy = {
+        "numpy",
+        "jinja2",
+        "rich",
+        "typer",
+        "griffe",
+        "jsonschema",
+        "pydantic",
+        "torch",
+        "transformers",
+        "tempfile",
+    }
+    assert loaded_by("from ferrule import model, tool") & heavy == set()
 
 
 def test_help_loads_none_of_the_heavy_parts() -> None:

@@ -20,6 +20,7 @@ from ferrule.cli.models import models
 from ferrule.cli.parse import parse
 from ferrule.cli.plugins import plugins
 from ferrule.cli.render import render
+from ferrule.cli.sandbox import sandbox
 from ferrule.cli.synth import synth
 from ferrule.cli.train import train_embedded
 
@@ -56,6 +57,7 @@ _train.command("embedded")(train_embedded)
 _eval.command("embedded")(evaluate_embedded)
 app.add_typer(history, name="history")
 app.add_typer(mcp, name="mcp")
+app.add_typer(sandbox, name="sandbox")
 app.add_typer(_train, name="train")
 app.add_typer(_eval, name="eval")
 

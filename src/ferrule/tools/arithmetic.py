@@ -1,4 +1,4 @@
-"""Tools that come with ferrule. What they do is done elsewhere; here it gets a name and a schema."""
+"""The calculator as a tool."""
 
 from __future__ import annotations
 
