@@ -22,7 +22,8 @@ _HINTS = {
 
 def tools(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[check] [FOLDER]...", help="Folders with *_tool.py files.")
+        list[str] | None,
+        typer.Argument(metavar="[check] [FOLDER]...", help="Folders with *_tool.py files, or `python` or `shell`."),
     ] = None,
     plugins: Plugins = False,
     as_json: AsJson = False,

@@ -22,7 +22,8 @@ Seconds: TypeAlias = Annotated[float, typer.Option(min=0.1, help="How long it ma
 @mcp.command("serve")
 def _serve(
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FOLDER]...", help="Folders with *_tool.py files.")
+        list[Path] | None,
+        typer.Argument(metavar="[FOLDER]...", help="Folders with *_tool.py files, or `python` or `shell`."),
     ] = None,
     *,
     http: Annotated[

@@ -11,11 +11,14 @@ from ferrule.errors import ModelError
 
 if TYPE_CHECKING:
     from ferrule.models.protocol import Model
-    from ferrule.registry import ToolRegistry
+    from ferrule.registry import Item, ToolRegistry
+
+CONTAINED = ("python", "shell")
+"""The tools that come with ferrule and are offered where they are named; a folder of such a name goes first."""
 
 
 def offered(folders: Iterable[Path], plugins: bool = False) -> ToolRegistry:
-    """The tools that come with ferrule, those of the folders, and those of plugins where they are wanted.
+    """The calculator, the tools of the folders, or `python` or `shell`, and those of plugins where they are wanted.
 
     What couldn't be read is told on stderr.
 
@@ -24,10 +27,20 @@ def offered(folders: Iterable[Path], plugins: bool = False) -> ToolRegistry:
     from ferrule.registry import ToolRegistry
     from ferrule.tools import calculator
 
-    registry = ToolRegistry([calculator, *(ToolRegistry.discover(folder) for folder in folders)])
+    registry = ToolRegistry([calculator, *map(_named, folders)])
     for problem in registry.problems:
         complain(f"{problem}; its tools are not offered")
     return _with_plugins(registry) if plugins else registry
+
+
+def _named(folder: Path) -> Item:
+    from ferrule import tools
+    from ferrule.registry import ToolRegistry
+
+    if str(folder) in CONTAINED and not folder.is_dir():
+        contained: Item = getattr(tools, str(folder))
+        return contained
+    return ToolRegistry.discover(folder)
 
 
 def _with_plugins(registry: ToolRegistry) -> ToolRegistry:

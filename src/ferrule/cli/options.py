@@ -36,7 +36,11 @@ Fallback: TypeAlias = Annotated[
 ]
 ToolFolders: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option("--tools", metavar="FOLDER", help="Offer the tools of its *_tool.py files too. May be repeated."),
+    typer.Option(
+        "--tools",
+        metavar="FOLDER",
+        help="Offer the tools of its *_tool.py files, or the contained `python` or `shell`, too. May be repeated.",
+    ),
 ]
 Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Offer the tools of installed packages too.")]
 Servers: TypeAlias = Annotated[

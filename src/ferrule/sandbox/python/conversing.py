@@ -7,10 +7,10 @@ import signal
 import sys
 from typing import Final
 
+from ferrule.sandbox.loops import beside
 from ferrule.sandbox.python.accounting import cpu_seconds, peak_memory
 from ferrule.sandbox.python.answers import Answer, answer_of
 from ferrule.sandbox.python.channel import Channel
-from ferrule.sandbox.python.loops import beside
 from ferrule.sandbox.python.output import Output
 from ferrule.sandbox.python.process import Child, Ended, Lost
 from ferrule.sandbox.python.run import ErrorKind, Run, RunError, Usage

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from ferrule.sandbox.linux.trees import remove_tree
+from ferrule.sandbox.loops import beside
 from ferrule.sandbox.python.channel import Channel
-from ferrule.sandbox.python.loops import beside
 from ferrule.sandbox.python.output import Output
 from ferrule.sandbox.python.process import Child, Ended, Lost, Unstarted
 

@@ -14,9 +14,9 @@ from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.contain import Limits
 from ferrule.sandbox.layers import layers
 from ferrule.sandbox.linux.trees import remove_tree
+from ferrule.sandbox.loops import beside
 from ferrule.sandbox.python.launcher import Ready, Zygote, package_paths
 from ferrule.sandbox.python.lineage import Lineage
-from ferrule.sandbox.python.loops import beside
 from ferrule.sandbox.python.member import Member
 from ferrule.sandbox.python.process import Child, Lost, Unstarted
 from ferrule.sandbox.python.session_process import SessionProcess

@@ -16,8 +16,8 @@ from ferrule.background import on_background, run_synchronously
 from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.checks import CheckProfile, check
 from ferrule.sandbox.contain import Limits
+from ferrule.sandbox.loops import in_background
 from ferrule.sandbox.python.conversing import run_once
-from ferrule.sandbox.python.loops import in_background
 from ferrule.sandbox.python.pool import Pool, Settings
 from ferrule.sandbox.python.requests import MAX_TIMEOUT, check_memory, check_timeout, request
 from ferrule.sandbox.python.run import MB, Run, refusal

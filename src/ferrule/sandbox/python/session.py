@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ferrule.background import on_background, run_synchronously
 from ferrule.sandbox.checks import CheckProfile, check
-from ferrule.sandbox.python.loops import in_background
+from ferrule.sandbox.loops import in_background
 from ferrule.sandbox.python.requests import check_timeout, request
 from ferrule.sandbox.python.run import Run, refusal
 from ferrule.sandbox.python.session_process import SessionProcess

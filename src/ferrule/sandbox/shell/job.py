@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
-from ferrule.sandbox.python.loops import in_background
+from ferrule.sandbox.loops import in_background
 from ferrule.sandbox.shell.command import Command, Done
 
 __all__ = ["Job"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.layers import layers
 from ferrule.sandbox.linux.shell_filter import shell_filter
-from ferrule.sandbox.python.loops import beside
+from ferrule.sandbox.loops import beside
 from ferrule.sandbox.shell.grants import grants
 from ferrule.sandbox.shell.layout import Layout
 from ferrule.sandbox.shell.limits import limits

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.linux.trees import remove_tree
-from ferrule.sandbox.python.loops import beside
+from ferrule.sandbox.loops import beside
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.backend import Backend
 from ferrule.sandbox.shell.choice import backend_for

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ferrule.background import run_synchronously
-from ferrule.sandbox.python.loops import in_background
+from ferrule.sandbox.loops import in_background
 from ferrule.sandbox.shell.command import Done
 from ferrule.sandbox.shell.inputs import checked_command, checked_seconds
 from ferrule.sandbox.shell.job import Job
