@@ -1,0 +1,15 @@
+"""Read the environment of every process that can be seen.
+
+family: proc
+canary: secret
+stops: full, container
+root: no
+"""
+
+import glob
+
+for path in glob.glob("/proc/[0-9]*/environ"):
+    try:
+        print(open(path).read())
+    except OSError:
+        pass

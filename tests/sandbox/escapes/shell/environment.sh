@@ -1,0 +1,8 @@
+# Print the environment.
+#
+# family: shell
+# canary: secret
+# stops: full, container
+# root: no
+
+env

@@ -1,0 +1,22 @@
+"""Fail with an error that takes for ever to describe itself.
+
+family: time
+canary: time
+stops: full, container
+root: no
+seconds: 0.2
+"""
+
+import signal
+import time
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+class Slow(Exception):
+    def __str__(self):
+        time.sleep(30)
+        return "slow"
+
+
+raise Slow

@@ -1,0 +1,112 @@
+"""Every payload of `escapes` hits its canary in a plain subprocess, and none does in a tier that promises so.
+
+Each test runs the whole corpus in processes of its own (`escaping.corpus`): as root and as an ordinary user, and for
+the container tier under a filter that really refuses unshare, mount and setns.
+"""
+
+import asyncio
+
+import pytest
+from escaping.circumstances import TIERS, USERS, run_corpus, tries
+from escaping.payloads import CANARIES, files, payloads
+
+from ferrule.sandbox.python import PythonSandbox
+
+PAYLOADS = {payload.name: payload for payload in payloads()}
+
+
+def gone_through(found, tier):
+    """What hit although this tier promises to stop it, or hit something that the payload doesn't aim at."""
+    through = {}
+    for name, result in found.items():
+        payload = PAYLOADS[name]
+        hits = {
+            canary: detail
+            for canary, detail in result["hits"].items()
+            if tier in payload.tiers or canary not in payload.canaries
+        }
+        if hits:
+            through[name] = hits
+    return through
+
+
+def test_there_are_at_least_150_payloads():
+    assert len(PAYLOADS) >= 150
+    assert len({payload.code for payload in PAYLOADS.values()}) == len(PAYLOADS)
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_payload_says_what_it_is(path):
+    payload = PAYLOADS.get(f"{path.parent.name}/{path.stem}")
+    if payload is None:
+        assert "machine: " in path.read_text()
+        return
+    assert payload.family == path.parent.name.replace("_", " ")
+    assert payload.canaries <= CANARIES.keys()
+    assert payload.tiers
+    assert payload.tiers <= set(TIERS)
+    assert bool(payload.next_code) == ("next" in payload.canaries)
+
+
+# Each of these takes most of a minute: the second user and the sessions are left to `make test-slow`.
+BOTH = [USERS[0], *(pytest.param(user, marks=pytest.mark.slow) for user in USERS[1:])]
+PLACES = ["python", "shell", pytest.param("session", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("user", BOTH)
+def test_every_payload_hits_its_canary_in_a_plain_subprocess(user):
+    found = run_corpus("plain", user=user)
+    missed = {
+        name: f"{result['hits']} {result['end_of_output']}"
+        for name, result in found.items()
+        if not PAYLOADS[name].canaries & result["hits"].keys() and (user == "root" or not PAYLOADS[name].needs_root)
+    }
+    assert missed == {}
+    assert found.keys() == PAYLOADS.keys()
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("where", PLACES)
+def test_no_payload_gets_out(where, tier, user):
+    found = run_corpus(where, user=user, tier=tier)
+    assert gone_through(found, tier) == {}
+    assert found.keys() == {name for name, payload in PAYLOADS.items() if payload.is_shell == (where == "shell")}
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_container_really_refuses_namespaces(user):
+    """With the filter, and else the same, none of the calls works that root may make without it."""
+    for works in tries(user=user, filtered=True).values():
+        assert works == "EPERM"
+    if user == "root":
+        assert set(tries(user=user, filtered=False).values()) == {"works"}
+
+
+SIBLING = """
+import os
+seen = []
+own = os.getpid()
+for pid in {*range(1, 1000), *range(max(own - 1000, 1), own + 1000)}:
+    try:
+        if pid != own:
+            os.kill(pid, 0)
+            seen.append(pid)
+    except OSError:
+        pass
+for where, _, files in os.walk(os.path.dirname(os.getcwd())):
+    if "kept.txt" in files:
+        seen.append(where)
+seen
+"""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+async def test_runs_at_the_same_time_do_not_see_each_other(tier):
+    async with PythonSandbox(tier=tier, packages=()) as sandbox:
+        waiting = sandbox.run("open('kept.txt', 'w').close()\nimport time\ntime.sleep(3)\n'undisturbed'")
+        one = asyncio.create_task(waiting)
+        await asyncio.sleep(0.3)
+        assert (await sandbox.run(SIBLING)).value == []
+        assert not one.done()
+        assert (await one).value == "undisturbed"
