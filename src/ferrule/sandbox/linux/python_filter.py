@@ -54,6 +54,13 @@ def _arguments() -> dict[str, Decision]:
     }
 
 
+def _asks_of_itself_alone(own: tuple[int, ...]) -> dict[str, Decision]:
+    """For a tier without a pid namespace: what tells of a process tells of this one alone."""
+    calls = ("getpgid", "getsid", "sched_getaffinity", "sched_getscheduler", "sched_getparam")
+    itself = Rule((Check(low(0), own),), _EPERM)
+    return dict.fromkeys(calls, itself) | {"getpriority": Rule((Check(low(0), (0,)), Check(low(1), own)), _EPERM)}
+
+
 def _no_truncation() -> dict[str, Decision]:
     """For a Landlock that can't (ABI 1, 2): truncating needs no more than the file's own permissions there."""
     # Access modes 0 and 3 open a file for neither reading nor writing in Landlock's eyes.
@@ -68,7 +75,8 @@ class PythonFilter:
     """The program, assembled once; `program` puts a process's id into it, in microseconds."""
 
     def __init__(self, *, metadata: bool, truncation: bool = True, forks: bool = False, machine: str = MACHINE) -> None:
-        """`metadata`: modes and times of files may change, where a mount keeps that to the process's own folder.
+        """`metadata`: modes and times of files may change, where a mount keeps that to the process's own folder. Where
+        none does, there is no pid namespace either, and nothing is told of other processes.
 
         `truncation`: Landlock decides about truncating. `forks`: a process may be made (if the listener of
         `fork_questions` agrees), and in turn no signal is sent at all, since the program knows only one pid.
@@ -77,6 +85,8 @@ class PythonFilter:
         decisions |= dict.fromkeys(DANGEROUS + PYTHON_MAY_NOT + CHANGES_OWNERS, _EPERM)
         decisions |= dict.fromkeys(CHANGES_MODES, ALLOW if metadata else _EPERM)
         decisions |= _arguments() | ({} if truncation else _no_truncation())
+        if not metadata:
+            decisions |= _asks_of_itself_alone((0,) if forks else (0, _OWN_PID))
         if forks:
             decisions |= {"kill": _EPERM, "tgkill": _EPERM, "clone": Rule((Check(low(0), _THREAD + _FORK),), _EPERM)}
             decisions["prlimit64"] = Rule((Check(low(0), (0,)),), _EPERM)

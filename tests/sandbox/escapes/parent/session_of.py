@@ -2,7 +2,7 @@
 
 family: parent
 canary: claim
-stops: full
+stops: full, container
 root: no
 """
 
