@@ -36,7 +36,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))

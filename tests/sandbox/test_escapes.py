@@ -48,9 +48,15 @@ def test_a_payload_says_what_it_is(path):
     assert bool(payload.next_code) == ("next" in payload.canaries)
 
 
-# Each of these takes most of a minute: the second user and the sessions are left to `make test-slow`.
+# Most of these take half a minute: what differs least from the others is left to `make test-slow`.
 BOTH = [USERS[0], *(pytest.param(user, marks=pytest.mark.slow) for user in USERS[1:])]
-PLACES = ["python", "shell", pytest.param("session", marks=pytest.mark.slow)]
+QUICK = {("python", "full", "root"), ("python", "container", "user")}
+WAYS = [
+    pytest.param(where, tier, user, marks=() if where == "shell" or (where, tier, user) in QUICK else pytest.mark.slow)
+    for where in ("python", "shell", "session")
+    for tier in TIERS
+    for user in USERS
+]
 
 
 @pytest.mark.parametrize("user", BOTH)
@@ -65,9 +71,7 @@ def test_every_payload_hits_its_canary_in_a_plain_subprocess(user):
     assert found.keys() == PAYLOADS.keys()
 
 
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize(("where", "tier", "user"), WAYS)
 def test_no_payload_gets_out(where, tier, user):
     found = run_corpus(where, user=user, tier=tier)
     assert gone_through(found, tier) == {}
