@@ -1,5 +1,7 @@
 """Runs pieces of Python in processes of their own: plainly, or contained by `ferrule.sandbox.contain`."""
 
+import atexit
+import functools
 import json
 import os
 import pwd
@@ -18,6 +20,17 @@ OPEN_PYTHON = "/usr/bin/python3"
 """An interpreter that every user may start, where there is one."""
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="Landlock, seccomp and namespaces are Linux's")
+
+
+@functools.cache
+def open_source():
+    """The package where every user can read it: a copy, where this checkout lies in a folder such as /root."""
+    if all(above.stat().st_mode & 0o001 for above in Path(SOURCE, "ferrule").parents):
+        return SOURCE
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    Path(folder).chmod(0o755)
+    return shutil.copytree(SOURCE, f"{folder}/src", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ def started(body, way, folder, *, limits=None, readable=()):
         shutil.chown(own, "nobody", "nogroup")
         shutil.chown(viewed, "nobody", "nogroup")
     given = {
-        "source": SOURCE,
+        "source": open_source() if is_other else SOURCE,
         "body": body,
         "tier": way.tier,
         "refused": way.refused,
