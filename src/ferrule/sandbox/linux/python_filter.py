@@ -57,7 +57,7 @@ def _arguments() -> dict[str, Decision]:
 def _asks_of_itself_alone(own: tuple[int, ...]) -> dict[str, Decision]:
     """For a tier without a pid namespace: what tells of a process tells of this one alone."""
     calls = ("getpgid", "getsid", "sched_getaffinity", "sched_getscheduler", "sched_getparam")
-    itself = Rule((Check(low(0), own),), _EPERM)
+    itself: Decision = Rule((Check(low(0), own),), _EPERM)
     return dict.fromkeys(calls, itself) | {"getpriority": Rule((Check(low(0), (0,)), Check(low(1), own)), _EPERM)}
 
 
