@@ -11,6 +11,7 @@ keeps it from running; it is then listed among the skipped tests, with its reaso
 import asyncio
 import doctest
 import inspect
+import logging
 import os
 import re
 import subprocess
@@ -69,6 +70,17 @@ def blocks(page: Path) -> list[Block]:
 
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+@pytest.fixture(autouse=True)
+def _levels_as_they_were() -> Iterator[None]:
+    """An example may silence a logger, which other tests of the process want to hear."""
+    known = [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
+    levels = {logger: logger.level for logger in known}
+    yield
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.setLevel(levels.get(logger, logging.NOTSET))
 
 
 @pytest.fixture

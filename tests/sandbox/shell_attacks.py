@@ -145,6 +145,15 @@ def heard(name: str) -> Hit:
     return lambda world, _: name in world.heard
 
 
+def has_died(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has ended, or does in the moment that a killed one takes to go."""
+    try:
+        process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def survives() -> Hit:
     """A process with a telling argument runs on; it is ended then."""
 
@@ -230,7 +239,7 @@ PROCESSES = [
     Attack("arguments-of-others", "cat /proc/{victim}/cmdline", said("sleep")),
     Attack("root-of-other", "cat /proc/{victim}/root{home}/.netrc", said()),
     Attack("descriptor", "cat /proc/self/fd/{descriptor} || cat <&{descriptor}", said()),
-    Attack("kill-other", "kill -9 {victim}", lambda world, _: world.victim.poll() is not None),
+    Attack("kill-other", "kill -9 {victim}", lambda world, _: has_died(world.victim)),
     Attack(
         "limit-other",
         "prlimit --pid {victim} --nofile=7:7",
