@@ -33,6 +33,7 @@ from ferrule.sandbox.tier import Tier
 from ferrule.sandbox.view import python_view
 
 VIEWED = given["viewed"]
+VIEW = python_view([Path(path) for path in given["readable"]])
 OTHER = os.getpid()
 
 
@@ -81,8 +82,7 @@ def main():
     prepared, forker = None, os.getpid()
     if given["tier"] is not None:
         tier = Tier(given["tier"])
-        readable = [Path(path) for path in given["readable"]]
-        entered = enter(python_view(readable), tier, folder=None if tier is Tier.FULL else Path(given["folder"]))
+        entered = enter(VIEW, tier, folder=None if tier is Tier.FULL else Path(given["folder"]))
         prepared, forker = prepare(entered, Limits(**given["limits"])), os.getpid()
     child = os.fork()
     if child == 0:

@@ -16,9 +16,9 @@ from ferrule.cli.sandbox_results import show_run
 from ferrule.cli.standard_input import is_interactive, prompted_lines
 from ferrule.errors import SettingsError
 from ferrule.sandbox.python import PythonSandbox, Run
+from ferrule.sandbox.python.sandbox import PACKAGES
 
 _MB = 1024 * 1024
-_PRELOADED = ("numpy", "pandas")
 DONE, FAILED, REFUSED = 0, 1, 2
 
 
@@ -41,7 +41,7 @@ def run_file(file: str, terms: Terms) -> int:
     """
     inputs, code = _inputs(terms.inputs), code_of(file)
     # Loading what one run doesn't import would only keep it waiting.
-    packages = [name for name in _PRELOADED if name in code]
+    packages = [name for name in PACKAGES if name in code]
     with entered(PythonSandbox(packages=packages, checks=profile_of(terms.checks))) as sandbox:
         run = run_synchronously(sandbox.run(code, inputs, timeout=terms.timeout, memory=terms.memory * _MB))
     show_run(run, terms.out, terms.as_json)
@@ -56,7 +56,7 @@ def run_session(file: str, terms: Terms) -> int:
     inputs: dict[str, Any] | None = _inputs(terms.inputs)
     first = [] if file == "-" else [code_of(file)]
     status = DONE
-    with entered(PythonSandbox(packages=_PRELOADED, checks=profile_of(terms.checks))) as sandbox:
+    with entered(PythonSandbox(checks=profile_of(terms.checks))) as sandbox:
         session = run_synchronously(sandbox.session(memory=terms.memory * _MB))
         for cell in chain(first, cells(prompted_lines())):
             run = _interruptible(session.run(cell, inputs, timeout=terms.timeout))

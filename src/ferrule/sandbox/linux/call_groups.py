@@ -2,7 +2,19 @@
 
 from typing import Final
 
-__all__ = ["CHANGES_MODES", "CHANGES_OWNERS", "DANGEROUS", "PYTHON_MAY", "PYTHON_MAY_NOT", "SHARED_MEMORY", "SHELL_MAY"]
+__all__ = [
+    "CHANGES_MODES",
+    "CHANGES_OWNERS",
+    "DANGEROUS",
+    "NEW_NAMESPACES",
+    "PYTHON_MAY",
+    "PYTHON_MAY_NOT",
+    "SHARED_MEMORY",
+    "SHELL_MAY",
+]
+
+NEW_NAMESPACES: Final = 0x7E020080
+"""Every CLONE_NEW* flag of `clone`, of time too."""
 
 _FILES: Final = """
     read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 lseek close close_range open openat creat

@@ -8,13 +8,13 @@ import errno
 from typing import Final
 
 from ferrule.sandbox.linux.bpf import ALLOW, Check, Decision, Rule, assembled, low, refuse
+from ferrule.sandbox.linux.call_groups import NEW_NAMESPACES
 from ferrule.sandbox.linux.numbers import AUDIT_ARCH, MACHINE, NUMBERS
 from ferrule.sandbox.linux.seccomp import attach, no_new_privileges
 
 __all__ = ["refuse_namespaces"]
 
 _EPERM: Final = refuse(errno.EPERM)
-_NEW_NAMESPACES: Final = 0x7E020080
 _NAMES: Final = (
     *("unshare", "setns", "mount", "umount2", "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount"),
     *("fspick", "mount_setattr"),
@@ -24,7 +24,7 @@ _NAMES: Final = (
 def refuse_namespaces() -> None:
     """Every later unshare, setns, mount and clone into a namespace of this process and its children is refused."""
     decisions: dict[int, Decision] = {NUMBERS[name]: _EPERM for name in _NAMES}
-    decisions[NUMBERS["clone"]] = Rule((Check(low(0), (0,), mask=_NEW_NAMESPACES),), _EPERM)
+    decisions[NUMBERS["clone"]] = Rule((Check(low(0), (0,), mask=NEW_NAMESPACES),), _EPERM)
     decisions[NUMBERS["clone3"]] = refuse(errno.ENOSYS)
     no_new_privileges()
     attach(assembled(decisions, ALLOW, architecture=AUDIT_ARCH[MACHINE]))

@@ -7,7 +7,7 @@ from typing import Final
 
 from ferrule.sandbox.linux.syscalls import Ready, ready
 
-__all__ = ["lower_for_all_runs", "lowering"]
+__all__ = ["lower", "lower_for_all_runs", "lowering"]
 
 # The same for every run: no core file, no queues, no locked memory, no realtime, few pending signals.
 _SAME_FOR_ALL: Final = {
@@ -22,9 +22,17 @@ _SAME_FOR_ALL: Final = {
 
 def lower_for_all_runs() -> None:
     """Lowers this process's limits by what its children need of none of them; what is lower already stays."""
-    for kind, value in _SAME_FOR_ALL.items():
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (_least(value, hard),) * 2)
+    lower(_SAME_FOR_ALL)
+
+
+def lower(wanted: Mapping[int, int], *, pid: int = 0) -> None:
+    """Sets both limits, soft and hard, of each resource for this process or another one; what is lower already stays.
+
+    Raises OSError where that process is not there, or not this user's.
+    """
+    for kind, value in wanted.items():
+        least = _least(value, resource.prlimit(pid, kind)[1])
+        resource.prlimit(pid, kind, (least, least))
 
 
 def lowering(wanted: Mapping[int, int]) -> list[Ready]:

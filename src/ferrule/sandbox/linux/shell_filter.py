@@ -9,14 +9,20 @@ import errno
 from typing import Final
 
 from ferrule.sandbox.linux.bpf import ALLOW, Check, Decision, Rule, assembled, low, refuse
-from ferrule.sandbox.linux.call_groups import CHANGES_MODES, CHANGES_OWNERS, DANGEROUS, SHARED_MEMORY, SHELL_MAY
+from ferrule.sandbox.linux.call_groups import (
+    CHANGES_MODES,
+    CHANGES_OWNERS,
+    DANGEROUS,
+    NEW_NAMESPACES,
+    SHARED_MEMORY,
+    SHELL_MAY,
+)
 from ferrule.sandbox.linux.numbers import AUDIT_ARCH, MACHINE, numbers_of
 
 __all__ = ["shell_filter"]
 
 _EPERM: Final = refuse(errno.EPERM)
 _ENOSYS: Final = refuse(errno.ENOSYS)
-_NEW_NAMESPACES: Final = 0x7E020080  # every CLONE_NEW* flag, of time too
 _UNIX, _INET, _INET6 = 1, 2, 10
 _STREAM, _DATAGRAM, _PACKETS = 1, 2, 5
 _KIND: Final = ~(0x800 | 0x80000) & 0xFFFFFFFF  # a socket's type without SOCK_NONBLOCK and SOCK_CLOEXEC
@@ -52,7 +58,7 @@ def shell_filter(network: bool, unix: bool = False, *, namespaced: bool = True, 
 
 def _arguments() -> dict[str, Decision]:
     return {
-        "clone": Rule((Check(low(0), (0,), mask=_NEW_NAMESPACES),), _EPERM),
+        "clone": Rule((Check(low(0), (0,), mask=NEW_NAMESPACES),), _EPERM),
         "clone3": _ENOSYS,  # its flags are in memory, where a filter can't look; libraries fall back to clone
         "ioctl": Rule((Check(low(1), _INTO_TERMINALS, wanted=False),), _EPERM),
         "personality": Rule((Check(low(0), _PERSONALITIES),), _EPERM),

@@ -21,8 +21,7 @@ from typing import Any, BinaryIO, Final
 
 from ferrule.sandbox.linux.trees import remove_tree
 from ferrule.sandbox.loops import beside
-from ferrule.sandbox.python.channel import Channel
-from ferrule.sandbox.python.output import Output
+from ferrule.sandbox.python.ends import opened_ends
 from ferrule.sandbox.python.process import Child, Ended, Lost, Unstarted
 
 _MESSAGE: Final = 256 * 1024
@@ -98,18 +97,10 @@ class Zygote:
         """
         self._count += 1
         with ExitStack() as ours, ExitStack() as theirs:
-            channel, other = socket.socketpair()
-            ours.callback(channel.close)
-            theirs.callback(other.close)
-            output = Output(output_limit)
-            ours.callback(output.close)
-            descriptors = [other.fileno()]
-            for _ in ("stdout", "stderr"):
-                descriptors.append(output.open())
-                theirs.callback(os.close, descriptors[-1])
+            channel, output, descriptors = opened_ends(ours, theirs, output_limit)
             if leash is not None:
                 descriptors.append(leash.fileno())
-            child = Child(Channel(channel), output)
+            child = Child(channel, output)
             output.overflow = child.kill
             message = {"start": self._count, "limits": limits, "name": _name(self._count), "session": is_session}
             self._send(json.dumps(message).encode(), descriptors)

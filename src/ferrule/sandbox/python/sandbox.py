@@ -25,6 +25,8 @@ from ferrule.sandbox.python.session import Session
 from ferrule.sandbox.python.session_process import SessionProcess
 from ferrule.sandbox.tier import Tier
 
+PACKAGES: Final = ("numpy", "pandas")
+"""What a zygote loads unless it is told otherwise."""
 _NAME: Final = "<run>"
 _CORES: Final = os.cpu_count() or 1
 _CPU_SECONDS: Final = 3600
@@ -47,7 +49,7 @@ class PythonSandbox:
     def __init__(
         self,
         *,
-        packages: Iterable[str] = ("numpy", "pandas"),
+        packages: Iterable[str] = PACKAGES,
         readable: Iterable[Path | str] = (),
         tier: Tier | str | None = None,
         checks: CheckProfile = "advise",

@@ -7,8 +7,6 @@ a crash) so costs the session that run only. Between runs nothing of it runs: th
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from ferrule.sandbox.python.accounting import cpu_seconds, peak_memory
 from ferrule.sandbox.python.answers import Answer
 from ferrule.sandbox.python.channel import Channel
 from ferrule.sandbox.python.conversing import overflow, read_answer, run_of
+from ferrule.sandbox.python.ends import opened_ends
 from ferrule.sandbox.python.lineage import Lineage
 from ferrule.sandbox.python.member import Member
 from ferrule.sandbox.python.output import Output
@@ -146,16 +145,7 @@ class SessionProcess:
             self._demand_forks()
             current = await self._awake()
             with ExitStack() as ours, ExitStack() as theirs:
-                end, other = socket.socketpair()
-                theirs.callback(other.close)
-                channel = Channel(end)
-                ours.callback(channel.close)
-                output = Output(self.output.limit)
-                ours.callback(output.close)
-                descriptors = [other.fileno()]
-                for _ in ("stdout", "stderr"):
-                    descriptors.append(output.open())
-                    theirs.callback(os.close, descriptors[-1])
+                channel, output, descriptors = opened_ends(ours, theirs, self.output.limit)
                 member, said = await self._forked("twin", channel, descriptors)
                 ours.callback(member.close)
                 if problem := said.get("problem"):

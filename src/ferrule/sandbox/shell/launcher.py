@@ -12,7 +12,6 @@ adopts whatever it leaves behind, and ends all of it.
 
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -25,6 +24,7 @@ sys.path.insert(0, sys.argv[1])
 
 from ferrule.sandbox.linux import landlock, seccomp
 from ferrule.sandbox.linux.identity import dropping_capabilities
+from ferrule.sandbox.linux.limits import lower
 from ferrule.sandbox.linux.syscalls import PR_SET_CHILD_SUBREAPER, make, prctl
 
 _MAKE_PIPE = 1 << 10
@@ -128,10 +128,7 @@ def _become(asked: dict[str, Any], streams: tuple[int, int, int], failing: int) 
 
 
 def _restrict(asked: dict[str, Any]) -> None:
-    for kind, wanted in asked["limits"].items():
-        hard = resource.getrlimit(int(kind))[1]
-        least = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(int(kind), (least, least))
+    lower({int(kind): wanted for kind, wanted in asked["limits"].items()})
     if asked["filter"] is None:
         return
     seccomp.no_new_privileges()

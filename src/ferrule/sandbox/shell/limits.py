@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 
+from ferrule.sandbox.linux.limits import lower
 from ferrule.sandbox.shell.process import Start
 
 __all__ = ["limit_process", "limits"]
@@ -22,7 +23,4 @@ def limits(start: Start) -> dict[int, int]:
 
 def limit_process(pid: int, start: Start) -> None:
     """Limit another process of ours; a limit that is lower already stays."""
-    for kind, wanted in limits(start).items():
-        _, hard = resource.prlimit(pid, kind)
-        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.prlimit(pid, kind, (value, value))
+    lower(limits(start), pid=pid)
