@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -204,10 +205,16 @@ async def test_a_workspace_in_a_hidden_folder(tmp_path: Path, monkeypatch: pytes
         await said(tmp_path / ".config", "true")
 
 
-async def test_protected_places_lie_in_the_workspace(workspace: Path) -> None:
+async def test_protected_places_lie_in_the_workspace(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folders))
     for wrong in ("../outside", "/etc", ".", ""):
         with pytest.raises(SandboxInputError, match="within the workspace"):
             await said(workspace, "true", protected=[wrong])
+    assert list(folders.iterdir()) == []
     await said(workspace, "mkdir -p inner/a/b; touch inner/a/b/file", protected=["inner/a/b", "inner/settings"])
     assert not (workspace / "inner/settings").exists()
 

@@ -72,11 +72,14 @@ class Running:
         backend = await backend_for(settings)
         # Nobody else may look into it: what commands wrote lies there.
         state = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-shell-"))
-        Path(state, "tmp").mkdir()
-        Path(state, "spilled").mkdir()
-        Path(state, "empty").touch(0o444)
-        Path(state, "canary").write_text("reached\n", encoding="utf-8")
-        running = cls(settings, backend, state)
+        with ExitStack() as failing:
+            failing.callback(remove_tree, Path(state))
+            Path(state, "tmp").mkdir()
+            Path(state, "spilled").mkdir()
+            Path(state, "empty").touch(0o444)
+            Path(state, "canary").write_text("reached\n", encoding="utf-8")
+            running = cls(settings, backend, state)
+            failing.pop_all()
         try:
             await running.try_out(backend.tier)
         except BaseException:
