@@ -93,7 +93,7 @@ def main() -> None:
         print(json.dumps({"measured": found, "limits": LIMITS}))
     else:
         print(f"plain sh -c                        {found['plain']:7.1f} ms")
-        print(f"bubblewrap, workspace-write        {found['full']:7.1f} ms, {found['over']:.1f} over it (at most 8)")
+        print(f"full tier, workspace-write         {found['full']:7.1f} ms, {found['over']:.1f} over it (at most 8)")
         print(f"Landlock alone (container tier)    {found['container']:7.1f} ms")
         print(f"100 MB of output, ended and kept   {found['flood']:7.1f} ms (at most 200)")
         print(f"what the parent grew by            {found['memory']:7.1f} MB (at most 10)")

@@ -13,7 +13,7 @@ from typing import Final
 
 from ferrule.sandbox.linux.syscalls import Ready, call, make, ready
 
-__all__ = ["Tree", "build_root", "change_root", "make_private", "mounting_scratch", "taken"]
+__all__ = ["Tree", "build_root", "change_root", "make_private", "make_read_only", "mounting_scratch", "taken"]
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
 _MNT_DETACH: Final = 2
@@ -29,6 +29,11 @@ Tree = tuple[Path, int]  # where it was, and a descriptor of a copy that is moun
 def make_private() -> None:
     """No mount made here reaches another namespace, and none from there appears here."""
     call("mount", b"none", b"/", b"", _MS_REC | _MS_PRIVATE, b"")
+
+
+def make_read_only(place: str) -> None:
+    """The mount at a place: nothing is written through it, it gives no privileges, devices on it don't work."""
+    _set_attributes(_AT_FDCWD, os.fsencode(place), 0, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV)
 
 
 def taken(paths: Iterable[Path]) -> list[Tree]:
@@ -65,7 +70,7 @@ def build_root(trees: Iterable[Tree], links: Mapping[Path, str], *, scratch: Pat
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(points_to)
     (root / scratch.relative_to("/")).mkdir(parents=True, exist_ok=True)
-    _set_attributes(_AT_FDCWD, os.fsencode(root), 0, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV)
+    make_read_only(str(root))
     return root
 
 

@@ -1,4 +1,4 @@
-"""The full tier: a layout as the arguments of bubblewrap, one set of namespaces for each command."""
+"""The full tier: a layout as the arguments of bubblewrap, for a launcher that runs among its mounts."""
 
 # Paths are text here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH110, PTH112, PTH118, PTH120
@@ -10,37 +10,34 @@ import os
 from ferrule.sandbox.shell.layout import Access, Layout, Mode
 from ferrule.sandbox.shell.places import is_within
 
-__all__ = ["arguments"]
+__all__ = ["LAUNCHER", "arguments"]
 
 # What a program wants to know of the processor, and no more of the machine.
 _PROCESSORS = "/sys/devices/system/cpu"
-# As root the files of root are ours, without any capability: naming a program in kernel.core_pattern is enough to have
-# it run outside, as root.
-_KERNEL_SETTINGS = (
-    "/proc/sys",
-    "/proc/mtrr",
-    "/proc/sysrq-trigger",
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/pressure",
-)
-# An empty folder of the command's own; mounting it read-only would take longer, and what is put there goes with it.
 _COVER = ("--size", "65536")
-_SHARED_MEMORY = 256 * 1024 * 1024
+# What the launcher makes each command's own namespaces with. It gives them up before the command is there.
+_CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_NET_ADMIN")
+LAUNCHER = "/run/ferrule/ferrule"
+"""Where the launcher finds `ferrule`, wherever that lies outside."""
 
 
-def arguments(layout: Layout, *, shares_network: bool) -> list[str]:
-    """What bubblewrap is told for a layout, up to the command; descriptors and the filter are left to the caller."""
+def arguments(layout: Layout, *, shares_network: bool, package: str) -> list[str]:
+    """What bubblewrap is told for a layout, up to the launcher, whose `package` is seen at `LAUNCHER`."""
     told = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     told += [] if shares_network else ["--unshare-net"]
-    told += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
+    told += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"]
+    told += [part for name in _CAPABILITIES for part in ("--cap-add", name)]
+    covers = ["/dev"]
     for path, access in layout.rules:
-        told += _mounted(path, access, layout)
+        mounted = _mounted(path, access, layout)
+        told += mounted
+        covers += [path] if "--tmpfs" in mounted else []
     if shares_network and os.path.exists("/etc/resolv.conf"):
         # It is often a link into /run, which is covered.
         told += ["--ro-bind-try", os.path.realpath("/etc/resolv.conf"), os.path.realpath("/etc/resolv.conf")]
-    return [*told, "--remount-ro", "/dev", "--chdir", layout.folder]
+    told += ["--ro-bind", package, LAUNCHER]
+    # Last, when all that lies in them is mounted: what a command put there would be there for the next one.
+    return [*told, *(part for path in covers for part in ("--remount-ro", path))]
 
 
 def _mounted(path: str, access: Access, layout: Layout) -> list[str]:
@@ -50,10 +47,9 @@ def _mounted(path: str, access: Access, layout: Layout) -> list[str]:
     if access is Access.READ:
         return ["--ro-bind", path, path]
     if path == "/proc":
-        settings = [each for each in _KERNEL_SETTINGS if os.path.exists(each)] if os.geteuid() == 0 else []
-        return ["--proc", "/proc", *(part for each in settings for part in ("--ro-bind", each, each))]
+        return ["--proc", "/proc"]
     if path == "/dev":
-        return ["--dev", "/dev", "--size", str(_SHARED_MEMORY), "--perms", "1777", "--tmpfs", "/dev/shm"]
+        return ["--dev", "/dev"]
     if path in {"/tmp", "/var/tmp"} and layout.mode is not Mode.FULL:
         return ["--bind", layout.scratch, path]
     if path == "/sys":

@@ -6,10 +6,11 @@ import asyncio
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.layers import layers
-from ferrule.sandbox.shell.backend import Backend, BubblewrapBackend
+from ferrule.sandbox.shell.backend import Backend
 from ferrule.sandbox.shell.hosts import HostRules
 from ferrule.sandbox.shell.landlocked import LandlockBackend
 from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.staged import BubblewrapBackend
 from ferrule.sandbox.tier import Tier
 
 __all__ = ["backend_for"]

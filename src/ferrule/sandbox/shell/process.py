@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-__all__ = ["Contained", "Ending", "Start", "readable"]
+__all__ = ["Contained", "Ending", "Start", "described", "readable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,22 @@ class Start:
     """How many processes and threads there may be at a time, where that can be limited."""
     file_size: int
     """Bytes of the longest file that may be written."""
+
+
+def described(start: Start) -> dict[str, Any]:
+    """What a launcher is told of a command, but for where and how it is contained."""
+    return {"argv": list(start.argv), "environment": start.environment, "limits": _limits(start)}
+
+
+def _limits(start: Start) -> dict[int, int]:
+    """Hard limits by resource. The kernel doesn't count the processes of root, so for root that one stops nothing."""
+    return {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: start.file_size,
+        resource.RLIMIT_NPROC: start.processes,
+        resource.RLIMIT_NICE: 0,
+        resource.RLIMIT_RTPRIO: 0,
+    }
 
 
 class Contained(Protocol):

@@ -27,7 +27,7 @@ class ShellSettings:
     """The folder that commands start in."""
     mode: Mode | str = Mode.WORKSPACE_WRITE
     network: bool | Sequence[str] = False
-    """False: none but the command's own loopback. A list of hosts, see `HostRules`: through a proxy that lets nothing
+    """False: none but the sandbox's own loopback. A list of hosts, see `HostRules`: through a proxy that lets nothing
     else through, which `HTTPS_PROXY` and the like tell programs. True: the machine's own network, unfiltered."""
     _: KW_ONLY
     hidden: Sequence[str] = HIDDEN
@@ -48,7 +48,7 @@ class ShellSettings:
     max_spill: int = 100 * MB
     """Bytes of output after which a command is ended."""
     processes: int = 1024
-    """Processes and threads of one command, where they can be limited."""
+    """Processes and threads of the commands that run at a time, where they can be limited."""
     file_size: int = 4096 * MB
     """Bytes of the longest file that a command may write."""
     grace: float = 2.0
