@@ -17,6 +17,8 @@ from ferrule.sandbox.layers import Layers, canary_results, layers
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.tier import PROMISES, Tier
 
+_UNTESTED = "untested: no Mac has ever run this; the canaries below are all that is known of it"
+
 
 def doctor(as_json: bool) -> int:
     """Print all of it; the exit status."""
@@ -29,7 +31,7 @@ def doctor(as_json: bool) -> int:
         promises = {"promised": dict(PROMISES[found.tier].holds), "not_promised": list(PROMISES[found.tier].lacks)}
         print_json({**_fields(found), **promises, "holds": holds, "canaries": tried, "shell_problem": shell})
     else:
-        lines = (_layer_lines(found), _promise_lines(found.tier), _canary_lines(canaries), _shell_lines(found, shell))
+        lines = (layer_lines(found), _promise_lines(found.tier), _canary_lines(canaries), _shell_lines(found, shell))
         print("\n".join(chain(*lines)))
     return int(not holds)
 
@@ -48,9 +50,12 @@ def _fields(found: Layers) -> dict[str, Any]:
     return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(found).items()}
 
 
-def _layer_lines(found: Layers) -> Iterator[str]:
+def layer_lines(found: Layers) -> Iterator[str]:
+    """The lines that say what was found."""
     yield f"tier: {found.tier}"
     yield f"kernel: {found.kernel}, {found.machine}"
+    if found.seatbelt is not None:
+        yield f"seatbelt: {found.seatbelt} ({_UNTESTED})"
     yield f"Landlock: {f'ABI {found.landlock}' if found.landlock else 'no'}"
     yield f"seccomp: {_there(found.seccomp)}"
     yield f"namespaces: {_there(found.namespaces)}"

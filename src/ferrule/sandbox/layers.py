@@ -7,16 +7,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.canaries import CanaryResult
 from ferrule.sandbox.linux.numbers import AUDIT_ARCH
+from ferrule.sandbox.macos import selftest as macos
+from ferrule.sandbox.macos.runs import ground
+from ferrule.sandbox.macos.sbpl import SANDBOX_EXEC
 from ferrule.sandbox.probes import PROBES
 from ferrule.sandbox.tier import Tier
 
-__all__ = ["Layers", "canary_results", "layers"]
+__all__ = ["Layers", "canary_results", "layers", "layers_of"]
 
 _SECONDS: Final = 60
 _SOURCE: Final = str(Path(__file__).parents[2])
@@ -40,13 +44,37 @@ class Layers:
     """Whether there is a unified cgroup hierarchy. Nothing here rests on it: it is reported."""
     tier: Tier
     missing: tuple[str, ...]
+    seatbelt: Path | None = None
+    """macOS's `sandbox-exec`, None where it isn't there or starts nothing."""
 
 
 @functools.cache
 def layers() -> Layers:
     """This machine's layers; tried once in a process's life, by programs started for it (about 50 ms)."""
-    if sys.platform != "linux":
-        return _elsewhere()
+    return layers_of(sys.platform)
+
+
+def layers_of(platform: str, seatbelt: Path = SANDBOX_EXEC) -> Layers:
+    """This machine's layers as `platform` (as `sys.platform` has it) has them, tried anew."""
+    if platform == "linux":
+        return _of_linux()
+    why = f"{platform}: Landlock, seccomp and namespaces are Linux's"
+    uname = os.uname()
+    found = Layers(uname.release, uname.machine, 0, False, False, None, None, False, Tier.NONE, (why,))
+    if platform != "darwin":
+        return found
+    try:
+        _tried_on_mac(seatbelt)
+    except (SandboxUnavailable, ValueError) as error:
+        return replace(found, missing=(why, str(error)))
+    return replace(found, tier=Tier.SEATBELT, seatbelt=seatbelt)
+
+
+def _tried_on_mac(seatbelt: Path) -> tuple[CanaryResult, ...]:
+    return macos.canary_results(seatbelt, ground(()), {"PATH": os.defpath})
+
+
+def _of_linux() -> Layers:
     said, full = _tried(Tier.FULL)
     landlock, seccomp = int(said.get("landlock", 0)), bool(said.get("seccomp"))
     namespaces = "error" not in full
@@ -78,9 +106,14 @@ def layers() -> Layers:
 
 
 def canary_results(tier: Tier) -> tuple[CanaryResult, ...]:
-    """What each canary came to in a tier, tried anew. Empty where the tier can't be entered at all, and for none."""
+    """What each canary came to in a tier, tried anew. Empty where the tier can't be entered at all, and for none.
+
+    Raises `SandboxUnavailable` for the seatbelt tier on a machine without it.
+    """
     if tier is Tier.NONE:
         return ()
+    if tier is Tier.SEATBELT:
+        return _tried_on_mac(SANDBOX_EXEC)
     tries = {probe.__name__: probe.__doc__ or "" for probe in PROBES}
     answers = _tried(tier)[1].get("canaries", [])
     return tuple(CanaryResult(name, tries[name], reached) for name, reached in answers)
@@ -129,6 +162,8 @@ def _bubblewrap() -> tuple[str | None, Path | None]:
     probe = [
         path,
         "--unshare-all",
+        # Where it is installed set-user-id it gives nobody a capability, and the launcher needs some.
+        *("--cap-add", "CAP_SYS_ADMIN"),
         "--die-with-parent",
         "--ro-bind",
         "/",
@@ -145,9 +180,3 @@ def _bubblewrap() -> tuple[str | None, Path | None]:
     except (OSError, subprocess.SubprocessError):
         return None, None
     return version.decode().split()[-1], Path(path)
-
-
-def _elsewhere() -> Layers:
-    why = f"{sys.platform}: Landlock, seccomp and namespaces are Linux's"
-    uname = os.uname()
-    return Layers(uname.release, uname.machine, 0, False, False, None, None, False, Tier.NONE, (why,))

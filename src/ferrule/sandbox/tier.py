@@ -1,4 +1,4 @@
-"""How far a machine can contain what a model wrote, as three named tiers, and what each promises."""
+"""How far a machine can contain what a model wrote, as named tiers, and what each promises."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,14 @@ __all__ = ["PROMISES", "Promises", "Tier"]
 
 
 class Tier(StrEnum):
-    """`FULL`: namespaces, Landlock, seccomp. `CONTAINER`: no namespaces to be had. `NONE`: not contained at all."""
+    """`FULL`: namespaces, Landlock, seccomp. `CONTAINER`: no namespaces to be had. `SEATBELT`: macOS's own.
+
+    `NONE`: not contained at all.
+    """
 
     FULL = "full"
     CONTAINER = "container"
+    SEATBELT = "seatbelt"
     NONE = "none"
 
 
@@ -63,6 +67,30 @@ PROMISES: Final[Mapping[Tier, Promises]] = {
             "threads for each run: about a thousand for all that the sandbox runs",
             "that processes exist, by their numbers (getpgid, getpriority)",
             "hosts that a shell command may reach: Landlock knows ports, not hosts",
+            "errors in the kernel itself, and what timing tells",
+        ),
+    ),
+    Tier.SEATBELT: Promises(
+        {
+            "files outside the view can't be read, nor folders there listed but the root's names": "profile",
+            "no file outside the view can be asked for its existence, size or times, but folders above it": "profile",
+            "nothing is written, linked or changed outside the run's own folder, which is deleted": "profile",
+            "no other process is made and no other program started": "profile, rlimits",
+            "no network: nothing is sent, connected or listened to, by TCP, UDP or a unix socket": "profile",
+            "no signal reaches another process, and none is seen": "profile",
+            "no service of the system is reached but the one that knows the users' names": "profile",
+            "no descriptor or environment of the parent is seen": "exec, closed descriptors",
+            "processor time, descriptors and the size of each file are limited": "rlimits",
+            "each run is a process of its own, from its start to its end": "exec",
+        },
+        (
+            "anything that the canaries don't try at a start: this was written on Linux and has never run on a Mac",
+            "memory: the parent looks four times a second, and ends a run that takes more than it may",
+            "the total size and number of the files in a run's folder: only each file's size is limited",
+            "threads, the priorities of processes, shared memory that a profile has no rule for",
+            "that a run ends with a program that is killed while it runs: its processor time is limited all the same",
+            "sessions: they are refused",
+            "that a shell command's processes all end with it: one that leaves its group runs on, contained",
             "errors in the kernel itself, and what timing tells",
         ),
     ),

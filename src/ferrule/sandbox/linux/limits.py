@@ -9,30 +9,28 @@ from ferrule.sandbox.linux.syscalls import Ready, ready
 
 __all__ = ["lower", "lower_for_all_runs", "lowering"]
 
-# The same for every run: no core file, no queues, no locked memory, no realtime, few pending signals.
+# The same for every run: no core file, no queues, no locked memory, no realtime, few pending signals. By name, since
+# other systems, where this is imported and never called, don't have all of them.
 _SAME_FOR_ALL: Final = {
-    resource.RLIMIT_CORE: 0,
-    resource.RLIMIT_MEMLOCK: 0,
-    resource.RLIMIT_MSGQUEUE: 0,
-    resource.RLIMIT_NICE: 0,
-    resource.RLIMIT_RTPRIO: 0,
-    resource.RLIMIT_SIGPENDING: 256,
+    "RLIMIT_CORE": 0,
+    "RLIMIT_MEMLOCK": 0,
+    "RLIMIT_MSGQUEUE": 0,
+    "RLIMIT_NICE": 0,
+    "RLIMIT_RTPRIO": 0,
+    "RLIMIT_SIGPENDING": 256,
 }
 
 
 def lower_for_all_runs() -> None:
     """Lowers this process's limits by what its children need of none of them; what is lower already stays."""
-    lower(_SAME_FOR_ALL)
+    lower({getattr(resource, name): value for name, value in _SAME_FOR_ALL.items()})
 
 
-def lower(wanted: Mapping[int, int], *, pid: int = 0) -> None:
-    """Sets both limits, soft and hard, of each resource for this process or another one; what is lower already stays.
-
-    Raises OSError where that process is not there, or not this user's.
-    """
+def lower(wanted: Mapping[int, int]) -> None:
+    """Sets both limits, soft and hard, of each resource for this process; what is lower already stays."""
     for kind, value in wanted.items():
-        least = _least(value, resource.prlimit(pid, kind)[1])
-        resource.prlimit(pid, kind, (least, least))
+        least = _least(value, resource.getrlimit(kind)[1])
+        resource.setrlimit(kind, (least, least))
 
 
 def lowering(wanted: Mapping[int, int]) -> list[Ready]:

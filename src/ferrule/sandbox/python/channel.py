@@ -19,8 +19,10 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
-        # The kernel notes with whatever is sent which process sent it.
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        # The kernel notes with whatever is sent which process sent it; that of macOS can't.
+        self._names_senders = hasattr(socket, "SO_PASSCRED")
+        if self._names_senders:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._end = end
         self._loop = asyncio.get_running_loop()
 
@@ -54,9 +56,11 @@ class Channel:
     async def greeting(self) -> tuple[Any, int] | None:
         """The tree of a frame that was sent in one short piece, and its sender's pid, from the kernel; None at the end.
 
-        Raises `WireError` for anything else.
+        The pid is 0 where the kernel doesn't tell. Raises `WireError` for anything else.
         """
         await self._readable()
+        if not self._names_senders:
+            return self._unsigned(self._end.recv(4096))
         data, extra, _, _ = self._end.recvmsg(4096, socket.CMSG_SPACE(_CREDENTIALS.size))
         pids = [_CREDENTIALS.unpack(found)[0] for _, kind, found in extra if kind == socket.SCM_CREDENTIALS]
         if not data:
@@ -64,6 +68,12 @@ class Channel:
         if len(data) < HEADER.size or len(pids) != 1 or pids[0] <= 0:
             raise WireError("no greeting")
         return tree_of(data[HEADER.size :]), pids[0]
+
+    @staticmethod
+    def _unsigned(data: bytes) -> tuple[Any, int] | None:
+        if data and len(data) < HEADER.size:
+            raise WireError("no greeting")
+        return (tree_of(data[HEADER.size :]), 0) if data else None
 
     async def _readable(self) -> None:
         ready: asyncio.Future[None] = self._loop.create_future()

@@ -205,7 +205,7 @@ def _started(descriptor: int, errors: BinaryIO) -> subprocess.Popen[bytes]:
     boot = _BOOT.format(source=source, descriptor=descriptor)
     return subprocess.Popen(
         [sys.executable, "-I", "-B", "-X", "utf8", "-c", boot],
-        env=_environment(),
+        env=zygote_environment(),
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -215,8 +215,8 @@ def _started(descriptor: int, errors: BinaryIO) -> subprocess.Popen[bytes]:
     )
 
 
-def _environment() -> dict[str, str]:
-    """A zygote's environment: nothing of the program's own but its language and time zone, and no second thread."""
+def zygote_environment() -> dict[str, str]:
+    """What model-written Python starts with: of the program's own its language and time zone, and no second thread."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     threads = {f"{name}_NUM_THREADS": "1" for name in _THREADS}
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **_ALWAYS, **threads, **kept}

@@ -24,7 +24,7 @@ class Output:
 
     def open(self) -> int:
         """One pipe more; the end that the child writes to, which the caller closes. Raises `OSError`."""
-        reading, writing = os.pipe2(os.O_CLOEXEC)
+        reading, writing = os.pipe()
         os.set_blocking(reading, False)
         self._parts.append([])
         self._open[reading] = self._parts[-1]

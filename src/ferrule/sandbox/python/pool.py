@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import tempfile
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
@@ -15,10 +16,12 @@ from ferrule.sandbox.contain import Limits
 from ferrule.sandbox.layers import layers
 from ferrule.sandbox.linux.trees import remove_tree
 from ferrule.sandbox.loops import beside
+from ferrule.sandbox.macos.sbpl import SANDBOX_EXEC
 from ferrule.sandbox.python.launcher import Ready, Zygote, package_paths
 from ferrule.sandbox.python.lineage import Lineage
 from ferrule.sandbox.python.member import Member
 from ferrule.sandbox.python.process import Child, Lost, Unstarted
+from ferrule.sandbox.python.seatbelted import NO_SESSIONS, Seatbelt
 from ferrule.sandbox.python.session_process import SessionProcess
 from ferrule.sandbox.tier import Tier
 
@@ -31,6 +34,8 @@ class Settings:
     readable: tuple[str, ...]
     tier: Tier | None
     max_output: int
+    seatbelt: Path = SANDBOX_EXEC
+    """macOS's `sandbox-exec`."""
 
 
 class Pool:
@@ -40,14 +45,14 @@ class Pool:
         self._settings = settings
         self._usual = usual
         self._starting = asyncio.Lock()
-        self._zygote: Zygote | None = None
+        self._zygote: Zygote | Seatbelt | None = None
         self._spare: asyncio.Task[Child] | None = None
         self._folder: str | None = None
         self._is_closed = False
         self.ready: Ready | None = None
         self.tier: Tier | None = None
 
-    async def zygote(self) -> Zygote:
+    async def zygote(self) -> Zygote | Seatbelt:
         """The zygote. Raises `SandboxUnavailable` where none can be started, with the reason."""
         async with self._starting:
             if self._is_closed:
@@ -57,18 +62,25 @@ class Pool:
                 self._zygote = await self._started()
             return self._zygote
 
-    async def _started(self) -> Zygote:
+    @property
+    def _is_seatbelt(self) -> bool:
+        tier = self._settings.tier
+        return tier is Tier.SEATBELT or (tier is None and sys.platform == "darwin")
+
+    async def _started(self) -> Zygote | Seatbelt:
         try:
-            zygote = Zygote()
+            zygote = Seatbelt(self._settings.seatbelt) if self._is_seatbelt else Zygote()
         except OSError as error:
             raise SandboxUnavailable(f"a zygote can't be started: {error}") from error
         try:
             self.tier = tier = await self._chosen_tier()
             self.ready = await zygote.prepare(self._said_to_zygote(tier))
         except Lost as lost:
+            await self._remove_folder()
             raise SandboxUnavailable(f"the sandbox can't be started in tier {self.tier}: {lost}") from None
         except BaseException:
             zygote.close()
+            await self._remove_folder()
             raise
         return zygote
 
@@ -95,8 +107,11 @@ class Pool:
     async def child(self, limits: Limits) -> Child:
         """A contained child that waits for code. Raises `SandboxUnavailable`; nothing has run then."""
         if limits != self._usual:
-            return await self._fresh(limits)
+            child = await self._fresh(limits)
+            child.begin()
+            return child
         child = await self._taken_spare() or await self._fresh(limits)
+        child.begin()
         if self._spare is None and not self._is_closed:
             self._spare = asyncio.create_task(self._fresh(limits))
         return child
@@ -129,7 +144,7 @@ class Pool:
                 raise SandboxUnavailable(f"a run can't be contained: {error}") from None
         raise SandboxUnavailable(f"the sandbox's zygote ended three times in a row: {why}")
 
-    async def _spawned(self, zygote: Zygote, limits: Limits) -> Child:
+    async def _spawned(self, zygote: Zygote | Seatbelt, limits: Limits) -> Child:
         child = zygote.spawn(asdict(limits), self._settings.max_output)
         try:
             await child.confined()
@@ -140,7 +155,10 @@ class Pool:
 
     async def session(self, limits: Limits) -> SessionProcess:
         """The process of a new session. Raises `SandboxUnavailable`."""
+        if self._is_seatbelt:
+            raise SandboxUnavailable(NO_SESSIONS)
         zygote = await self.zygote()
+        assert isinstance(zygote, Zygote)
         with ExitStack() as opened:
             leash = other = None
             if self.tier is Tier.FULL:

@@ -70,6 +70,9 @@ class Child:
             raise Unstarted(str(said.get("failed")))
         return self.pid
 
+    def begin(self) -> None:
+        """Its run begins. There is nothing to watch: the kernel limits what it may use."""
+
     def kill(self) -> None:
         """End the process; one that hasn't been announced yet ends as soon as it is."""
         self._is_doomed = True

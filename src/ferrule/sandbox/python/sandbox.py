@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import weakref
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -109,7 +109,10 @@ class PythonSandbox:
         return run_synchronously(self.run(code, inputs, timeout=timeout, memory=memory))
 
     async def session(self, *, memory: int | None = None) -> Session:
-        """Runs that share their variables. Raises `SandboxUnavailable`, and `SandboxInputError` for the memory."""
+        """Runs that share their variables. Raises `SandboxUnavailable`, and `SandboxInputError` for the memory.
+
+        The seatbelt tier has none, and raises.
+        """
         # A session's processor time is that of all its runs.
         limits = replace(self._limits_with(memory), cpu=math.ceil(MAX_TIMEOUT) * _CORES)
         process = await in_background(self._session(limits))
@@ -172,11 +175,11 @@ class PythonSandbox:
     async def _session(self, limits: Limits) -> SessionProcess:
         return await self._on_loop().session(limits)
 
-    async def _in_place(self, work: Awaitable[Run]) -> Run:
+    async def _in_place(self, work: Callable[[], Awaitable[Run]]) -> Run:
         self._on_loop()
         assert self._places is not None
         async with self._places:
-            return await work
+            return await work()
 
     async def _start(self) -> None:
         await self._on_loop().zygote()

@@ -9,6 +9,7 @@ from ferrule.sandbox.layers import layers
 from ferrule.sandbox.shell.backend import Backend
 from ferrule.sandbox.shell.hosts import HostRules
 from ferrule.sandbox.shell.landlocked import LandlockBackend
+from ferrule.sandbox.shell.seatbelted import SeatbeltBackend
 from ferrule.sandbox.shell.settings import ShellSettings
 from ferrule.sandbox.shell.staged import BubblewrapBackend
 from ferrule.sandbox.tier import Tier
@@ -25,6 +26,10 @@ async def backend_for(settings: ShellSettings) -> Backend:
     if settings.tier is Tier.NONE:
         return LandlockBackend(Tier.NONE, network=True)
     found = await asyncio.to_thread(layers)
+    if settings.tier is Tier.SEATBELT or (settings.tier is None and found.tier is Tier.SEATBELT):
+        if found.seatbelt is None:
+            raise SandboxUnavailable(f"the seatbelt tier needs macOS: {_missing(found.missing)}")
+        return SeatbeltBackend(found.seatbelt, network)
     if settings.tier in {None, Tier.FULL} and found.bubblewrap is not None and found.seccomp:
         return BubblewrapBackend(str(found.bubblewrap), network)
     if settings.tier is Tier.FULL:

@@ -55,9 +55,10 @@ class Stream:
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self._reading, self.writing = os.pipe2(os.O_CLOEXEC)
+        self._reading, self.writing = os.pipe()
         os.set_blocking(self._reading, False)
-        with suppress(OSError):  # fewer and longer reads, where the user's pipes may still be long
+        # Fewer and longer reads, where the user's pipes may still be long, and where Linux is.
+        with suppress(OSError, AttributeError):
             fcntl.fcntl(self._reading, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         self._when_over: Callable[[], None] | None = None
         self._is_open = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -61,7 +62,7 @@ def standard_input(content: str | bytes | None) -> Iterator[int]:
     if content is None:
         descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     else:
-        descriptor = os.memfd_create("stdin", os.MFD_CLOEXEC)
+        descriptor = _unnamed_file()
         with os.fdopen(descriptor, "wb", closefd=False) as file:
             file.write(content.encode() if isinstance(content, str) else content)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -69,3 +70,10 @@ def standard_input(content: str | bytes | None) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _unnamed_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("stdin", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

@@ -94,7 +94,8 @@ class Capture:
 def _moved(pipe: int, file: int, most: int) -> int:
     """Move bytes from a pipe to the end of a file, inside of the kernel where the file system lets it."""
     try:
-        return os.splice(pipe, file, most)
+        if hasattr(os, "splice"):
+            return os.splice(pipe, file, most)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise

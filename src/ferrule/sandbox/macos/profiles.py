@@ -1,0 +1,135 @@
+"""The profiles of a Python run and of a shell command. Pure: what is there and what is real, the caller has found out.
+
+What a program needs to start under `(deny default)` is what published profiles that do the same agree on: the root
+folder itself since macOS 26, the loader's cache, the system's libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+from ferrule.sandbox.macos.sbpl import Profile, Rules
+
+__all__ = ["python_profile", "shell_profile"]
+
+_READING: Final = "file-read* file-test-existence"
+_LIBRARIES: Final = (
+    *("/usr/lib", "/usr/share/zoneinfo", "/usr/share/locale", "/usr/share/icu"),
+    *("/System/Library/dyld", "/System/Library/Frameworks", "/System/Library/PrivateFrameworks"),
+    *("/System/Library/SubFrameworks", "/System/Cryptexes/OS", "/System/Volumes/Preboot/Cryptexes/OS"),
+    *("/Library/Apple/usr/lib", "/Library/Apple/System/Library/Frameworks", "/private/var/db/dyld"),
+    *("/private/var/db/timezone", "/System/Library/Fonts", "/Library/Fonts"),
+)
+_VERSIONS: Final = (
+    "/System/Library/CoreServices/SystemVersion.plist",
+    "/System/Library/CoreServices/.SystemVersionPlatform.plist",
+)
+_LINKS: Final = ("/etc", "/tmp", "/var", "/private/etc/localtime")
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+# No `kern.proc`, by which a process sees the others.
+_FIGURES: Final = (
+    *("kern.argmax", "kern.hostname", "kern.maxfilesperproc", "kern.osproductversion", "kern.osrelease"),
+    *("kern.ostype", "kern.osvariant_status", "kern.osversion", "kern.secure_kernel", "kern.usrstack64"),
+    *("kern.version", "kern.bootargs", "sysctl.proc_cputype", "vm.loadavg"),
+)
+_FIGURES_BELOW: Final = ("hw.", "machdep.cpu.")
+_USERS: Final = "com.apple.system.opendirectoryd.libinfo"
+# Not `com.apple.SecurityServer`, which hands out keychains, nor launch services, which start programs outside.
+_OF_THE_NETWORK: Final = (
+    *("com.apple.SystemConfiguration.configd", "com.apple.SystemConfiguration.DNSConfiguration"),
+    *("com.apple.dnssd.service", "com.apple.networkd", "com.apple.trustd", "com.apple.trustd.agent", "com.apple.ocspd"),
+)
+_RESOLVER: Final = "/private/var/run/mDNSResponder"
+
+
+def python_profile(
+    *, readable: Iterable[str], links: Iterable[str], listed: Iterable[str], programs: Iterable[str], scratch: str
+) -> Profile:
+    """One run: reads `readable` and the system's libraries, writes below `scratch`, and does nothing else.
+
+    `links` are the symbolic links on the way to what is read, `listed` are folders whose names alone can be read,
+    `programs` the files that an interpreter is started from. No other program, no process, no network, no signal.
+    """
+    seen = (*_LIBRARIES, *readable)
+    rules = Rules()
+    rules.on("allow process-exec", at=programs)
+    rules.add("(allow signal (target self))", "(allow process-info* (target self))", *_figures(), _lookup([_USERS]))
+    rules.on(f"allow {_READING} file-map-executable", below=seen)
+    rules.on(f"allow {_READING}", at=("/", *listed, *links, *_LINKS, *_VERSIONS, *_DEVICES))
+    rules.on("allow file-read-metadata file-test-existence", at=_above((*seen, *links, *listed, scratch)))
+    rules.on("allow file-write-data file-ioctl", at=_DEVICES)
+    rules.on(f"allow {_READING} file-write*", below=[scratch])
+    return rules.profile()
+
+
+def shell_profile(
+    *,
+    rules: Sequence[tuple[str, str]],
+    scratch: str,
+    absent: Iterable[str] = (),
+    network: bool | int,
+) -> Profile:
+    """One command: `rules` are real paths with `hidden`, `read` or `write`, each up to the next deeper one.
+
+    `scratch` is the temporary folder. `absent` are protected places that aren't there, and are not to be made.
+    `network` is none, all, or one port of this machine: that of a proxy.
+    """
+    written = Rules()
+    written.add("(allow process-exec)", "(allow process-fork)", "(allow signal (target same-sandbox))")
+    written.add("(allow process-info* (target same-sandbox))", "(allow file-map-executable)", "(allow ipc-posix-sem)")
+    written.add(*_figures(), _lookup([_USERS]), *_network_rules(network))
+    placed = sorted(rules, key=lambda rule: (len(PurePosixPath(rule[0]).parts), rule[0]))
+    for path, access in placed:
+        _place(written, path, access)
+    written.on(f"allow {_READING} file-write-data file-ioctl", below=["/dev/fd"], at=_DEVICES)
+    written.on(f"allow {_READING}", at=("/", "/dev", *_LINKS))
+    written.on(f"allow {_READING} file-write*", below=[scratch])
+    written.on("deny file-write*", below=absent)
+    reached = [path for path, access in placed if access != "hidden"]
+    written.on("allow file-read-metadata file-test-existence", at=_above((*reached, scratch)))
+    # What lies in a folder is taken along when that is renamed, away from the rules that name its path.
+    pinned = [path for path, access in placed if access != "write" and path != "/"]
+    written.on("deny file-write-create file-write-unlink", at=_above((*pinned, *absent)))
+    return written.profile()
+
+
+def _place(rules: Rules, path: str, access: str) -> None:
+    if access == "hidden":
+        rules.on("deny file-read* file-test-existence file-write*", below=[path])
+        return
+    rules.on(f"allow {_READING}" + (" file-write*" if access == "write" else ""), below=[path])
+    if access == "read":
+        rules.on("deny file-write*", below=[path])
+
+
+def _network_rules(network: bool | int) -> list[str]:
+    if network is False:
+        return []
+    if network is not True:
+        return [f'(allow network-outbound (remote ip "localhost:{network}"))']
+    return [
+        '(allow network-outbound (remote ip "*:*"))',
+        '(allow network-inbound (local ip "*:*"))',
+        '(allow network-bind (local ip "*:*"))',
+        f'(allow network-outbound (literal "{_RESOLVER}"))',
+        "(allow system-socket)",
+        _lookup(_OF_THE_NETWORK),
+    ]
+
+
+def _figures() -> list[str]:
+    names = [f'(sysctl-name "{name}")' for name in _FIGURES]
+    names += [f'(sysctl-name-prefix "{name}")' for name in _FIGURES_BELOW]
+    return [f"(allow sysctl-read {' '.join(names)})"]
+
+
+def _lookup(names: Iterable[str]) -> str:
+    services = [f'(global-name "{name}")' for name in names]
+    return f"(allow mach-lookup {' '.join(services)})"
+
+
+def _above(paths: Iterable[str]) -> list[str]:
+    """The folders that paths lie in, without the root."""
+    return sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"})

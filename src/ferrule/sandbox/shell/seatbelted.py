@@ -1,0 +1,191 @@
+"""The seatbelt tier: each command under a profile of its own, which `sandbox-exec` puts on before the shell begins."""
+
+# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# ruff: noqa: PTH120
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.macos.processes import Group, limited
+from ferrule.sandbox.macos.profiles import shell_profile
+from ferrule.sandbox.shell.command import Command, Done, Stream
+from ferrule.sandbox.shell.hosts import HostRules
+from ferrule.sandbox.shell.layout import Layout
+from ferrule.sandbox.shell.output import Capture
+from ferrule.sandbox.shell.process import Contained, Ending, Start
+from ferrule.sandbox.shell.proxy import FilteringProxy
+from ferrule.sandbox.shell.seatbelt_rules import canaries, real_rules
+from ferrule.sandbox.shell.selftest import hits
+from ferrule.sandbox.tier import Tier
+
+__all__ = ["SeatbeltBackend", "Seatbelted", "free_port"]
+
+# Run first under the profile, as a sign that it was put on: its descriptor 3 is for nothing else.
+_SIGN = 'printf x >&3 && exec 3>&- && exec "$0" "$@"'
+_SIGN_PLACE = 3
+_PORTS_TRIED = 20
+
+
+class SeatbeltBackend:
+    """Starts commands under `tool`, a `sandbox-exec`; before the first it tries what its profile should stop."""
+
+    tier = Tier.SEATBELT
+
+    def __init__(self, tool: Path, network: bool | HostRules) -> None:
+        self._tool, self._network = tool, network
+        self._trying = asyncio.Lock()
+        self._is_tried = False
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """See `Backend`: nothing, for the proxy is outside."""
+        return ()
+
+    @property
+    def has_mounts(self) -> bool:
+        """See `Backend`."""
+        return False
+
+    async def start(self, layout: Layout, start: Start) -> tuple[Contained, FilteringProxy | None]:
+        """See `Backend`. Raises `SandboxUnavailable` too where a canary got out before the first command."""
+        async with self._trying:
+            if not self._is_tried:
+                await self._try_out(layout, start)
+                self._is_tried = True
+        return self._begun(layout, start)
+
+    async def aclose(self) -> None:
+        """See `Backend`: nothing is kept."""
+
+    def _begun(self, layout: Layout, start: Start) -> tuple[Contained, FilteringProxy | None]:
+        if isinstance(self._network, bool):
+            return Seatbelted.start(self._tool, layout, start, self._network), None
+        with ExitStack() as failing:
+            listening, held = free_port()
+            for each in (listening, *held):
+                failing.callback(each.close)
+            port = listening.getsockname()[1]
+            environment = start.environment | _proxy_variables(port)
+            contained = Seatbelted.start(self._tool, layout, replace(start, environment=environment), port, held)
+            proxy = FilteringProxy(self._network)
+            proxy.serve(listening)
+            failing.pop_all()
+        return contained, proxy
+
+    async def _try_out(self, layout: Layout, start: Start) -> None:
+        state = os.path.dirname(layout.scratch)
+
+        async def run(script: str, seconds: float) -> Done:
+            output = Stream(Capture(64 * 1024, Path(state, "spilled", "selftest.txt"), 64 * 1024))
+            try:
+                # Nothing is read, and all of it goes to one pipe.
+                streams = (start.streams[0], output.writing, output.writing)
+                tried = replace(start, argv=["/bin/sh", "-c", script], streams=streams)
+                contained, proxy = self._begun(layout, tried)
+            except BaseException:
+                output.close()
+                raise
+            command = Command(contained, output, None, seconds, 0.0)
+            output.begin(lambda: command.stop("output", at_once=True))
+            try:
+                return await command.followed()
+            finally:
+                if proxy is not None:
+                    await proxy.aclose()
+
+        reached = await hits(run, canaries(state, network=self._network is True))
+        if reached:
+            raise SandboxUnavailable(
+                f"the seatbelt tier doesn't hold on this machine: {', '.join(reached)} worked from inside of the "
+                "sandbox. Nothing was run"
+            )
+
+
+class Seatbelted:
+    """One command: its group of processes, and the sign that its profile was put on."""
+
+    def __init__(self, group: Group, sign: int, held: Sequence[socket.socket]) -> None:
+        self._group, self._sign, self._held = group, sign, held
+
+    @classmethod
+    def start(
+        cls, tool: Path, layout: Layout, start: Start, network: bool | int, held: Sequence[socket.socket] = ()
+    ) -> Seatbelted:
+        """Start a command; `network` as in `shell_profile`, `held` is closed with it. Raises `SandboxUnavailable`."""
+        profile = shell_profile(rules=real_rules(layout), scratch=layout.scratch, absent=layout.absent, network=network)
+        limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": start.file_size, "RLIMIT_NPROC": start.processes}
+        sign, signing = os.pipe()
+        try:
+            command = profile.command(tool, ["/bin/sh", "-c", _SIGN, *start.argv])
+            group = Group(
+                limited(command, limits, {signing: _SIGN_PLACE}),
+                environment=start.environment,
+                folder=layout.folder,
+                streams=start.streams,
+                passed=(signing,),
+            )
+        except OSError as error:
+            os.close(sign)
+            raise SandboxUnavailable(f"a command can't be started under {tool}: {error}") from error
+        finally:
+            os.close(signing)
+        return cls(group, sign, held)
+
+    async def ended(self) -> Ending:
+        """See `Contained`. What has left the group is not found again, and stays under the profile."""
+        gone = await asyncio.shield(self._group.ended)
+        self._group.sweep()
+        if os.read(self._sign, 1) != b"x":
+            raise SandboxUnavailable("sandbox-exec could not contain the command")
+        return Ending.of_status(gone.status) if gone.status >= 0 else Ending(None, -gone.status)
+
+    def terminate(self) -> None:
+        """See `Contained`."""
+        self._group.signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """See `Contained`."""
+        self._group.signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """See `Contained`."""
+        os.close(self._sign)
+        for each in self._held:
+            each.close()
+
+
+def free_port() -> tuple[socket.socket, list[socket.socket]]:
+    """A listening socket, and one that keeps others from the same port by IPv6: a profile has `localhost` for both.
+
+    Raises `SandboxUnavailable` where no port is free in both.
+    """
+    for _ in range(_PORTS_TRIED):
+        listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        held = socket.socket(socket.AF_INET6)
+        try:
+            held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            held.bind(("::1", listening.getsockname()[1]))
+        except OSError as error:
+            held.close()
+            if error.errno != errno.EADDRINUSE:
+                return listening, []  # no IPv6 here, and so nobody who listens by it
+            listening.close()
+            continue
+        return listening, [held]
+    raise SandboxUnavailable("no port of this machine is free for the proxy that keeps the network's rules")
+
+
+def _proxy_variables(port: int) -> dict[str, str]:
+    address = f"http://127.0.0.1:{port}"
+    names = [name for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())]
+    return dict.fromkeys(names, address) | dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1")
