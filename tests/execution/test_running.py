@@ -343,10 +343,22 @@ def test_cancelling_stops_async_tools_gives_up_sync_ones_and_records_all(tmp_pat
 
 
 def test_a_cancel_while_waiting_for_a_turn_is_recorded_and_blocks_nobody(tmp_path):
-    ledger = Ledger()
+    class Held(Toolset):
+        """Writes only once it may."""
+
+        def __init__(self):
+            self.may_write = asyncio.Event()
+
+        @tool
+        async def write(self, line: str) -> str:
+            """Write a line."""
+            await self.may_write.wait()
+            return line
+
+    held = Held()
 
     async def run(journal):
-        async with ToolRegistry([ledger]).open() as bound:
+        async with ToolRegistry([held]).open() as bound:
             executor = Executor(bound, journal=journal)
             first = asyncio.create_task(executor.run(call("write", "a", line="a"), CallScope()))
             await asyncio.sleep(0)
@@ -354,6 +366,7 @@ def test_a_cancel_while_waiting_for_a_turn_is_recorded_and_blocks_nobody(tmp_pat
             third = asyncio.create_task(executor.run(call("write", "c", line="c"), CallScope()))
             await asyncio.sleep(0.005)
             second.cancel()
+            held.may_write.set()
             return await asyncio.gather(first, second, third, return_exceptions=True)
 
     with FileJournal(tmp_path / "j") as journal:
@@ -403,12 +416,18 @@ def test_leaving_the_interpreter_does_not_wait():
 
 def test_threads_are_used_again_and_never_shared(tmp_path):
     @tool
-    def where() -> int:
-        """Name the thread."""
-        time.sleep(0.01)
+    def meet() -> int:
+        """Name the thread, once all are there."""
+        everybody.wait(10)
         return threading.get_ident()
 
-    together = {result.text for result in answers([where], [call("where", f"c{n}") for n in range(8)])}
+    @tool
+    def where() -> int:
+        """Name the thread."""
+        return threading.get_ident()
+
+    everybody = threading.Barrier(8)
+    together = {result.text for result in answers([meet], [call("meet", f"c{n}") for n in range(8)])}
     assert len(together) == 8
     before = threading.active_count()
     for _ in range(20):

@@ -270,7 +270,8 @@ PROCESSES = [
     ),
 ]
 
-_SOCKET = "import socket; s=socket.socket({kind}); print('reached')"
+# The word is in two pieces: from Python 3.13 on, a traceback shows the lines of a program that was given with -c.
+_SOCKET = "import socket; s=socket.socket({kind}); print('rea' 'ched')"
 NETWORK = [
     Attack("tcp", _python("import socket; socket.create_connection(('127.0.0.1',{port}),5)"), heard("tcp")),
     Attack(

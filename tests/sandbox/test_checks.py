@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -89,6 +90,9 @@ def test_every_attribute_of_the_seed_is_refused(name):
         ("f('the file data.json, please')", "extension"),
         ("f(f'{name}.pdf')", "extension"),
         ("f('.csv')", "extension"),
+        # What later Pythons read: quotes within a value, strings that are templates.
+        *([("x = f'{f('/etc/passwd')}'", "path")] if sys.version_info >= (3, 12) else []),
+        *([("x = t'/tmp/{name}'", "path"), ("f(t'{name}.pdf')", "extension")] if sys.version_info >= (3, 14) else []),
     ],
 )
 def test_strings_that_look_like_files_are_refused(code, rule):
@@ -172,6 +176,8 @@ def test_advice_tells_what_can_not_work_and_refuses_nothing(code, rule, name):
         "open('data.csv').read()",
         "from urllib.parse import quote\nfrom http import HTTPStatus",
         "def input(): return 1\ninput()",
+        "match x:\n    case {'a': 1, **input}: input()",
+        *(["def f[input]():\n    input()"] if sys.version_info >= (3, 12) else []),
         "getattr(1, 'real')\nimport sys, io, sqlite3, ctypes",
         "from multiprocessing.pool import ThreadPool",
         "import asyncio\nawait asyncio.sleep(0)",

@@ -10,7 +10,7 @@ from ferrule.sandbox.linux.numbers import AUDIT_ARCH, numbers_of
 from ferrule.sandbox.linux.python_filter import PythonFilter, fork_questions
 from ferrule.sandbox.linux.shell_filter import shell_filter
 
-EPERM, ENOSYS, ENOTTY = refuse(1), refuse(38), refuse(25)
+EPERM, ENOSYS, ENOTTY, EOPNOTSUPP = refuse(1), refuse(38), refuse(25), refuse(95)
 MACHINES = ["x86_64", "aarch64"]
 X86 = AUDIT_ARCH["x86_64"]
 
@@ -114,6 +114,8 @@ def test_python_may_what_is_listed_and_nothing_else(machine):
         ("ioctl", (1, 0x5401), ALLOW),
         ("ioctl", (1, 0x5412), ENOTTY),
         ("ioctl", (1, 0x541C), ENOTTY),
+        ("ioctl", (1, 0x40049409), EOPNOTSUPP),
+        ("ioctl", (1, 0x40049409 | 1 << 40), EOPNOTSUPP),
         ("ioctl", (1, 0x5401 | 1 << 40), ALLOW),
         ("fcntl", (1, 2), ALLOW),
         ("fcntl", (1, 8), EPERM),

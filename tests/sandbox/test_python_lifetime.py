@@ -244,7 +244,10 @@ async def test_a_sandbox_can_be_closed_at_exit() -> None:
 
 async def test_a_forked_parent_leaves_the_sandbox_alone() -> None:
     code = """
+import warnings
 from ferrule.errors import SandboxUnavailable
+# Python warns, from 3.12 on, of a fork beside threads: the background loop is one.
+warnings.simplefilter("ignore", DeprecationWarning)
 child = os.fork()
 if child == 0:
     try:

@@ -207,6 +207,18 @@ async def test_files_come_back(sandbox: PythonSandbox) -> None:
     assert failed.files == {"kept.txt": b"kept"}
 
 
+async def test_files_can_be_copied(sandbox: PythonSandbox) -> None:
+    # pathlib's own copy came with Python 3.14; it asks for shared blocks first, as the second way does everywhere.
+    code = "import errno, fcntl, pathlib, shutil\na = pathlib.Path('a.txt')\na.write_text('x')\n"
+    code += "getattr(a, 'copy', lambda to: shutil.copy(a, to))('b.txt')\n"
+    code += "with open('a.txt') as source, open('c.txt', 'w') as target:\n    try:\n"
+    code += "        fcntl.ioctl(target.fileno(), 0x40049409, source.fileno())\n"
+    code += "    except OSError as error:\n        said = error.errno == errno.EOPNOTSUPP\n"
+    code += "pathlib.Path('b.txt').read_text(), said"
+    run = await sandbox.run(code)
+    assert (run.value, run.error) == (("x", True), None)
+
+
 async def test_files_beyond_the_limits_are_named(sandbox: PythonSandbox) -> None:
     run = await sandbox.run("for i in range(300): open(f'{i:03}.txt', 'w').close()")
     assert len(run.files) == 256

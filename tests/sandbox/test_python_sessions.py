@@ -190,6 +190,24 @@ async def test_cancelling_at_any_moment_leaves_a_session_that_goes_on(sandbox: P
             assert 0 <= await value(session, "x") <= milliseconds + 1
 
 
+async def test_a_run_that_waits_for_its_place_can_be_cancelled() -> None:
+    async with PythonSandbox(packages=(), parallel=1) as sandbox, await sandbox.session() as session:
+        busy = asyncio.create_task(sandbox.run("import time\ntime.sleep(1)"))
+        await asyncio.sleep(0.2)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(session.run("x = 1"), 0.2)
+        assert (await busy).error is None
+        assert await value(session, "'x' in globals()") is False
+
+
+async def test_a_fork_beside_threads_is_no_warning_of_the_code(sandbox: PythonSandbox) -> None:
+    code = "import threading, time, warnings\nwarnings.simplefilter('always')\n"
+    code += "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    async with await sandbox.session() as session:
+        await value(session, code)
+        assert [(await session.run("1")).stderr for _ in range(20)] == [""] * 20
+
+
 async def test_a_checkpoint_that_is_gone_is_no_wait(sandbox: PythonSandbox) -> None:
     async with await sandbox.session() as session:
         checkpoint = await session.checkpoint()

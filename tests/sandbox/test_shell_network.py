@@ -269,7 +269,8 @@ def workspace(tmp_path: Path) -> Path:
 
 
 FETCH = "{python} -I -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{port}/x').read())\""
-DIRECT = "{python} -I -S -c \"import socket; socket.create_connection(('127.0.0.1',{port}),3); print('reached')\""
+# The word is in two pieces: from Python 3.13 on, a traceback shows the lines of a program that was given with -c.
+DIRECT = "{python} -I -S -c \"import socket; socket.create_connection(('127.0.0.1',{port}),3); print('rea' 'ched')\""
 
 
 async def test_a_command_reaches_what_is_listed_through_the_proxy_alone(workspace: Path) -> None:
@@ -294,9 +295,7 @@ async def test_nothing_of_ours_is_left_in_a_sandbox_with_a_proxy(workspace: Path
     async with ShellSandbox(workspace, network=["example.org"]) as shell:
         done = await shell.run("ls -l /proc/self/fd; for each in /proc/[0-9]*; do cat $each/comm; done; echo end")
         assert "socket:" not in done.output
-        assert (
-            "python" not in done.output.rpartition("end")[0].partition("->")[2].lower() or "python" not in done.output
-        )
+        assert "python" not in done.output
         assert done.output.endswith("end\n")
 
 

@@ -27,6 +27,8 @@ for module, names in GONE.items():
     for name in names.split():
         if hasattr(module, name):
             delattr(module, name)
+if hasattr(os, "process_cpu_count"):  # from Python 3.13 on, made so where there is no affinity
+    os.process_cpu_count = os.cpu_count
 
 sys.path[:0] = [sys.argv[1], str(Path(__file__).parent)]
 

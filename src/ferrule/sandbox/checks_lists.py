@@ -65,7 +65,8 @@ MODULES: Final = _table(
         _DATABASE: "sqlite3 dbm",
     },
     ours={
-        _FILES: "_io bz2 fileinput fcntl gzip linecache lzma mmap nt ntpath posix posixpath tarfile zipfile",
+        _FILES: "_io bz2 compression fileinput fcntl gzip linecache lzma mmap nt ntpath posix posixpath tarfile"
+        " zipfile",
         _NETWORK: "aiohttp httpx imaplib poplib requests select selectors socketserver ssl urllib3 webbrowser xmlrpc",
         _SYSTEM: "_posixsubprocess _thread cffi gc platform pty resource threading",
         _CODE: "bdb builtins importlib inspect marshal pdb pickle pip pkgutil runpy shelve site timeit zipimport",

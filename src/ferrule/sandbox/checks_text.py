@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from ferrule.sandbox.checks_finding import Finding, Listed, Rule, located
 from ferrule.sandbox.checks_names import Names
@@ -28,6 +28,8 @@ _EXTENSIONS: Final[dict[str, Listed]] = {
 }
 _EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,8})(?![\w.]*\w)")
 _VALUE: Final = "…"
+# f-strings, and the t-strings of Python 3.14, which have parts of the same names.
+_FORMATTED: Final[tuple[Any, ...]] = (ast.JoinedStr, getattr(ast, "TemplateStr", ast.JoinedStr))
 _LONGEST_SHOWN: Final = 60
 _INSTEAD: Final = "no file but the run's inputs is there: use those, or text in an io.StringIO"
 
@@ -61,10 +63,10 @@ def _strings(tree: ast.Module, names: Names) -> Iterator[tuple[ast.AST, str]]:
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str | bytes):
                 yield node, node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-        elif isinstance(node, ast.JoinedStr):
+        elif isinstance(node, _FORMATTED):
             parts = [one.value if isinstance(one, ast.Constant) else _VALUE for one in node.values]
             yield node, "".join(map(str, parts))
-            waiting += [one.value for one in node.values if isinstance(one, ast.FormattedValue)]
+            waiting += [one.value for one in node.values if not isinstance(one, ast.Constant)]
         elif not _is_documentation(node) and not (isinstance(node, ast.Call) and names.is_text_buffer(node)):
             waiting += ast.iter_child_nodes(node)
 

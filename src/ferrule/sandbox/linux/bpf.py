@@ -46,11 +46,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Allow the call (or do what `then` says) if all checks hold, else refuse it."""
+    """Allow the call (or do what `then` says, which can be another rule) if all checks hold, else refuse it."""
 
     checks: tuple[Check, ...]
     otherwise: int
-    then: int = ALLOW
+    then: "int | Rule" = ALLOW
 
 
 Decision = int | Rule
@@ -145,7 +145,7 @@ def _block(decision: Decision) -> list[_Instruction]:
     block: list[_Instruction] = []
     for check in decision.checks:
         block += _check(check, decision.otherwise)
-    return [*block, _Instruction(_RETURN, 0, 0, decision.then)]
+    return [*block, *_block(decision.then)]
 
 
 def _check(check: Check, otherwise: int) -> list[_Instruction]:

@@ -22,6 +22,7 @@ _THREAD: Final = (0x003D0F00, 0x007D0F00)  # the flags of pthread_create: glibc'
 _FORK: Final = (0x01200011, 0x00000011)  # of fork(): with and without the child's thread id to be set and cleared
 _TERMINALS: Final = (0x5401, 0x802C542A, 0x5413)  # TCGETS, TCGETS2 (isatty), TIOCGWINSZ
 _PLAIN_IOCTLS: Final = (0x541B, 0x5421, 0x5450, 0x5451)  # FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
+_FICLONE: Final = 0x40049409  # two files share their blocks; pathlib's copy gives up only where that isn't supported
 # F_DUPFD to F_SETLKW, locks of open files, F_DUPFD_CLOEXEC, F_GETPIPE_SZ. Not: owners and signals of descriptors,
 # leases, F_NOTIFY, F_SETPIPE_SZ (a megabyte of kernel memory each), seals.
 _FCNTLS: Final = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
@@ -35,9 +36,10 @@ _OUT_OF_BAND: Final = 1
 def _arguments() -> dict[str, Decision]:
     """The calls that depend on their arguments. An `int` is compared by its lower half, all that the kernel reads."""
     own = Rule((Check(low(0), (_OWN_PID,)),), _EPERM)
+    known_ioctl = Rule((Check(low(1), _TERMINALS + _PLAIN_IOCTLS),), refuse(errno.ENOTTY))
     stream_or_packets = Check(low(1), (1, 5), mask=~(0x800 | 0x80000) & 0xFFFFFFFF)  # a datagram takes an address
     return {
-        "ioctl": Rule((Check(low(1), _TERMINALS + _PLAIN_IOCTLS),), refuse(errno.ENOTTY)),
+        "ioctl": Rule((Check(low(1), (_FICLONE,), wanted=False),), refuse(errno.EOPNOTSUPP), then=known_ioctl),
         "fcntl": Rule((Check(low(1), _FCNTLS),), _EPERM),
         "prctl": Rule((Check(low(0), _PRCTLS),), _EPERM),
         "arch_prctl": Rule((Check(low(0), (0x1021, 0x1022, 0x1023)),), _EPERM),  # asking for a vector unit's state

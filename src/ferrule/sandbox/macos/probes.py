@@ -133,9 +133,17 @@ def exceed_limits(around: Around) -> str | None:
 def use_inherited_descriptors(_: Around) -> str | None:
     """use a descriptor of the program that started it"""
     for descriptor in range(1024):
-        if descriptor not in _KEPT and _succeeds(os.fstat, descriptor):
+        if descriptor not in _KEPT and _is_inherited(descriptor):
             return f"descriptor {descriptor}"
     return None
+
+
+def _is_inherited(descriptor: int) -> bool:
+    """Whether it is open and has come through exec; libraries open some of their own (libffi), which would not."""
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False
 
 
 def read_secrets(_: Around) -> str | None:

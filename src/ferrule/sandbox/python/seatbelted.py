@@ -112,6 +112,8 @@ class Seatbelt:
     async def gone(self) -> None:
         """Wait until every child is reaped and its folder removed, after `close`."""
         await asyncio.gather(*(child.group.ended for child in self._children))
+        # From Python 3.12 on, gathering what has ended waits for no turn of the loop, and there the cleaning up begins.
+        await asyncio.sleep(0)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _aside(self, work: Coroutine[Any, Any, None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,7 +34,10 @@ class Session:
     """
 
     def __init__(
-        self, process: SessionProcess, checks: CheckProfile, place: Callable[[Awaitable[Run]], Coroutine[Any, Any, Run]]
+        self,
+        process: SessionProcess,
+        checks: CheckProfile,
+        place: Callable[[Callable[[], Awaitable[Run]]], Coroutine[Any, Any, Run]],
     ) -> None:
         self._process = process
         self._checks = checks
@@ -51,7 +55,9 @@ class Session:
         refused = refusal(findings)
         if refused is not None:
             return refused
-        return replace(await in_background(self._place(self._process.run(asked, seconds))), findings=findings)
+        # The work begins where its place is free: cancelled before that, there is no coroutine that nobody awaited.
+        work = partial(self._process.run, asked, seconds)
+        return replace(await in_background(self._place(work)), findings=findings)
 
     def run_sync(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> Run:
         """`run`, for programs without an event loop."""

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import warnings
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
@@ -45,7 +46,10 @@ def _fork(channel: int, tree: dict[str, Any]) -> None:
     child.flush()
     is_twin = tree["fork"] == "twin"
     child.reseed()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        # Python warns, from 3.12 on, of a fork beside threads: this one is ours, and nothing that the code can mend.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
     if pid == 0 and is_twin:
         _become_twin(channel, tree["number"])
     elif pid == 0:
