@@ -56,6 +56,11 @@ async def test_a_signal_is_told_from_an_exit(shell: ShellSandbox) -> None:
     assert (done.ended, done.signal) == ("signal", signal.SIGSEGV)
 
 
+async def test_a_pipe_that_nobody_reads_ends_its_writer(shell: ShellSandbox) -> None:
+    done = await shell.run("{ yes; echo $? >&2; } | head -n 1")
+    assert done.output.split() in (["y", "141"], ["141", "y"])
+
+
 async def test_timeout_keeps_what_was_written(shell: ShellSandbox) -> None:
     done = await shell.run("echo before; sleep 60; echo after", timeout=0.5)
     assert (done.output, done.ended) == ("before\n", "timeout")

@@ -204,6 +204,8 @@ def _become(asked: dict[str, Any], streams: tuple[int, int, int], failing: int) 
         os.dup2(failing, 3, inheritable=False)
         os.closerange(4, 65536)
         os.chdir(asked["folder"])
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and so by what it becomes
+            signal.signal(ignored, signal.SIG_DFL)
         _restrict(asked)
         os.execve(asked["argv"][0], asked["argv"], asked["environment"])
     except BaseException as error:  # noqa: BLE001 - a child that was forked must not go on as its parent
