@@ -16,6 +16,7 @@ from tool_files import write_tools
 from ferrule import ToolRegistry, calculator
 from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.formats import nanochat
+from shared_builds import built_once
 
 QUESTION = "What is 123456 * 789?"
 
@@ -39,7 +40,7 @@ def reckoner(tmp_path_factory: pytest.TempPathFactory) -> str:
         ),
         _turns(("Divide 1 by 0.", "1 / 0", "error: division by zero", "Nothing can be divided by zero.")),
     ]
-    return f"local:{memorise(tmp_path_factory.mktemp('reckoner'), conversations)}"
+    return f"local:{built_once(tmp_path_factory, 'reckoner', lambda folder: memorise(folder, conversations))}"
 
 
 @pytest.fixture(scope="session")
@@ -77,4 +78,5 @@ def waiter(tmp_path_factory: pytest.TempPathFactory, waiting_folder: Path) -> st
             assistant("I waited."),
         )
     )
-    return f"local:{memorise(tmp_path_factory.mktemp('waiter'), [conversation], 'hermes', specs)}"
+    folder = built_once(tmp_path_factory, "waiter", lambda place: memorise(place, [conversation], "hermes", specs))
+    return f"local:{folder}"

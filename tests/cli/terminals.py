@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from command_client import command_server
+
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = (sys.executable, "-m", "ferrule")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -32,15 +34,16 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
 def ferrule(
     *arguments: str | Path, typed: str | bytes = "", folder: Path | None = None, **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command with `typed` on its standard input; what it wrote is decoded as UTF-8."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        input=typed.encode() if isinstance(typed, str) else typed,
-        capture_output=True,
-        env=environment(changes),
-        cwd=folder,
-        timeout=120,
-        check=False,
+    """Run a command with `typed` on its standard input; what it wrote is decoded as UTF-8.
+
+    It is a process of its own, forked from one that has other people's packages loaded: `command_client.py`.
+    """
+    assert not any(name.startswith("PYTHON") for name in changes), "Python reads these when it starts"
+    done = command_server().run(
+        [*map(str, arguments)],
+        typed.encode() if isinstance(typed, str) else typed,
+        environment(changes),
+        folder or Path.cwd(),
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 

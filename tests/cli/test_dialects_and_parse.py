@@ -2,20 +2,15 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
+from terminals import COMMAND, environment, ferrule
 
 TEXT = (
     "<think>\nParis, then.\n</think>\n\nLet me look.\n"
     '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 )
 BROKEN = 'So: <tool_call>{"name": }</tool_call> and on.'
-
-
-def ferrule(*arguments, text=None):
-    command = [sys.executable, "-m", "ferrule", *map(str, arguments)]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_table_names_every_family():
@@ -53,7 +48,7 @@ def test_programs_see_events_whose_spans_tile_the_text(tmp_path):
 
 
 def test_what_cannot_be_read_is_shown_in_its_place_and_told_by_the_status():
-    done = ferrule("parse", "--dialect", "hermes", "-", text=BROKEN)
+    done = ferrule("parse", "--dialect", "hermes", "-", typed=BROKEN)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "So: ",
@@ -63,8 +58,9 @@ def test_what_cannot_be_read_is_shown_in_its_place_and_told_by_the_status():
 
 
 def test_standard_input_is_read_as_it_comes():
-    command = [sys.executable, "-m", "ferrule", "parse", "--dialect", "hermes", "--json", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [*COMMAND, "parse", "--dialect", "hermes", "--json", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment(), text=True, **pipes) as process:
         process.stdin.write("Hello, ")
         process.stdin.flush()
         first = json.loads(process.stdout.readline())
@@ -80,9 +76,9 @@ def test_tools_decide_whether_a_repair_is_accepted(tmp_path):
     tools.write_text(json.dumps([{"type": "function", "function": {"name": "weather", "parameters": schema}}]))
     text = TEXT.replace('"Paris"', "'Paris'")
     options = ("parse", "--dialect", "hermes", "--tools", tools)
-    assert "(put right: single_quotes)" in ferrule(*options, "-", text=text).stdout
-    assert ferrule(*options, "--no-repair", "-", text=text).returncode == 1
-    assert ferrule(*options, "-", text=text.replace("city", "town")).returncode == 1
+    assert "(put right: single_quotes)" in ferrule(*options, "-", typed=text).stdout
+    assert ferrule(*options, "--no-repair", "-", typed=text).returncode == 1
+    assert ferrule(*options, "-", typed=text.replace("city", "town")).returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -92,13 +88,13 @@ def test_tools_decide_whether_a_repair_is_accepted(tmp_path):
 def test_a_wrong_tools_file_is_one_clear_line(tmp_path, tools, wrong):
     file = tmp_path / "tools.json"
     file.write_text(tools)
-    done = ferrule("parse", "--dialect", "hermes", "--tools", file, "-", text="x")
+    done = ferrule("parse", "--dialect", "hermes", "--tools", file, "-", typed="x")
     assert done.returncode == 2
     assert wrong in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_an_unknown_family_names_those_there_are():
-    done = ferrule("parse", "--dialect", "hermmes", "-", text="x")
+    done = ferrule("parse", "--dialect", "hermmes", "-", typed="x")
     assert done.returncode == 2
     assert "hermes" in done.stderr

@@ -87,6 +87,21 @@ def test_help_imports_none_of_the_slow_parts() -> None:
     assert done.stderr == "\n"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("dialects",),
+        ("eval", "embedded", "--model", "/nowhere"),
+        ("history", "search", "x", "--store", "/nowhere"),
+        ("train", "embedded", "--out", "/nowhere", "--show-settings"),
+    ],
+)
+def test_a_command_started_anew_imports_all_that_it_needs(arguments: tuple[str, ...]) -> None:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, env=environment(), text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert (bool(done.stdout), done.returncode) in ((True, 0), (False, 2))
+
+
 def test_output_that_cannot_be_written_is_told_and_a_reader_that_left_is_not() -> None:
     for command in (("tools",), ("call", "calculator", "--expression", "1")):
         with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device, not a file

@@ -1,6 +1,7 @@
 """What holds for every family, whatever the text: the promises of `docs/dialects.md`."""
 
 import json
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -74,7 +75,7 @@ VALUES = st.fixed_dictionaries(
     },
 )
 FEW = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
@@ -93,8 +94,10 @@ def ordinary_calls(notation):
     return [call_of({"text": "Paris", "count": 2}), call_of({}, name="f")]
 
 
-def text_of(notation, data):
+@cache
+def troubling_text(name):
     """Text that a reader has trouble with: pieces of its own markers, of real calls, and of anything else."""
+    notation = get_notation(name)
     written = [notation.call(call, TOOLS) for call in ordinary_calls(notation)]
     cut = st.builds(
         lambda text, a, b: text[min(a, b) : max(a, b)],
@@ -109,7 +112,18 @@ def text_of(notation, data):
         cut,
         st.text(max_size=6),
     )
-    return "".join(data.draw(st.lists(pieces, max_size=8)))
+    return st.lists(pieces, max_size=8).map("".join)
+
+
+@cache
+def stream_with_control_tokens(name):
+    """Pieces of such a text, each with whether it is a token of the tokenizer's own."""
+    notation = get_notation(name)
+    written = notation.call(ordinary_calls(notation)[0], TOOLS)
+    piece = st.one_of(
+        st.sampled_from(notation.markers or ("{",)), st.just(written), st.sampled_from(AWKWARD), st.text(max_size=4)
+    )
+    return st.lists(st.tuples(piece, st.booleans()), max_size=8)
 
 
 def read(notation, pieces, stopped=True, opens=""):
@@ -122,7 +136,7 @@ def read(notation, pieces, stopped=True, opens=""):
 @given(data=st.data())
 def test_no_chunking_changes_what_is_read(name, data):
     notation = get_notation(name)
-    text = text_of(notation, data)
+    text = data.draw(troubling_text(name))
     whole = joined(read(notation, [text]))
     assert joined(read(notation, list(text))) == whole
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
@@ -134,7 +148,7 @@ def test_no_chunking_changes_what_is_read(name, data):
 @given(data=st.data(), stopped=st.booleans())
 def test_nothing_vanishes_and_every_call_is_told_of_whole(name, data, stopped):
     notation = get_notation(name)
-    text = text_of(notation, data)
+    text = data.draw(troubling_text(name))
     events = read(notation, [text], stopped)
     check_spans(events, text)
     started = {event.index for event in events if isinstance(event, CallStarted)}
@@ -153,7 +167,7 @@ def test_nothing_vanishes_and_every_call_is_told_of_whole(name, data, stopped):
 @given(data=st.data())
 def test_what_was_passed_on_is_never_taken_back(name, data):
     notation = get_notation(name)
-    text = text_of(notation, data)
+    text = data.draw(troubling_text(name))
     cut = data.draw(st.integers(0, len(text)))
     reader = notation.reader(TOOLS)
     early = joined(reader.feed(text[:cut]))
@@ -167,11 +181,7 @@ def test_what_was_passed_on_is_never_taken_back(name, data):
 @given(data=st.data())
 def test_control_tokens_anywhere_are_read_and_nothing_vanishes(name, data):
     notation = get_notation(name)
-    written = notation.call(ordinary_calls(notation)[0], TOOLS)
-    piece = st.one_of(
-        st.sampled_from(notation.markers or ("{",)), st.just(written), st.sampled_from(AWKWARD), st.text(max_size=4)
-    )
-    stream = data.draw(st.lists(st.tuples(piece, st.booleans()), max_size=8))
+    stream = data.draw(stream_with_control_tokens(name))
     reader = notation.reader(TOOLS)
     events = [
         event for text, is_control in stream for event in reader.feed(text, is_control and text in notation.markers)
