@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import translate
+from functools import cache
 
 __all__ = ["PASSED", "clean_environment"]
 
@@ -33,13 +34,11 @@ def clean_environment(
     A variable that only a pattern lets through is dropped where its name says key, token, password or the like;
     any is dropped whose value holds a password in an address. `given` is the user's own word: it is taken as it is.
     """
-    names = tuple(passed)
-    exact = set(names)
-    patterns = [name for name in names if "*" in name]
+    exact, matches = _sorted(tuple(passed))
     environment = {
         name: value
         for name, value in source.items()
-        if (name in exact or (any(fnmatchcase(name, each) for each in patterns) and not _SECRET_NAME.search(name)))
+        if (name in exact or (matches(name) and not _SECRET_NAME.search(name)))
         and not _PASSWORD_IN_ADDRESS.search(value)
     }
     environment.setdefault("PATH", _DEFAULT_PATH)
@@ -47,3 +46,10 @@ def clean_environment(
     # Nobody is there to page or to type a password.
     environment |= {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     return environment | dict(given or {})
+
+
+@cache
+def _sorted(names: tuple[str, ...]) -> tuple[frozenset[str], Callable[[str], object]]:
+    """The names themselves, and what matches those among them that are patterns."""
+    patterns = "|".join(translate(name) for name in names if "*" in name)
+    return frozenset(names), re.compile(patterns or r"(?!)").match

@@ -31,7 +31,7 @@ sys.path.insert(0, sys.argv[1])
 from ferrule.sandbox.linux import command_space, landlock, seccomp
 from ferrule.sandbox.linux.identity import dropping_capabilities
 from ferrule.sandbox.linux.limits import lower
-from ferrule.sandbox.linux.syscalls import PR_SET_CHILD_SUBREAPER, make, prctl
+from ferrule.sandbox.linux.syscalls import PR_SET_CHILD_SUBREAPER, call, make, prctl
 
 _MAKE_PIPE = 1 << 10
 _RIGHTS = {
@@ -41,6 +41,8 @@ _RIGHTS = {
 }
 _UNKILLABLE_AFTER = 10.0
 _PAUSE = 100  # milliseconds
+_CLOSE_RANGE_CLOEXEC = 4
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and so by what it becomes
 
 
 def main() -> None:
@@ -120,20 +122,47 @@ def _run(asked: dict[str, Any], streams: tuple[int, int, int], channel: socket.s
     ended, ending = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ending)
-    failed, failing = os.pipe()
-    command = os.fork()
-    if command == 0:
-        _become(asked, streams, failing)
-    for descriptor in (*streams, failing):
+    is_first = os.getpid() == 1
+    command = _spawned(asked, streams) if is_first else _forked(asked, streams)
+    for descriptor in streams:
         os.close(descriptor)
-    with open(failed, encoding="utf-8") as pipe:
-        error = pipe.read()
-    told: dict[str, Any] = {"error": error} if error else _watched(command, ended, channel)
-    if os.getpid() == 1:
+    told = _watched(command, ended, channel)
+    if is_first:
         _end_the_namespace()
     else:
         _end_all(command)
     return told
+
+
+def _spawned(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
+    """The command's process, for a keeper that nothing in its namespace can harm, and that so is restricted as well.
+
+    It takes no copy of this process, which would cost as much as all the rest. Raises OSError.
+    """
+    os.chdir(asked["folder"])
+    _restrict(asked)
+    call("close_range", 3, 0x7FFF_FFFF, _CLOSE_RANGE_CLOEXEC)
+    return os.posix_spawn(
+        asked["argv"][0],
+        asked["argv"],
+        asked["environment"],
+        file_actions=[(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)],
+        setsid=True,
+        setsigdef=_IGNORED,
+    )
+
+
+def _forked(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
+    """The command's process, which alone is restricted: what it may signal can't be its keeper. Raises OSError."""
+    failed, failing = os.pipe()
+    command = os.fork()
+    if command == 0:
+        _become(asked, streams, failing)
+    os.close(failing)
+    with open(failed, encoding="utf-8") as pipe:
+        if error := pipe.read():
+            raise OSError(error)
+    return command
 
 
 def _watched(command: int, ended: int, channel: socket.socket) -> dict[str, Any]:
@@ -204,7 +233,7 @@ def _become(asked: dict[str, Any], streams: tuple[int, int, int], failing: int) 
         os.dup2(failing, 3, inheritable=False)
         os.closerange(4, 65536)
         os.chdir(asked["folder"])
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and so by what it becomes
+        for ignored in _IGNORED:
             signal.signal(ignored, signal.SIG_DFL)
         _restrict(asked)
         os.execve(asked["argv"][0], asked["argv"], asked["environment"])
