@@ -66,6 +66,17 @@ async def test_full_writes_outside_and_still_protects_and_hides(repository: Path
 
 
 @TIERS
+async def test_what_is_shown_stays_as_writable_as_it_was(workspace: Path, tmp_path: Path, tier: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    shown = [outside, workspace / "inner"]
+    for mode, is_written in (("full", True), ("workspace-write", False)):
+        await said(workspace, f"touch {outside}/{mode} inner/{mode}", mode=mode, readable=shown, tier=tier)
+        assert (outside / mode).exists() is is_written
+        assert (workspace / "inner" / mode).exists()
+
+
+@TIERS
 async def test_git_reads_in_a_protected_repository(repository: Path, tier: str) -> None:
     readable = [os.path.realpath("/usr/bin")]
     assert "No commits yet" in await said(repository, "git status", tier=tier, readable=readable)

@@ -118,7 +118,7 @@ class Surveyor:
         )
 
     def _rules(
-        self, hidden: Iterable[str], guarded: Iterable[str], given: Sequence[str]
+        self, hidden: Iterable[str], guarded: Sequence[str], given: Sequence[str]
     ) -> Iterator[tuple[str, Access]]:
         """One rule a path; those left out that change nothing, or would open what lies in a hidden folder."""
         is_full = self.mode is Mode.FULL
@@ -128,9 +128,12 @@ class Surveyor:
         wanted |= {"/": Access.WRITE if is_full else Access.READ}
         wanted |= {self.workspace: Access.READ if self.mode is Mode.READ_ONLY else Access.WRITE}
         named = {self.workspace, *given, *self.readable}
+        only_shown = set(self.readable).difference(guarded)
         kept: dict[str, Access] = {}
         for path, access in sorted(wanted.items()):
             around = next((kept[each] for each in ancestors(path) if each in kept), None)
+            if path in only_shown and access is Access.READ and around is Access.WRITE:
+                continue  # to be shown takes nothing away
             if access is not around and (around is not Access.HIDDEN or path in named):
                 kept[path] = access
                 yield path, access
