@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-import tempfile
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.contain import Limits
+from ferrule.sandbox.folders import OwnFolder
 from ferrule.sandbox.layers import layers
-from ferrule.sandbox.linux.trees import remove_tree
 from ferrule.sandbox.loops import beside
 from ferrule.sandbox.macos.sbpl import SANDBOX_EXEC
 from ferrule.sandbox.python.launcher import Ready, Zygote, package_paths
@@ -47,7 +46,7 @@ class Pool:
         self._starting = asyncio.Lock()
         self._zygote: Zygote | Seatbelt | None = None
         self._spare: asyncio.Task[Child] | None = None
-        self._folder: str | None = None
+        self._folder: OwnFolder | None = None
         self._is_closed = False
         self.ready: Ready | None = None
         self.tier: Tier | None = None
@@ -95,10 +94,10 @@ class Pool:
 
     def _said_to_zygote(self, tier: Tier) -> dict[str, Any]:
         if tier is not Tier.FULL:
-            self._folder = tempfile.mkdtemp(prefix="ferrule-sandbox-")
+            self._folder = OwnFolder("ferrule-sandbox-")
         return {
             "tier": tier.value,
-            "folder": self._folder,
+            "folder": self._folder.path if self._folder is not None else None,
             "path": package_paths(),
             "readable": self._settings.readable,
             "packages": self._settings.packages,
@@ -200,4 +199,4 @@ class Pool:
         folder, self._folder = self._folder, None
         if folder is not None:
             with suppress(OSError):
-                await beside(remove_tree, Path(folder))
+                await beside(folder.remove)

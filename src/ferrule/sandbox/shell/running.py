@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 import weakref
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.linux.trees import remove_tree
+from ferrule.sandbox.folders import OwnFolder
 from ferrule.sandbox.loops import beside
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.backend import Backend
@@ -46,8 +45,8 @@ class Asked:
 class Running:
     """Starts commands and follows them; all on one event loop."""
 
-    def __init__(self, settings: ShellSettings, backend: Backend, state: str) -> None:
-        self._settings, self._backend, self._state = settings, backend, state
+    def __init__(self, settings: ShellSettings, backend: Backend, own: OwnFolder) -> None:
+        self._settings, self._backend, self._state = settings, backend, own.path
         readable = [os.path.realpath(path) for path in settings.readable] + [
             os.path.realpath(path) for path in backend.needs
         ]
@@ -64,21 +63,22 @@ class Running:
         self._started: set[Command] = set()
         self._names = count(1)
         # For a program that ends without closing; what runs ends with it too.
-        self._removing = weakref.finalize(self, remove_tree, Path(state))
+        self._removing = weakref.finalize(self, own.remove)
 
     @classmethod
     async def open(cls, settings: ShellSettings) -> Running:
         """Make the folder, choose the back end and try it. Raises `SandboxUnavailable` where it does not contain."""
         backend = await backend_for(settings)
         # Nobody else may look into it: what commands wrote lies there.
-        state = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-shell-"))
+        own = OwnFolder("ferrule-shell-")
         with ExitStack() as failing:
-            failing.callback(remove_tree, Path(state))
-            Path(state, "tmp").mkdir()
-            Path(state, "spilled").mkdir()
-            Path(state, "empty").touch(0o444)
-            Path(state, "canary").write_text("reached\n", encoding="utf-8")
-            running = cls(settings, backend, state)
+            failing.callback(own.remove)
+            state = Path(own.path)
+            (state / "tmp").mkdir()
+            (state / "spilled").mkdir()
+            (state / "empty").touch(0o444)
+            (state / "canary").write_text("reached\n", encoding="utf-8")
+            running = cls(settings, backend, own)
             failing.pop_all()
         try:
             await running.try_out(backend.tier)
