@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from ferrule.sandbox.shell.hosts import HostRules, address_of, is_public, normal_host
 
-__all__ = ["FilteringProxy", "Resolve"]
+__all__ = ["FilteringProxy", "Resolve", "proxy_variables"]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, as texts."""
@@ -41,6 +41,13 @@ class _Refused(Exception):  # noqa: N818 - what happened
 async def _resolve(host: str, port: int) -> Sequence[str]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
+
+
+def proxy_variables(port: int) -> dict[str, str]:
+    """What tells programs of a proxy on a port of the loopback, and that the loopback itself is reached without."""
+    address = f"http://127.0.0.1:{port}"
+    proxies = {name: address for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())}
+    return proxies | dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1")
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from ferrule.sandbox.shell.hosts import HostRules
 from ferrule.sandbox.shell.layout import Layout
 from ferrule.sandbox.shell.output import Capture
 from ferrule.sandbox.shell.process import Contained, Ending, Start
-from ferrule.sandbox.shell.proxy import FilteringProxy
+from ferrule.sandbox.shell.proxy import FilteringProxy, proxy_variables
 from ferrule.sandbox.shell.seatbelt_rules import canaries, real_rules
 from ferrule.sandbox.shell.selftest import hits
 from ferrule.sandbox.tier import Tier
@@ -75,7 +75,7 @@ class SeatbeltBackend:
             for each in (listening, *held):
                 failing.callback(each.close)
             port = listening.getsockname()[1]
-            environment = start.environment | _proxy_variables(port)
+            environment = start.environment | proxy_variables(port)
             contained = Seatbelted.start(self._tool, layout, replace(start, environment=environment), port, held)
             proxy = FilteringProxy(self._network)
             proxy.serve(listening)
@@ -183,9 +183,3 @@ def free_port() -> tuple[socket.socket, list[socket.socket]]:
             continue
         return listening, [held]
     raise SandboxUnavailable("no port of this machine is free for the proxy that keeps the network's rules")
-
-
-def _proxy_variables(port: int) -> dict[str, str]:
-    address = f"http://127.0.0.1:{port}"
-    names = [name for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())]
-    return dict.fromkeys(names, address) | dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1")

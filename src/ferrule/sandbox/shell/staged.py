@@ -25,7 +25,7 @@ from ferrule.sandbox.shell.launching import INTERPRETER, PACKAGE, Kept, Launcher
 from ferrule.sandbox.shell.layout import Access, Layout
 from ferrule.sandbox.shell.places import is_within
 from ferrule.sandbox.shell.process import Contained, Ending, Start, described
-from ferrule.sandbox.shell.proxy import FilteringProxy
+from ferrule.sandbox.shell.proxy import FilteringProxy, proxy_variables
 from ferrule.sandbox.tier import Tier
 
 __all__ = ["BubblewrapBackend"]
@@ -115,7 +115,7 @@ class BubblewrapBackend:
     async def start(self, layout: Layout, start: Start) -> tuple[Contained, FilteringProxy | None]:
         """See `Backend`."""
         proxy = None if isinstance(self._network, bool) else FilteringProxy(self._network)
-        started = start if proxy is None else replace(start, environment=start.environment | _proxied())
+        started = start if proxy is None else replace(start, environment=start.environment | proxy_variables(_PORT))
         for _ in range(_TRIES):
             stage, covers = await self._stage(layout)
             try:
@@ -191,10 +191,3 @@ class BubblewrapBackend:
         while self._stages:
             with suppress(OSError):
                 await beside(self._stages.pop().launcher.end)
-
-
-def _proxied() -> dict[str, str]:
-    """What tells programs of the proxy."""
-    address = f"http://127.0.0.1:{_PORT}"
-    proxies = {name: address for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())}
-    return proxies | dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1")
