@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.contain import Limits
 from ferrule.sandbox.python import PythonSandbox
+from ferrule.sandbox.python.pool import Pool, Settings
 
 SPIN = "while True: pass"
 
@@ -332,10 +334,29 @@ async def stress(sandbox: PythonSandbox, runs: int) -> None:
     await asyncio.gather(*(use(user) for user in range(4)))
 
 
+async def test_a_child_that_is_ready_as_its_run_is_cancelled_is_closed() -> None:
+    limits = Limits(memory=1 << 28, cpu=60)
+    pool = Pool(Settings((), (), None, 1 << 20), limits)
+    try:
+        (await pool.child(limits)).close()
+        ahead = pool._spare
+        assert ahead is not None
+        # First of those that are told of it: the run is cancelled between the child's coming and its own going on.
+        ahead.add_done_callback(lambda _: waiting.cancel())
+        waiting = asyncio.create_task(pool.child(limits))
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.wait_for(ahead.result().ended, 10)
+    finally:
+        await pool.aclose()
+
+
 @pytest.mark.parametrize("runs", [200, pytest.param(4000, marks=pytest.mark.slow)])
 async def test_nothing_is_left_behind(runs: int) -> None:
     async with PythonSandbox(packages=()) as sandbox:
         await stress(sandbox, 50)
+        # A run that was cancelled leaves none made ahead; one that ends does.
+        await sandbox.run("1")
         await asyncio.sleep(0.5)
         gc.collect()
         before = descriptors(), len(descendants(os.getpid())), len(asyncio.all_tasks())

@@ -120,11 +120,17 @@ class Pool:
         waiting, self._spare = self._spare, None
         if waiting is None:
             return None
-        with suppress(SandboxUnavailable):
+        try:
             child = await waiting
-            if not child.ended.done():
-                return child
-            child.close()
+        except SandboxUnavailable:
+            return None
+        except asyncio.CancelledError:
+            # It may have been ready just then; nobody else knows of it.
+            waiting.add_done_callback(_close_if_made)
+            raise
+        if not child.ended.done():
+            return child
+        child.close()
         return None
 
     async def _fresh(self, limits: Limits) -> Child:
@@ -200,3 +206,8 @@ class Pool:
         if folder is not None:
             with suppress(OSError):
                 await beside(folder.remove)
+
+
+def _close_if_made(made: asyncio.Task[Child]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.result().close()
