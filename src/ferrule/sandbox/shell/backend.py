@@ -18,13 +18,10 @@ class Backend(Protocol):
 
     tier: Tier
 
-    @property
-    def needs(self) -> Sequence[str]:
-        """Paths that commands must be able to read, whatever the lists say."""
-
-    @property
-    def has_mounts(self) -> bool:
-        """Whether commands have mounts of their own: a `/tmp`, and covers over what they may not change."""
+    needs: Sequence[str]
+    """Paths that commands must be able to read, whatever the lists say."""
+    has_mounts: bool
+    """Whether commands have mounts of their own: a `/tmp`, and covers over what they may not change."""
 
     async def start(self, layout: Layout, start: Start) -> tuple[Contained, FilteringProxy | None]:
         """A command under a layout, and the proxy that serves it, where there is one."""

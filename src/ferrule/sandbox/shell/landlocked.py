@@ -32,20 +32,13 @@ class LandlockBackend:
     In tier `NONE` the same launcher starts commands without restricting them.
     """
 
+    needs: Sequence[str] = ()  # the launcher is not restricted
+    has_mounts: bool = False
+
     def __init__(self, tier: Tier, network: bool) -> None:
         self.tier, self._network = tier, network
         self._launcher: Launcher | None = None
         self._starting = asyncio.Lock()
-
-    @property
-    def needs(self) -> Sequence[str]:
-        """See `Backend`: nothing, for the launcher is not restricted."""
-        return ()
-
-    @property
-    def has_mounts(self) -> bool:
-        """See `Backend`."""
-        return False
 
     async def start(self, layout: Layout, start: Start) -> tuple[Contained, FilteringProxy | None]:
         """See `Backend`."""

@@ -39,22 +39,14 @@ _PORTS_TRIED = 20
 class SeatbeltBackend:
     """Starts commands under `tool`, a `sandbox-exec`; before the first it tries what its profile should stop."""
 
-    tier = Tier.SEATBELT
+    tier: Tier = Tier.SEATBELT
+    needs: Sequence[str] = ()  # the proxy is outside
+    has_mounts: bool = False
 
     def __init__(self, tool: Path, network: bool | HostRules) -> None:
         self._tool, self._network = tool, network
         self._trying = asyncio.Lock()
         self._is_tried = False
-
-    @property
-    def needs(self) -> Sequence[str]:
-        """See `Backend`: nothing, for the proxy is outside."""
-        return ()
-
-    @property
-    def has_mounts(self) -> bool:
-        """See `Backend`."""
-        return False
 
     async def start(self, layout: Layout, start: Start) -> tuple[Contained, FilteringProxy | None]:
         """See `Backend`. Raises `SandboxUnavailable` too where a canary got out before the first command."""

@@ -96,21 +96,13 @@ class BubblewrapBackend:
     """Mounts and namespaces made by bubblewrap, below them a command's own, and our filter in those."""
 
     tier: Tier = Tier.FULL
+    needs: Sequence[str] = (sys.base_prefix, INTERPRETER)  # the launcher's
+    has_mounts: bool = True
 
     def __init__(self, bubblewrap: str, network: bool | HostRules) -> None:
         self._bubblewrap, self._network = bubblewrap, network
         self._stages: list[_Stage] = []
         self._starting = asyncio.Lock()
-
-    @property
-    def needs(self) -> Sequence[str]:
-        """See `Backend`: the launcher's interpreter."""
-        return (sys.base_prefix, INTERPRETER)
-
-    @property
-    def has_mounts(self) -> bool:
-        """See `Backend`."""
-        return True
 
     async def start(self, layout: Layout, start: Start) -> tuple[Contained, FilteringProxy | None]:
         """See `Backend`."""
