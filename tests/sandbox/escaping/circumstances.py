@@ -33,8 +33,9 @@ def _output(module: str, arguments: list[str], *, user: str, filtered: bool) -> 
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
     }
+    # A session of its own: in a container this one may have begun outside, and then nobody can be asked for it.
     done = subprocess.run(
-        command, env=environment, cwd="/", capture_output=True, text=True, check=False, process_group=0
+        command, env=environment, cwd="/", capture_output=True, text=True, check=False, start_new_session=True
     )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-4000:]}"
     return done.stdout
