@@ -80,16 +80,20 @@ def enter_own_space(*, network: bool) -> None:
 
 
 def cover(covers: Sequence[tuple[str, str]]) -> None:
-    """Mount over each path, so that it can be `read` and not changed, or is `hidden`. Raises OSError."""
+    """Mount over each path, so that it can be `read` and not changed, or is `hidden`. Raises OSError.
+
+    With `write` the mount is there for its own sake: a folder that has one can't be renamed.
+    """
     for path, access in covers:
         place = os.fsencode(path)
-        if access == "read":
+        if access in ("read", "write"):
             call("mount", place, place, b"", _MS_BIND, b"")
         elif os.path.isdir(path):
             call("mount", b"tmpfs", place, b"tmpfs", _PLAIN, b"mode=0111,size=4k")
         else:
             call("mount", b"/dev/null", place, b"", _MS_BIND, b"")
-        make_read_only(path)
+        if access != "write":
+            make_read_only(path)
 
 
 def renounce() -> None:

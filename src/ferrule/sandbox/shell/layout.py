@@ -88,6 +88,7 @@ class Surveyor:
         self.mode, self.workspace, self.readable = mode, workspace, readable
         self.protected = tuple(name.rstrip("/") for name in protected)
         self._places = Places.of(hidden, workspace)
+        self._first_hidden: Sequence[str] | None = None
 
     def scan(self, limit: int) -> WorkspaceScan:
         """A scan of the workspace for what the lists name."""
@@ -100,19 +101,24 @@ class Surveyor:
         asked for, `SandboxUnavailable` where a place can't be guarded.
         """
         found = scan.walk()
-        hidden = [path for path in (*found.hidden, *self._places.existing(), state) if path != "/"]
+        if self._first_hidden is None:
+            self._first_hidden = found.hidden
+        # A command may have deleted the link that told of a secret, not the secret.
+        lasting = [path for path in self._first_hidden if path not in found.hidden and os.path.lexists(path)]
+        hidden = [path for path in (*found.hidden, *lasting, *self._places.existing(), state) if path != "/"]
         if self.workspace in hidden:
             raise SandboxInputError(f"the workspace {self.workspace} is on the list of what is hidden: choose another")
         given = self._given(writable)
         guarded = self._guarded(found.repositories, given) if self.mode is not Mode.READ_ONLY else []
         absent = [path for path in guarded if placeholders.stands(path) or not os.path.lexists(path)]
         folders = [path for path in absent if self._can_cover and _can_stand_in(path)]
+        rules = list(self._rules(hidden, [each for each in guarded if each not in absent] + folders, given))
         return Layout(
             mode=self.mode,
             workspace=self.workspace,
             folder=self._start(folder),
             scratch=os.path.join(state, "tmp"),
-            rules=tuple(self._rules(hidden, [each for each in guarded if each not in absent] + folders, given)),
+            rules=tuple(_held(rules) if self._can_cover else rules),
             placeholders=tuple(folders),
             absent=tuple(path for path in absent if path not in folders),
         )
@@ -189,6 +195,24 @@ class Surveyor:
         kept = [path for path in guarded if not any(is_within(path, each) for each in given)]
         kept += [part for each in given for part in locked_parts(each) if part not in given]
         return list(dict.fromkeys(kept))
+
+
+def _held(rules: Sequence[tuple[str, Access]]) -> list[tuple[str, Access]]:
+    """The rules, and one for each writable folder on the way to what is hidden or protected, though it gives nothing.
+
+    With a mount of its own a folder can't be renamed. Else a command could move it to where the next one isn't searched
+    for secrets, such as into `node_modules`.
+    """
+    found = dict(rules)
+    for path, access in rules:
+        way: list[str] = []
+        for folder in ancestors(path):
+            if folder in found:
+                if access is not Access.WRITE and found[folder] is Access.WRITE:
+                    found |= dict.fromkeys(way, Access.WRITE)
+                break
+            way.append(folder)
+    return sorted(found.items())
 
 
 def _can_stand_in(path: str) -> bool:

@@ -22,7 +22,7 @@ from ferrule.sandbox.loops import beside
 from ferrule.sandbox.shell.bubblewrap import LAUNCHER, arguments
 from ferrule.sandbox.shell.hosts import HostRules
 from ferrule.sandbox.shell.launching import INTERPRETER, PACKAGE, Kept, Launcher, Stale
-from ferrule.sandbox.shell.layout import Access, Layout
+from ferrule.sandbox.shell.layout import Access, Layout, ancestors
 from ferrule.sandbox.shell.places import is_within
 from ferrule.sandbox.shell.process import Contained, Ending, Start, described
 from ferrule.sandbox.shell.proxy import FilteringProxy, proxy_variables
@@ -62,8 +62,13 @@ class _Stage:
                 return None
         new = {path: access for path, access in wanted.items() if path not in self.rules}
         for path, access in new.items():
-            is_leaf = not any(other != path and is_within(other, path) for other in wanted)
-            if access is Access.WRITE or not is_leaf or not is_within(path, layout.workspace):
+            around = next(wanted[each] for each in ancestors(path) if each in wanted)
+            is_held = access is Access.WRITE and around is access
+            # A mount shuts off those that are within it already.
+            within = self.rules if is_held else wanted
+            if (access is Access.WRITE and not is_held) or not is_within(path, layout.workspace):
+                return None
+            if any(each != path and is_within(each, path) for each in within):
                 return None
         return [(path, access.value) for path, access in new.items()]
 
