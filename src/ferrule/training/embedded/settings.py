@@ -25,6 +25,8 @@ class Recipe(BaseModel):
     """Width."""
     layers: Annotated[int, Field(gt=0)] = 5
     """Depth."""
+    start: Path | None = None
+    """A folder with a model to go on from; where it has fewer layers, some of them are doubled. None is nothing."""
     heads: Annotated[int, Field(gt=0, multiple_of=2)] = 4
     """Query heads of 32; there are two key-value heads."""
     matrix_rate: float = 0.02

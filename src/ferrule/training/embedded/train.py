@@ -25,6 +25,7 @@ from torch import Tensor
 from ferrule.errors import ModelError, SettingsError
 from ferrule.training.embedded.batches import Batches
 from ferrule.training.embedded.export import embedded_tokenizer, export
+from ferrule.training.embedded.growth import begin_from
 from ferrule.training.embedded.network import Network, Shape
 from ferrule.training.embedded.optimizer import Optimizer
 from ferrule.training.embedded.settings import Recipe
@@ -57,10 +58,12 @@ def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, r
 
     A CUDA device is used where there is one, by one worker. An interruption leaves the last checkpoint, and no
     half-written file. Raises `SettingsError` where the folder holds another run and `resume` is not set, or none that
-    this recipe could resume, and `ModelError` where a worker fails.
+    this recipe could resume, or where nothing can begin from `recipe.start`, and `ModelError` where a worker fails.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     _check_folder(recipe, folder, resume)
+    if not resume:
+        _begun(recipe)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
     try:
         if torch.cuda.is_available():
@@ -128,11 +131,19 @@ def _work(rank: int, recipe: Recipe, folder: Path, device: str, group: Any, repo
     if device == "cpu":
         torch.set_num_threads(1)
     torch.manual_seed(recipe.seed)
-    network = Network(shape_of(recipe)).to(device)
+    is_resumed = (folder / _CHECKPOINT).exists()
+    network = (Network(shape_of(recipe)) if is_resumed else _begun(recipe)).to(device)
     run = _Run(rank, recipe, folder, network, group)
     run.train(Batches(recipe, embedded_tokenizer(folder), rank), report)
     if rank == 0:
         export(network, folder / "model")
+
+
+def _begun(recipe: Recipe) -> Network:
+    network = Network(shape_of(recipe))
+    if recipe.start is not None:
+        begin_from(network, recipe.start)
+    return network
 
 
 class _Run:

@@ -1,0 +1,107 @@
+"""A run that begins from a model that is there, also from one of fewer layers."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ferrule.errors import SettingsError
+from ferrule.training.embedded.settings import Recipe
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from ferrule.training.embedded import train as training  # noqa: E402 - only where there is torch
+from ferrule.training.embedded.export import export  # noqa: E402
+from ferrule.training.embedded.growth import begin_from, grown, layer_order  # noqa: E402
+from ferrule.training.embedded.network import Network, Shape  # noqa: E402
+
+
+def shape(layers: int, width: int = 32) -> Shape:
+    return Shape(hidden_size=width, num_hidden_layers=layers, num_attention_heads=2, intermediate_size=3 * width)
+
+
+def recipe(**changes) -> Recipe:
+    settings = {"steps": 10, "batch_tokens": 512, "workers": 1, "hidden_size": 32, "layers": 3, "heads": 2}
+    return Recipe(**{**settings, "compile": False, **changes})
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """The folder of a model of two layers."""
+    folder = tmp_path_factory.mktemp("start")
+    torch.manual_seed(1)
+    export(Network(shape(2)), folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_cuda(monkeypatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+def test_the_middle_is_doubled_first() -> None:
+    assert layer_order(5, 5) == [(n, False) for n in range(5)]
+    assert [source for source, _ in layer_order(5, 6)] == [0, 1, 2, 2, 3, 4]
+    assert [source for source, _ in layer_order(5, 8)] == [0, 1, 1, 2, 2, 3, 3, 4]
+    assert [is_copy for _, is_copy in layer_order(2, 4)] == [False, True, False, True]
+
+
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_a_grown_network_computes_what_the_small_one_does(layers) -> None:
+    small, large = Network(shape(2)), Network(shape(layers))
+    large.load_state_dict(grown(small.state_dict(), 2, layers))
+    ids = torch.randint(0, 272, (2, 30))
+    with torch.no_grad():
+        assert torch.allclose(small(ids), large(ids), atol=1e-6)
+
+
+def test_every_layer_of_a_grown_network_learns(start) -> None:
+    network = Network(shape(4))
+    begin_from(network, start)
+    ids = torch.randint(0, 272, (4, 30))
+    torch.autograd.backward(network.loss(ids[:, :-1], ids[:, 1:]))
+    for block in network.model.layers:
+        assert block.self_attn.o_proj.weight.grad.abs().max() > 0
+        assert block.mlp.down_proj.weight.grad.abs().max() > 0
+
+
+def test_a_run_from_a_model_begins_where_that_stood(start, tmp_path) -> None:
+    begun, reports = Network(shape(3)), []
+    begin_from(begun, start)
+    # At a rate of nothing what comes out is what went in.
+    training.train(recipe(start=start, matrix_rate=0.0, other_rate=0.0), tmp_path, reports.append)
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
+    assert all(torch.equal(state[name], tensor) for name, tensor in begun.state_dict().items())
+    assert [report.step for report in reports] == [10]
+
+
+def test_a_resumed_run_goes_on_from_its_own_checkpoint(start, tmp_path) -> None:
+    settings = recipe(start=start)
+    training.train(settings, tmp_path, lambda progress: None)
+    gone = settings.model_copy(update={"steps": 20, "start": tmp_path / "gone"})
+    training.train(gone, tmp_path, lambda progress: None, resume=True)
+    assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["step"] == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": 5}, "has 2 layers, which can't become 5"),
+        ({"layers": 1}, "has 2 layers, which can't become 1"),
+        ({"hidden_size": 64}, "a network of other sizes"),
+        ({"start": "."}, "holds no model.safetensors"),
+    ],
+)
+def test_a_start_that_cannot_be_grown_is_refused_before_anything_is_written(start, tmp_path, changes, message) -> None:
+    settings = Recipe.model_validate({**recipe(start=start).model_dump(), **changes})
+    with pytest.raises(SettingsError, match=message):
+        training.train(settings, tmp_path / "run", lambda progress: None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_says_so_in_a_line(tmp_path) -> None:
+    command = [sys.executable, "-m", "ferrule", "train", "embedded", "--out", "run", "--set", "start=nowhere"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "start: nowhere holds no model.safetensors" in done.stderr
+    assert "Traceback" not in done.stderr
