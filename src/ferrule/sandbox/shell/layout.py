@@ -88,7 +88,7 @@ class Surveyor:
         self.mode, self.workspace, self.readable = mode, workspace, readable
         self.protected = tuple(name.rstrip("/") for name in protected)
         self._places = Places.of(hidden, workspace)
-        self._first_hidden: Sequence[str] | None = None
+        self._first_hidden: frozenset[str] | None = None
 
     def scan(self, limit: int) -> WorkspaceScan:
         """A scan of the workspace for what the lists name."""
@@ -101,11 +101,11 @@ class Surveyor:
         asked for, `SandboxUnavailable` where a place can't be guarded.
         """
         found = scan.walk()
+        hidden = [path for path in (*found.hidden, *self._places.existing(), state) if path != "/"]
         if self._first_hidden is None:
-            self._first_hidden = found.hidden
-        # A command may have deleted the link that told of a secret, not the secret.
-        lasting = [path for path in self._first_hidden if path not in found.hidden and os.path.lexists(path)]
-        hidden = [path for path in (*found.hidden, *lasting, *self._places.existing(), state) if path != "/"]
+            self._first_hidden = frozenset(hidden)
+        # A command may have deleted a link that told of a secret, and not the secret.
+        hidden += filter(os.path.lexists, self._first_hidden.difference(hidden))
         if self.workspace in hidden:
             raise SandboxInputError(f"the workspace {self.workspace} is on the list of what is hidden: choose another")
         given = self._given(writable)
