@@ -99,6 +99,12 @@ def test_a_start_that_cannot_be_grown_is_refused_before_anything_is_written(star
     assert not (tmp_path / "run").exists()
 
 
+def test_a_start_that_is_damaged_is_refused(tmp_path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"not weights")
+    with pytest.raises(SettingsError, match="can't be read"):
+        begin_from(Network(shape(2)), tmp_path)
+
+
 def test_the_command_says_so_in_a_line(tmp_path) -> None:
     command = [sys.executable, "-m", "ferrule", "train", "embedded", "--out", "run", "--set", "start=nowhere"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -24,12 +24,16 @@ def begin_from(network: Network, folder: Path) -> None:
 
     Raises `SettingsError` where there is none, or one of another width or of more layers.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     path = folder / "model.safetensors"
     if not path.is_file():
         raise SettingsError(f"start: {folder} holds no model.safetensors to begin from")
-    weights = load_file(path)
+    try:
+        weights = load_file(path)
+    except SafetensorError as error:
+        raise SettingsError(f"start: {path} can't be read: {error}") from error
     depth = 1 + max((int(match[1]) for name in weights if (match := _LAYER.match(name))), default=-1)
     wanted = network.shape.num_hidden_layers
     if not 0 < depth <= wanted <= 2 * depth:
