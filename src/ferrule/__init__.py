@@ -6,135 +6,268 @@ nothing. Everything else is imported from the module that it lives in.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ferrule.agent.output import OutputInvalid
+    from ferrule.agent.pipeline import Pipeline, Run, model
+    from ferrule.agent.run import StreamedRun
+    from ferrule.blobs import BlobStore
+    from ferrule.builtin_tools import calculator
+    from ferrule.capabilities import Loss
     from ferrule.conversation import (
         Conversation,
         Image,
+        MalformedCall,
         Message,
         Reasoning,
         Text,
         ToolCall,
         ToolResult,
+        assistant,
+        system,
+        user,
     )
-    from ferrule.errors import FerruleError, ToolFailed, ToolRetry
+    from ferrule.errors import (
+        ContextLengthError,
+        ConversationError,
+        DialectError,
+        EngineError,
+        FerruleError,
+        ModelError,
+        Overloaded,
+        PluginError,
+        PolicyError,
+        PolicyWarning,
+        ProviderError,
+        RegistryError,
+        SandboxInputError,
+        SandboxUnavailable,
+        SettingsError,
+        StreamBroken,
+        TokenizerError,
+        ToolDefinitionError,
+        ToolFailed,
+        ToolRequired,
+        ToolRetry,
+    )
+    from ferrule.events import (
+        ArgumentsDelta,
+        CallFinished,
+        CallMalformed,
+        CallStarted,
+        Event,
+        LossesReported,
+        MessageFinished,
+        ReasoningDelta,
+        ResultReady,
+        RunFinished,
+        TextDelta,
+        ToolProgress,
+        Usage,
+    )
     from ferrule.execution import Approver, Decision, Executor, FileJournal, Pending, Policy, Rule, TerminalApprover
-    from ferrule.intent import Effect, Intent
     from ferrule.models.protocol import Model, ModelSettings
-    from ferrule.pipeline import Pipeline, Run, model
-    from ferrule.registry import ToolRegistry
-    from ferrule.schema import ArgumentsInvalid
-    from ferrule.scope import CallScope
-    from ferrule.tool import Tool, tool
-    from ferrule.tools import calculator
-    from ferrule.toolset import Toolset
+    from ferrule.models.scripted import ScriptedModel
+    from ferrule.tools.arguments import ArgumentsInvalid
+    from ferrule.tools.decorator import Tool, tool
+    from ferrule.tools.intent import Diff, Effect, ImageRef, Intent
+    from ferrule.tools.registry import ToolRegistry
+    from ferrule.tools.scope import CallScope
+    from ferrule.tools.toolset import Toolset
     from ferrule.toolspec import Annotations, ToolSpec
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Annotations": "toolspec",
-    "Approver": "execution",
-    "ArgumentsInvalid": "schema",
-    "CallScope": "scope",
-    "Conversation": "conversation",
-    "Decision": "execution",
-    "Effect": "intent",
-    "Executor": "execution",
-    "FerruleError": "errors",
-    "FileJournal": "execution",
-    "Image": "conversation",
-    "Intent": "intent",
-    "Message": "conversation",
-    "Model": "models.protocol",
-    "ModelSettings": "models.protocol",
-    "Pending": "execution",
-    "Pipeline": "pipeline",
-    "Policy": "execution",
-    "Reasoning": "conversation",
-    "Rule": "execution",
-    "Run": "pipeline",
-    "TerminalApprover": "execution",
-    "Text": "conversation",
-    "Tool": "tool",
-    "ToolCall": "conversation",
-    "ToolFailed": "errors",
-    "ToolRegistry": "registry",
-    "ToolResult": "conversation",
-    "ToolRetry": "errors",
-    "ToolSpec": "toolspec",
-    "Toolset": "toolset",
-    "calculator": "tools",
-    "model": "pipeline",
-    "tool": "tool",
+_EXPORTS = {
+    "agent.pipeline": (
+        "Pipeline",
+        "Run",
+        "model",
+    ),
+    "agent.output": ("OutputInvalid",),
+    "agent.run": ("StreamedRun",),
+    "blobs": ("BlobStore",),
+    "builtin_tools": ("calculator",),
+    "capabilities": ("Loss",),
+    "conversation": (
+        "Conversation",
+        "Image",
+        "MalformedCall",
+        "Message",
+        "Reasoning",
+        "Text",
+        "ToolCall",
+        "ToolResult",
+        "assistant",
+        "system",
+        "user",
+    ),
+    "errors": (
+        "ContextLengthError",
+        "ConversationError",
+        "DialectError",
+        "EngineError",
+        "FerruleError",
+        "ModelError",
+        "Overloaded",
+        "PluginError",
+        "PolicyError",
+        "PolicyWarning",
+        "ProviderError",
+        "RegistryError",
+        "SandboxInputError",
+        "SandboxUnavailable",
+        "SettingsError",
+        "StreamBroken",
+        "TokenizerError",
+        "ToolDefinitionError",
+        "ToolFailed",
+        "ToolRequired",
+        "ToolRetry",
+    ),
+    "events": (
+        "ArgumentsDelta",
+        "CallFinished",
+        "CallMalformed",
+        "CallStarted",
+        "Event",
+        "LossesReported",
+        "MessageFinished",
+        "ReasoningDelta",
+        "ResultReady",
+        "RunFinished",
+        "TextDelta",
+        "ToolProgress",
+        "Usage",
+    ),
+    "execution": (
+        "Approver",
+        "Decision",
+        "Executor",
+        "FileJournal",
+        "Pending",
+        "Policy",
+        "Rule",
+        "TerminalApprover",
+    ),
+    "models.protocol": (
+        "Model",
+        "ModelSettings",
+    ),
+    "models.scripted": ("ScriptedModel",),
+    "tools.arguments": ("ArgumentsInvalid",),
+    "tools.decorator": (
+        "Tool",
+        "tool",
+    ),
+    "tools.intent": (
+        "Diff",
+        "Effect",
+        "ImageRef",
+        "Intent",
+    ),
+    "tools.registry": ("ToolRegistry",),
+    "tools.scope": ("CallScope",),
+    "tools.toolset": ("Toolset",),
+    "toolspec": (
+        "Annotations",
+        "ToolSpec",
+    ),
 }
+_HOMES = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [
     "Annotations",
     "Approver",
+    "ArgumentsDelta",
     "ArgumentsInvalid",
+    "BlobStore",
+    "CallFinished",
+    "CallMalformed",
     "CallScope",
+    "CallStarted",
+    "ContextLengthError",
     "Conversation",
+    "ConversationError",
     "Decision",
+    "DialectError",
+    "Diff",
     "Effect",
+    "EngineError",
+    "Event",
     "Executor",
     "FerruleError",
     "FileJournal",
     "Image",
+    "ImageRef",
     "Intent",
+    "Loss",
+    "LossesReported",
+    "MalformedCall",
     "Message",
+    "MessageFinished",
     "Model",
+    "ModelError",
     "ModelSettings",
+    "OutputInvalid",
+    "Overloaded",
     "Pending",
     "Pipeline",
+    "PluginError",
     "Policy",
+    "PolicyError",
+    "PolicyWarning",
+    "ProviderError",
     "Reasoning",
+    "ReasoningDelta",
+    "RegistryError",
+    "ResultReady",
     "Rule",
     "Run",
+    "RunFinished",
+    "SandboxInputError",
+    "SandboxUnavailable",
+    "ScriptedModel",
+    "SettingsError",
+    "StreamBroken",
+    "StreamedRun",
     "TerminalApprover",
     "Text",
+    "TextDelta",
+    "TokenizerError",
     "Tool",
     "ToolCall",
+    "ToolDefinitionError",
     "ToolFailed",
+    "ToolProgress",
     "ToolRegistry",
+    "ToolRequired",
     "ToolResult",
     "ToolRetry",
     "ToolSpec",
     "Toolset",
+    "Usage",
     "__version__",
+    "assistant",
     "calculator",
     "model",
+    "system",
     "tool",
+    "user",
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # with it, a checker would take any name for one that is exported
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Keeps `ferrule.tool` the decorator.
-
-    Python puts a submodule into its package under the module's name when it is imported, which would put
-    the module `ferrule.tool` in the decorator's place. `from ferrule.tool import …` is not affected.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "tool" and isinstance(value, ModuleType):
-            value = value.tool
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

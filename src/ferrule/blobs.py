@@ -6,13 +6,16 @@ A name is the hash alone, so the same content has the same name tomorrow and in 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import OrderedDict
 from pathlib import Path
+from threading import Lock, get_ident
+from typing import Any
 
 _NAME_LENGTH = 16
 
 
-def blob_name(data: bytes) -> str:
+def hash_blob(data: bytes) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of `data`."""
     return hashlib.sha256(data).hexdigest()[:_NAME_LENGTH]
 
@@ -20,7 +23,9 @@ def blob_name(data: bytes) -> str:
 class BlobStore:
     """Blobs by name, in memory up to `limit` bytes (the oldest leave first), or in a folder, which keeps all.
 
-    A folder's files are written once, under a temporary name first, so that a reader never sees half of one.
+    A folder's files are written once, under a temporary name first, so that a reader never sees half of one. A store
+    may be used by several threads, and a folder by several processes: pickled, a store in memory is a copy, one in a
+    folder is the same.
     """
 
     def __init__(self, folder: Path | None = None, limit: int = 64 * 1024 * 1024) -> None:
@@ -28,24 +33,34 @@ class BlobStore:
         self._limit = limit
         self._held: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {**self.__dict__, "_held": self._held.copy(), "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = Lock()
 
     def put(self, data: bytes) -> str:
         """Keep `data`; returns its name."""
-        name = blob_name(data)
+        name = hash_blob(data)
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / name
             if not path.exists():
-                partial = path.with_suffix(".partial")
+                partial = path.with_suffix(f".{os.getpid()}-{get_ident()}.partial")
                 partial.write_bytes(data)
                 partial.replace(path)
             return name
-        if name not in self._held:
-            self._held[name] = data
-            self._size += len(data)
-            while self._size > self._limit and len(self._held) > 1:
-                _, oldest = self._held.popitem(last=False)
-                self._size -= len(oldest)
+        with self._lock:
+            if name not in self._held:
+                self._held[name] = data
+                self._size += len(data)
+                while self._size > self._limit and len(self._held) > 1:
+                    _, oldest = self._held.popitem(last=False)
+                    self._size -= len(oldest)
         return name
 
     def get(self, name: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""What a model or notation can express, and the one place where a conversation is fitted to it."""
+"""What a model or notation can express, and `adapt`, which fits a conversation to it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something of a conversation that could not be carried, and what stands in its place."""
+    """A part of a conversation that could not be expressed, and what stands in its place."""
 
-    kind: Literal["image", "reasoning", "system", "marker", "id", "text", "call", "status", "sampled", "extra"]
+    kind: Literal[
+        "image", "reasoning", "system", "marker", "id", "text", "call", "status", "sampled", "extra", "end", "turns"
+    ]
     detail: str
 
 
@@ -53,11 +55,11 @@ def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conve
             messages.append(user(*moved))
             moved = []
         if message.role == "tool":
-            messages += _fitted_result(message, capabilities, malformed, moved, losses)
+            messages += _fit_result(message, capabilities, malformed, moved, losses)
         elif message.role == "user" and not capabilities.user_images:
-            messages.append(_noted(message, losses))
+            messages.append(_replace_images(message, losses))
         elif message.role == "assistant" and not capabilities.malformed_calls:
-            messages.append(_told(message, malformed, losses))
+            messages.append(_show_malformed_calls(message, malformed, losses))
         else:
             messages.append(message)
     if moved:
@@ -65,7 +67,7 @@ def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conve
     return replace(conversation, messages=tuple(messages)), losses
 
 
-def _told(message: Message, malformed: set[str], losses: list[Loss]) -> Message:
+def _show_malformed_calls(message: Message, malformed: set[str], losses: list[Loss]) -> Message:
     """The message with its malformed calls as text; their ids are added to `malformed`."""
     found = [part for part in message.parts if isinstance(part, MalformedCall)]
     if not found:
@@ -75,7 +77,7 @@ def _told(message: Message, malformed: set[str], losses: list[Loss]) -> Message:
     return message.with_parts(Text(part.raw) if isinstance(part, MalformedCall) else part for part in message.parts)
 
 
-def _fitted_result(
+def _fit_result(
     message: Message, capabilities: Capabilities, malformed: set[str], moved: list[Text | Image], losses: list[Loss]
 ) -> list[Message]:
     result = message.result
@@ -84,22 +86,22 @@ def _fitted_result(
         return []
     if capabilities.image_results:
         return [message]
-    fitted = _without_images(result, capabilities.user_images, moved, losses)
+    fitted = _move_images(result, capabilities.user_images, moved, losses)
     return [message if fitted is result else message.with_parts((fitted,))]
 
 
-def _note(image: Image) -> Text:
+def _describe_image(image: Image) -> Text:
     return Text(f"[image {image.hash}, {image.media_type}, not shown: this model reads text only]")
 
 
-def _noted(message: Message, losses: list[Loss]) -> Message:
+def _replace_images(message: Message, losses: list[Loss]) -> Message:
     if not any(isinstance(part, Image) for part in message.parts):
         return message
     losses.extend(Loss("image", part.hash) for part in message.parts if isinstance(part, Image))
-    return message.with_parts(_note(part) if isinstance(part, Image) else part for part in message.parts)
+    return message.with_parts(_describe_image(part) if isinstance(part, Image) else part for part in message.parts)
 
 
-def _without_images(result: ToolResult, users_can: bool, moved: list[Text | Image], losses: list[Loss]) -> ToolResult:
+def _move_images(result: ToolResult, users_can: bool, moved: list[Text | Image], losses: list[Loss]) -> ToolResult:
     images = [part for part in result.content if isinstance(part, Image)]
     if not images:
         return result
@@ -111,6 +113,6 @@ def _without_images(result: ToolResult, users_can: bool, moved: list[Text | Imag
             kept.append(Text(f"[image {part.hash} follows]"))
             moved.extend((Text(f"Image {part.hash}, from the result of {result.name}:"), part))
         else:
-            kept.append(_note(part))
+            kept.append(_describe_image(part))
             losses.append(Loss("image", part.hash))
     return replace(result, content=tuple(kept))

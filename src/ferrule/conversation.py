@@ -1,7 +1,7 @@
 """A conversation: messages of parts, immutable, in the field's own shape.
 
-This room holds the words that every other floor uses. How a conversation is written for a model is the
-business of `dialects/` and `models/`; how it is kept as JSON, of `conversation_json.py`.
+Every other module uses these types. `dialects/` and `models/` write a conversation for a model,
+`formats/conversation_json.py` stores it as JSON.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from ferrule.blobs import blob_name
+from ferrule._util.quick_init import quick_init
+from ferrule.blobs import hash_blob
 from ferrule.errors import ConversationError
-from ferrule.quick_init import quick_init
 
 Role = Literal["system", "user", "assistant", "tool"]
 ResultStatus = Literal[
@@ -34,15 +34,25 @@ class Text:
 
 @dataclass(frozen=True)
 class Image:
-    """An encoded image: its bytes, media type (`image/png`), and the hash of its content."""
+    """An encoded image: its bytes, media type (`image/png`), and the hash of its content.
+
+    Raises `ConversationError` for anything but bytes, such as the name of a file.
+    """
 
     data: bytes
     media_type: str = "image/png"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, bytes):
+            raise ConversationError(
+                f"an Image takes the bytes of an encoded image, not {_name_value(self.data)}; "
+                'for a file: Image(Path("cat.png").read_bytes(), "image/png")'
+            )
+
     @cached_property
     def hash(self) -> str:
         """The name under which a `BlobStore` keeps this image."""
-        return blob_name(self.data)
+        return hash_blob(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,7 @@ class ToolCall:
     arguments: str
     source: str | None = None
 
-    def decoded(self) -> Any:
+    def decode(self) -> Any:
         """The arguments as a JSON value. Raises `json.JSONDecodeError` where they aren't JSON."""
         return json.loads(self.arguments) if self.arguments.strip() else {}
 
@@ -111,7 +121,7 @@ Part: TypeAlias = Text | Image | Reasoning | ToolCall | MalformedCall | ToolResu
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledTokens:
     """The ids that an engine sampled for a message, the stop token included, with raw log-probabilities.
 
     `ids` and `logprobs` have equal lengths. It holds only while the message's parts are what was sampled.
@@ -134,7 +144,7 @@ class Message:
 
     role: Role
     parts: tuple[Part, ...]
-    sampled: Sampled | None = None
+    sampled: SampledTokens | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def with_parts(self, parts: Iterable[Part]) -> Message:
@@ -152,6 +162,11 @@ class Message:
         return tuple([part for part in self.parts if isinstance(part, _CALLS)])
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether it ends in the middle of a call."""
+        return any(isinstance(call, MalformedCall) and call.kind == "truncated" for call in self.calls)
+
+    @property
     def result(self) -> ToolResult:
         """The result of a tool message. Raises `ConversationError` for any other message."""
         for part in self.parts:
@@ -166,7 +181,10 @@ def system(text: str) -> Message:
 
 
 def user(*parts: str | Text | Image) -> Message:
-    """A user message; strings become `Text` parts."""
+    """A user message; strings become `Text` parts. Raises `ConversationError` for anything but text and images."""
+    for part in parts:
+        if not isinstance(part, str | Text | Image):
+            raise ConversationError(f"a user message takes strings, Text and Image, not {_name_value(part)}")
     return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
@@ -180,7 +198,13 @@ def tool_message(result: ToolResult) -> Message:
     return Message("tool", (result,))
 
 
-def _now() -> datetime:
+def _name_value(value: object) -> str:
+    """A value of the wrong type for a message: its type, and a short value itself."""
+    text = repr(value)
+    return f"the {type(value).__name__} {text}" if len(text) <= 100 else f"a {type(value).__name__}"
+
+
+def _get_time() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
@@ -190,7 +214,7 @@ class Conversation:
     """Messages, and `now`: the time that templates and tools are told, pinned when it is made."""
 
     messages: tuple[Message, ...] = ()
-    now: datetime = field(default_factory=_now)
+    now: datetime = field(default_factory=_get_time)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -225,7 +249,7 @@ class Conversation:
             if message.role == "tool":
                 if len(message.parts) != 1:
                     raise ConversationError(f"{where}: a tool message holds exactly one result")
-                expected = _answer(expected, message.result.call_id, where)
+                expected = _check_answer(expected, message.result.call_id, where)
                 continue
             if expected and message.role == "assistant":
                 raise ConversationError(f"{where}: the call {expected[0]!r} before it has no result; add one")
@@ -238,7 +262,7 @@ class Conversation:
                 expected.append(call.id)
 
 
-def _answer(expected: Sequence[str], call_id: str, where: str) -> list[str]:
+def _check_answer(expected: Sequence[str], call_id: str, where: str) -> list[str]:
     if call_id not in expected:
         raise ConversationError(f"{where}: the result for {call_id!r} answers no open call; remove it or fix its id")
     if expected[0] != call_id:

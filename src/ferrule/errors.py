@@ -10,7 +10,7 @@ class FerruleError(Exception):
 
 
 class ToolDefinitionError(FerruleError):
-    """A function, method or schema can't become a tool; the message names the parameter and the cure."""
+    """A function, method or schema can't become a tool; the message names the parameter and what to do."""
 
 
 class RegistryError(FerruleError):
@@ -21,8 +21,12 @@ class ConversationError(FerruleError):
     """A conversation, or a file of one, that can't be: an orphan result, an unknown role, broken JSON."""
 
 
+class ContextLengthError(ConversationError):
+    """A conversation that is too long for a model's context and can't be shortened by whole turns."""
+
+
 class DialectError(FerruleError):
-    """What a dialect can't express (a call it has no notation for), or a dialect that isn't known."""
+    """An unknown dialect, or something that a dialect can't express, such as a call without a notation."""
 
 
 class TokenizerError(FerruleError):
@@ -54,11 +58,15 @@ class Overloaded(ModelError):  # noqa: N818 - the state that it tells of
 
 
 class ToolRequired(ModelError):  # noqa: N818 - what was asked for
-    """A model was to call a tool and did not, however often it was asked."""
+    """A model had to call a tool and did not, although it was asked again."""
 
 
 class PolicyError(FerruleError):
-    """A policy rule or file that can't be read."""
+    """A policy, a rule or a policy file that can't be used; the message names what is wrong in it."""
+
+
+class PolicyWarning(UserWarning):
+    """A rule of a policy names a tool, or an argument, that isn't on offer; perhaps it is misspelt."""
 
 
 class PluginError(FerruleError):

@@ -6,12 +6,12 @@ so that the spans of a whole text tile it. Spans of events that come from elsewh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ferrule._util.quick_init import quick_init
 from ferrule.capabilities import Loss
 from ferrule.conversation import Message, StopReason, ToolCall, ToolResult
-from ferrule.quick_init import quick_init
 
 Span: TypeAlias = tuple[int, int] | None
 
@@ -56,7 +56,8 @@ class ArgumentsDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A call that was read whole. `repairs` names what was not as the notation has it and could be put right."""
+    """A call that was read whole. `repairs` names what was not as the notation has it and could be put right, or is
+    likely not what was meant (`null_as_text`)."""
 
     index: int
     call: ToolCall
@@ -110,7 +111,7 @@ NO_USAGE = Usage()
 class LossesReported:
     """What of the conversation could not be carried to the model, or of its answer into the conversation.
 
-    A model tells all that there is each time it is asked; a run passes on what it hasn't told yet.
+    A model reports all losses with each request; a run emits only those that are new.
     """
 
     losses: tuple[Loss, ...]
@@ -118,16 +119,20 @@ class LossesReported:
 
 @dataclass(frozen=True, slots=True)
 class MessageFinished:
-    """A whole assistant message, what it cost, and why the model stopped."""
+    """A whole assistant message, what it cost, and why the model stopped.
+
+    `prompt_ids` are the token ids that a local model was given for it; empty for any other.
+    """
 
     message: Message
     usage: Usage
     stop: StopReason
+    prompt_ids: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """What a running tool tells of itself."""
+    """What a running tool reports of its progress."""
 
     call_id: str
     text: str

@@ -1,6 +1,6 @@
 """What a tool *is*, as data: the part of it that can be offered, stored, compared and sent.
 
-The callable behind it lives one floor up, in `tool.py`.
+The callable behind it lives one floor up, in `tools/decorator.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ JSONSchema = Mapping[str, Any]
 """A JSON Schema object (draft 2020-12), as decoded JSON."""
 
 Approval = Literal["always", "never"]
-"""A tool's own word on asking: always ask for it, or never."""
+"""What a tool itself asks for: approval of every call, or of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True)
 class ToolGroup:
-    """What tools belong to: the Toolset whose methods they are. A notation that knows groups tells of it."""
+    """The Toolset whose methods the tools are; notations that have groups write it into the offer."""
 
     name: str
     description: str = ""
@@ -52,3 +52,13 @@ class ToolSpec:
     origin: str = "code"
     approval: Approval | None = None
     group: ToolGroup | None = None
+
+
+def render_openai_function(spec: ToolSpec) -> dict[str, Any]:
+    """The tool's name, description and parameters, with the keys and in the order of OpenAI's API."""
+    return {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+
+
+def render_openai_tool(spec: ToolSpec) -> dict[str, Any]:
+    """The tool as an entry of `tools` in OpenAI's Chat Completions, which most chat templates take as well."""
+    return {"type": "function", "function": render_openai_function(spec)}

@@ -1,0 +1,1 @@
+"""Floor 0: helpers that know nothing of tools and models."""

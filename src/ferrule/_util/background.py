@@ -1,0 +1,74 @@
+"""The one background loop of the process, on which every synchronous face runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import lru_cache
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+@lru_cache(maxsize=1)
+def _get_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    # A daemon, so that a process ends when its own work has.
+    threading.Thread(target=loop.run_forever, name="ferrule-background", daemon=True).start()
+    return loop
+
+
+# Threads don't survive a fork: a child that waited for its parent's loop would wait forever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_get_loop.cache_clear)
+
+
+def submit_to_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
+    """Start a coroutine on the background loop: for what several event loops of a process share."""
+    return asyncio.run_coroutine_threadsafe(work, _get_loop())
+
+
+def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine on the background loop and wait for it; an interruption cancels it first.
+
+    Raises `RuntimeError` inside of a running event loop, which waiting would block: `await` it there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        work.close()
+        raise RuntimeError(
+            "this is the synchronous face, called inside of an event loop: use the async one and await it"
+        )
+    future = submit_to_background(work)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@contextmanager
+def enter_synchronously(manager: AbstractAsyncContextManager[Result]) -> Iterator[Result]:
+    """An async context manager as a synchronous one, on the background loop."""
+
+    async def enter() -> Result:
+        return await manager.__aenter__()
+
+    async def leave(error: BaseException | None) -> bool | None:
+        return await manager.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None)
+
+    value = run_synchronously(enter())
+    try:
+        yield value
+    except BaseException as error:
+        if not run_synchronously(leave(error)):
+            raise
+    else:
+        run_synchronously(leave(None))

@@ -1,0 +1,1 @@
+"""Floor 2: arithmetic on what a model wrote, without `eval`."""

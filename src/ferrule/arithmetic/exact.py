@@ -1,0 +1,195 @@
+"""Exact arithmetic for the calculator, and how its results are written.
+
+A number is an `int`, or a pair (numerator, denominator) with a positive denominator that need not be in lowest terms:
+reducing only when a pair grows or is written makes a chain of decimals several times faster than `fractions.Fraction`.
+"""
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from math import gcd
+from typing import Final
+
+from ferrule.arithmetic.limits import (
+    FRACTION_BITS,
+    FULL_DIGITS,
+    MAX_EXPONENT,
+    ROUNDED_DIGITS,
+    CalculatorError,
+    check_bits,
+    check_digits,
+    check_fraction,
+)
+
+Pair = tuple[int, int]
+Number = int | Pair
+
+REDUCE_BITS: Final = 256
+FIVES: Final = {5**power: power for power in range(FULL_DIGITS + 1)}
+FULL_BOUND: Final[int] = 10**FULL_DIGITS
+SAFE_TEXT_DIGITS: Final = 600
+SAFE_TEXT_BOUND: Final[int] = 10**SAFE_TEXT_DIGITS
+
+
+def read_decimal(written: str) -> Number:
+    """The exact value of a number written with a point or an exponent, such as `0.1`, `.5`, `5.` or `1.5e-3`."""
+    mantissa, _, exponent_text = written.lower().partition("e")
+    whole, _, decimals = mantissa.partition(".")
+    exponent = int(exponent_text) if exponent_text else 0
+    if abs(exponent) > MAX_EXPONENT:
+        raise CalculatorError(f"the exponent of a number goes from -{MAX_EXPONENT:,} to {MAX_EXPONENT:,}")
+    digits = int(whole + decimals)
+    places = len(decimals) - exponent
+    if places <= 0:
+        return check_digits(digits * 10**-places)
+    return _normalize(digits, 10**places)
+
+
+def add(left: Number, right: Number) -> Number:
+    """The sum."""
+    if isinstance(left, int) and isinstance(right, int):
+        return check_digits(left + right)
+    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    return _normalize(a + c, b) if b == d else _normalize(a * d + c * b, b * d)
+
+
+def subtract(left: Number, right: Number) -> Number:
+    """The difference."""
+    if isinstance(left, int) and isinstance(right, int):
+        return check_digits(left - right)
+    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    return _normalize(a - c, b) if b == d else _normalize(a * d - c * b, b * d)
+
+
+def multiply(left: Number, right: Number) -> Number:
+    """The product."""
+    if isinstance(left, int) and isinstance(right, int):
+        check_bits(left.bit_length() + right.bit_length() - 1)
+        return check_digits(left * right)
+    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    return _normalize(a * c, b * d)
+
+
+def divide(left: Number, right: Number) -> Number:
+    """The quotient; raises CalculatorError for a division by zero."""
+    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    if c == 0:
+        raise CalculatorError("division by zero")
+    if c < 0:
+        c, d = -c, -d
+    return _normalize(a * d, b * c)
+
+
+def floor_divide(left: Number, right: Number) -> Number:
+    """The quotient rounded down to a whole number, as Python's `//` does."""
+    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    if c == 0:
+        raise CalculatorError("division by zero")
+    return check_digits((a * d) // (b * c))
+
+
+def remainder(left: Number, right: Number) -> Number:
+    """What `//` leaves over, with the sign of the divisor, as Python's `%` does."""
+    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    if c == 0:
+        raise CalculatorError("division by zero")
+    return _normalize((a * d) % (c * b), b * d)
+
+
+def power(base: Number, exponent: Number) -> Number:
+    """The power; the exponent is a whole number from -MAX_EXPONENT to MAX_EXPONENT."""
+    times = to_whole(exponent)
+    if times is None:
+        raise CalculatorError("an exponent must be a whole number")
+    if abs(times) > MAX_EXPONENT:
+        raise CalculatorError(f"an exponent goes from -{MAX_EXPONENT:,} to {MAX_EXPONENT:,}")
+    top, bottom = _reduce(base)
+    if times < 0:
+        if top == 0:
+            raise CalculatorError("division by zero")
+        top, bottom, times = (bottom, top, -times) if top > 0 else (-bottom, -top, -times)
+    check_bits((max(top.bit_length(), bottom.bit_length()) - 1) * times)
+    return _normalize(check_digits(top**times), check_digits(bottom**times))
+
+
+def negate(number: Number) -> Number:
+    """The number with its sign turned."""
+    return -number if isinstance(number, int) else (-number[0], number[1])
+
+
+def to_whole(number: Number) -> int | None:
+    """The number as an `int` where it is whole, else None."""
+    if isinstance(number, int):
+        return number
+    top, bottom = _reduce(number)
+    return top if bottom == 1 else None
+
+
+def write(number: Number) -> str:
+    """The number as text: whole or with decimals that end in full, others rounded half-even; never `-0`."""
+    top, bottom = _reduce(number)
+    if bottom == 1:
+        return write_whole(top)
+    return _write_terminating(top, bottom) or _write_rounded(top, bottom)
+
+
+def write_whole(number: int) -> str:
+    """A whole number in full, whatever limit the environment sets for Python's own conversion."""
+    if -SAFE_TEXT_BOUND < number < SAFE_TEXT_BOUND:
+        return str(number)
+    sign, rest, pieces = ("-" if number < 0 else ""), abs(number), []
+    while rest:
+        rest, piece = divmod(rest, SAFE_TEXT_BOUND)
+        pieces.append(f"{piece:0{SAFE_TEXT_DIGITS}d}")
+    return sign + "".join(reversed(pieces)).lstrip("0")
+
+
+OPERATIONS: Final[dict[str, Callable[[Number, Number], Number]]] = {
+    "Add": add,
+    "Sub": subtract,
+    "Mult": multiply,
+    "Div": divide,
+    "FloorDiv": floor_divide,
+    "Mod": remainder,
+    "Pow": power,
+}
+
+
+def _to_pair(number: Number) -> Pair:
+    return (number, 1) if isinstance(number, int) else number
+
+
+def _reduce(number: Number) -> Pair:
+    if isinstance(number, int):
+        return (number, 1)
+    top, bottom = number
+    common = gcd(top, bottom)
+    return (top // common, bottom // common)
+
+
+def _normalize(top: int, bottom: int) -> Number:
+    if bottom.bit_length() <= REDUCE_BITS and top.bit_length() <= FRACTION_BITS:
+        return (top, bottom)
+    top, bottom = _reduce((top, bottom))
+    return check_digits(top) if bottom == 1 else check_fraction(top, bottom)
+
+
+def _write_terminating(top: int, bottom: int) -> str | None:
+    twos = (bottom & -bottom).bit_length() - 1
+    fives = FIVES.get(bottom >> twos)
+    if fives is None or twos > FULL_DIGITS:
+        return None
+    places = max(twos, fives)
+    scaled = abs(top) * (10**places // bottom)
+    if scaled >= FULL_BOUND:
+        return None
+    digits = str(scaled).rjust(places + 1, "0")
+    return f"{'-' if top < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def _write_rounded(top: int, bottom: int) -> str:
+    context = Context(prec=ROUNDED_DIGITS, rounding=ROUND_HALF_EVEN)
+    rounded = context.divide(Decimal(top), Decimal(bottom)).normalize(context)
+    # Written out, a number of 10**12 or more would end in zeros that were never computed.
+    if rounded.adjusted() >= ROUNDED_DIGITS or -int(rounded.as_tuple().exponent) > FULL_DIGITS:
+        return f"{rounded:e}"
+    return f"{rounded:f}"

@@ -1,0 +1,141 @@
+"""What model-written code gave back, as text for a model and as JSON for a program."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from ferrule.conversation import Image
+from ferrule.sandbox.python.result import DataTable, Opaque, UnhashedDict, UnhashedSet
+from ferrule.sandbox.python.wire.display import array_text, format_value, fraction_text, integer_text, is_writable
+
+_SCALARS: Final = (str, bool, int, type(None))
+_COLUMN: Final = 60
+"""Characters of one field of a table; a text that is longer ends in `…`."""
+_BITS: Final = 1 << 16
+"""Of an integer that is written in decimal: some 20,000 digits."""
+_ITEMS: Final = 100_000
+"""Items of an array that become JSON; a larger one is shown as numpy does."""
+
+
+def render_value(value: Any) -> str:
+    """A value as a model reads it: text as it is, a table in columns, JSON values and what is near to them as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, DataTable):
+        return render_table(value)
+    if isinstance(value, Opaque):
+        return value.text
+    if isinstance(value, Image):
+        return f"[image, {value.media_type}]"
+    if _is_array(value):
+        return array_text(value)
+    if type(value) is int:
+        # Decimal knows no limit of digits, and takes quadratic time.
+        return str(Decimal(value)) if value.bit_length() <= _BITS else integer_text(value)
+    return json.dumps(to_plain_json(value), ensure_ascii=False)
+
+
+def render_table(table: DataTable) -> str:
+    """A table as lines of aligned columns, its index first, and how many of its rows those are."""
+    head = ["", *map(_field, table.columns)]
+    body = [[_field(name), *map(_field, row)] for name, row in zip(table.index, table.rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    lines = ["  ".join(field.rjust(width) for field, width in zip(row, widths, strict=True)) for row in (head, *body)]
+    if table.is_cut:
+        lines.append(f"[{len(table.rows):,} of {table.total_rows:,} rows]")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def to_plain_json(value: Any) -> Any:
+    """A value as JSON can hold it; what JSON has no word for becomes text, or an object that names its type."""
+    if isinstance(value, int) and not is_writable(value):
+        return {"int": hex(value)}
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _UNBOUNDED.get(value, "NaN")
+    if isinstance(value, Mapping):
+        return _object(value)
+    if isinstance(value, list | tuple):
+        return [to_plain_json(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return [to_plain_json(one) for one in sorted(value, key=lambda one: (type(one).__name__, _text(one)))]
+    if isinstance(value, UnhashedDict):
+        return [[to_plain_json(key), to_plain_json(one)] for key, one in value.items]
+    if isinstance(value, UnhashedSet):
+        return [to_plain_json(one) for one in value.items]
+    return _named(value)
+
+
+def _object(value: Mapping[Any, Any]) -> Any:
+    """A mapping; as pairs where its keys are no text, or would be the same text."""
+    keys = [_text(key) if isinstance(key, (*_SCALARS, float)) else None for key in value]
+    if None in keys or len(set(keys)) < len(keys):
+        return [[to_plain_json(key), to_plain_json(one)] for key, one in value.items()]
+    return {_text(key): to_plain_json(one) for key, one in value.items()}
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, Image):
+        return {"image": value.media_type, "base64": base64.b64encode(value.data).decode()}
+    if isinstance(value, DataTable):
+        return {
+            "columns": to_plain_json(value.columns),
+            "rows": to_plain_json(value.rows),
+            "index": to_plain_json(value.index),
+            "total_rows": value.total_rows,
+        }
+    if isinstance(value, Opaque):
+        return {"type": value.type, "repr": value.text}
+    if not _is_array(value):
+        return _text(value)
+    if value.size > _ITEMS:
+        return {"array": value.dtype.str, "shape": list(value.shape), "repr": array_text(value)}
+    items = value.tolist()
+    # An extended float is its own list.
+    return _text(value) if type(items) is type(value) else to_plain_json(items)
+
+
+def _text(value: Any) -> str:
+    """A value as text; of what holds a long integer Python makes none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return integer_text(value)
+    if isinstance(value, Fraction):
+        return fraction_text(value)
+    return format_value(value) if isinstance(value, tuple | frozenset) else str(value)
+
+
+def find_images(value: Any) -> Iterator[Image]:
+    """The images in a value, in order."""
+    if isinstance(value, Image):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from find_images(one)
+    elif isinstance(value, UnhashedDict):
+        yield from find_images([one for _, one in value.items])
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from find_images(one)
+
+
+def _field(value: Any) -> str:
+    text = str(value) if isinstance(value, str | float) else render_value(value)
+    text = " ".join(text.splitlines())
+    return text if len(text) <= _COLUMN else f"{text[: _COLUMN - 1]}…"
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it is numpy's, without importing numpy to know."""
+    return type(value).__module__ == "numpy" and hasattr(value, "tolist")
+
+
+_UNBOUNDED: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}

@@ -1,0 +1,207 @@
+"""Shell commands as a tool: what a model writes runs contained in one workspace.
+
+A call says the command, how long it may take, and which protected places it must write (`.git`, to commit): for such a
+call somebody is asked, whatever the policy says. The mode, the network and what is hidden are the maker's to say; no
+argument reaches them.
+
+What a policy sees: in `read-only` mode without network an effect `read`, so that the profiles `plan` and `ask` let it
+run; in `workspace-write` the effects `run` and `write`, which `ask` and `accept-edits` ask about and `auto` lets run;
+in `full` mode, or not contained, it is `destructive`, which `auto` asks about too. Each host is an effect `net`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from ferrule.builtin_tools.default_sandboxes import close_at_exit, make_once
+from ferrule.builtin_tools.python_code import limit_seconds
+from ferrule.errors import FerruleError, ToolFailed, ToolRetry
+from ferrule.tools.decorator import Tool, tool
+from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.scope import CallScope
+from ferrule.toolspec import Annotations
+
+if TYPE_CHECKING:
+    from ferrule.sandbox.shell import CommandResult, ShellSandbox
+
+TIMEOUT: Final = 120.0
+LONGEST: Final = 600.0
+"""Seconds that a command may take where it says nothing, and at most."""
+MAY_WRITE: Final = (".git",)
+
+ModeName = Literal["read-only", "workspace-write", "full"]
+Command = Annotated[str, "The command line, for sh"]
+Seconds = Annotated[float, "Seconds that it may take; it is stopped after them, with what it wrote kept"]
+Writable = Annotated[list[str], "Protected places that this command must write, such as .git; the user is asked"]
+
+_DESCRIPTION: Final = {
+    "read-only": "Run a shell command that reads: nothing can be written but temporary files.",
+    "workspace-write": "Run a shell command in the workspace. Files outside of it can be read and not written.",
+    "full": "Run a shell command.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _SandboxTraits:
+    """What a policy has to know of a sandbox; `*` among the hosts is all of the network."""
+
+    mode: str
+    hosts: tuple[str, ...]
+    is_contained: bool
+
+    @classmethod
+    def of(cls, mode: str, network: bool | Sequence[str], tier: str | None) -> _SandboxTraits:
+        is_contained = tier != "none"
+        if network is True or not is_contained:
+            return cls(str(mode), ("*",), is_contained)
+        return cls(str(mode), tuple(network or ()), is_contained)
+
+    @property
+    def only_reads(self) -> bool:
+        return self.is_contained and self.mode == "read-only" and not self.hosts
+
+    @property
+    def writes_anywhere(self) -> bool:
+        return self.mode == "full" or not self.is_contained
+
+
+def shell_tool(
+    workspace: str | os.PathLike[str] | ShellSandbox | None = None,
+    *,
+    mode: ModeName = "workspace-write",
+    network: bool | Sequence[str] = False,
+    may_write: Collection[str] = MAY_WRITE,
+    name: str = "shell",
+    timeout: float = TIMEOUT,
+    longest: float = LONGEST,
+) -> Tool:
+    """A tool that runs commands in a workspace: a folder, or a `ShellSandbox`, which whoever made it closes.
+
+    Without either it is the folder that is current at the first call. `mode` and `network` are for a folder; a sandbox
+    has its own. `timeout` and `longest` are seconds: where a call says none, and at most.
+
+    `may_write` names the protected places that a command may ask to write. Somebody is asked about each such call: who
+    can write `.git` can have git run something later, outside of the sandbox.
+    """
+    if workspace is None or isinstance(workspace, str | os.PathLike):
+        find, terms = _make_finder(workspace, mode, network), _SandboxTraits.of(mode, network, None)
+    else:
+        find, terms = (lambda: workspace), _SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
+
+    async def run(
+        command: Command, scope: CallScope, timeout: Seconds = timeout, writable: Writable | None = None
+    ) -> str:
+        _check_writable(writable or (), may_write)
+        return await _run(find(), command, _choose_seconds(timeout, longest, scope), tuple(writable or ()))
+
+    return tool(
+        name=name,
+        description=_DESCRIPTION[terms.mode] + _describe_network(terms.hosts),
+        annotations=_annotations(terms),
+        intent=_intent_of(find, terms, may_write),
+    )(run)
+
+
+def _make_finder(
+    workspace: str | os.PathLike[str] | None, mode: ModeName, network: bool | Sequence[str]
+) -> Callable[[], ShellSandbox]:
+    def make() -> ShellSandbox:
+        from ferrule.sandbox.shell import ShellSandbox
+
+        return ShellSandbox(Path.cwd() if workspace is None else Path(workspace), mode=mode, network=network)
+
+    if workspace is None:
+        return make_once(make)
+    # At once, so that a folder that isn't there is told where the tool is made.
+    made = close_at_exit(make())
+    return lambda: made
+
+
+async def _run(sandbox: ShellSandbox, command: str, seconds: float, writable: tuple[str, ...]) -> str:
+    try:
+        done = await sandbox.run(command, timeout=seconds, writable=writable)
+    except FerruleError as error:
+        raise ToolFailed(f"not run: {error}") from error
+    return _render_result(done)
+
+
+def _choose_seconds(timeout: float, longest: float, scope: CallScope) -> float:
+    if not timeout > 0:
+        raise ToolRetry(f"timeout is a number of seconds above 0, not {timeout:g}")
+    return limit_seconds(min(timeout, longest), scope)
+
+
+def _check_writable(writable: Collection[str], may_write: Collection[str]) -> None:
+    refused = [name for name in writable if name not in may_write]
+    if refused:
+        allowed = f"only {', '.join(may_write)}" if may_write else "nothing"
+        raise ToolFailed(f"writable names {', '.join(refused)}: {allowed} can be asked for")
+
+
+def _annotations(terms: _SandboxTraits) -> Annotations:
+    """What `workspace-write` destroys is in the workspace, which is what it is for: nothing is said of it."""
+    if terms.only_reads:
+        return Annotations(read_only=True, destructive=False, open_world=False)
+    return Annotations(
+        read_only=False, destructive=True if terms.writes_anywhere else None, open_world=bool(terms.hosts)
+    )
+
+
+def _intent_of(
+    find: Callable[[], ShellSandbox], terms: _SandboxTraits, may_write: Collection[str]
+) -> Callable[[Mapping[str, Any]], Intent]:
+    def intent(arguments: Mapping[str, Any]) -> Intent:
+        workspace, command = str(find().workspace), str(arguments["command"])
+        writable = list(arguments.get("writable") or ())
+        _check_writable(writable, may_write)
+        effects = [*_file_effects(terms, command, workspace, writable), *(Effect("net", one) for one in terms.hosts)]
+        notes = [f"in {workspace}", terms.mode if terms.is_contained else "not contained"]
+        notes += [f"writes {name}, which is protected" for name in writable]
+        notes += [f"reaches {host}" for host in terms.hosts]
+        return Intent(tuple(effects), f"$ {command}\n[{'; '.join(notes)}]", asks=bool(writable))
+
+    return intent
+
+
+def _file_effects(terms: _SandboxTraits, command: str, workspace: str, writable: Sequence[str]) -> list[Effect]:
+    run = Effect("run", command)
+    if terms.writes_anywhere:
+        return [run, Effect("write", "/")]
+    if terms.mode == "read-only":
+        return [Effect("read", "/")] if terms.only_reads else [run]
+    return [run, Effect("write", workspace), *(Effect("write", str(Path(workspace, name))) for name in writable)]
+
+
+def _describe_network(hosts: Sequence[str]) -> str:
+    if not hosts:
+        return " There is no network."
+    return "" if "*" in hosts else f" Of the network it reaches: {', '.join(hosts)}."
+
+
+def _render_result(done: CommandResult) -> str:
+    """What a command wrote; as the reason of a failure where it ended in anything but the exit status 0."""
+    lines = [done.output.rstrip("\n")] if done.output.strip() else []
+    if done.appeared:
+        lines.append(f"[it made places that are protected: {', '.join(done.appeared)}]")
+    if done.unsearched:
+        lines.append(f"[hidden, since too many folders lie in them: {', '.join(done.unsearched)}]")
+    if done.hint:
+        lines.append(f"[{done.hint}]")
+    if done.ended == "exit" and done.exit_code == 0:
+        return "\n".join(lines) or "[no output]"
+    raise ToolFailed("\n".join([_ENDS.get(done.ended, f"exit status {done.exit_code}"), *lines]))
+
+
+_ENDS: Final[dict[str, str]] = {
+    "timeout": "timed out and was stopped; it may have taken part of its effect",
+    "output": "stopped, since it wrote more than it may",
+    "signal": "ended by a signal",
+    "killed": "stopped; it may have taken part of its effect",
+}
+
+shell = shell_tool()
+"""Runs commands in the folder that is current at the first call, in `workspace-write` mode and without network."""

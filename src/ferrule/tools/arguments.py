@@ -1,0 +1,116 @@
+"""From a function's signature to what a model is offered, and from its arguments to keyword arguments that fit.
+
+Here the signature is checked, at once. The work with pydantic is in `json_schema.py`, imported at the first offer or
+call; tools that come with a JSON Schema are in `schema_only.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ferrule.errors import ToolDefinitionError
+from ferrule.tools.argument_errors import ArgumentProblem, ArgumentsInvalid
+from ferrule.tools.docstrings import ParsedDocstring, read_docstring
+from ferrule.tools.signature import (
+    Parameter,
+    find_enclosing_names,
+    is_scope,
+    read_parameters,
+    resolve_annotations,
+    select_type_names,
+)
+from ferrule.toolspec import JSONSchema
+
+if TYPE_CHECKING:
+    from ferrule.tools.json_schema import ArgumentModel
+
+__all__ = ["ArgumentProblem", "ArgumentRules", "ArgumentsInvalid", "SignatureRules"]
+
+
+class ArgumentRules(Protocol):
+    """What a tool's arguments must be, wherever that is written down."""
+
+    @property
+    def scope_parameter(self) -> str | None:
+        """The name of the parameter that takes the `CallScope`, None where there is none."""
+
+    @property
+    def schema(self) -> JSONSchema:
+        """The JSON Schema that a model is offered. Raises `ToolDefinitionError`."""
+
+    @property
+    def docstring(self) -> ParsedDocstring:
+        """What the function's docstring says."""
+
+    @property
+    def unchecked_rules(self) -> tuple[str, ...]:
+        """The rules of the schema that arguments aren't held to, each with its place and the reason."""
+
+    def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+        """Keyword arguments for the function. Raises `ArgumentsInvalid`."""
+
+
+class SignatureRules:
+    """The rules that a function's signature states.
+
+    The signature is checked when this is made; types are resolved then too, or at the first use where a name
+    is defined further down its module.
+    """
+
+    unchecked_rules: tuple[str, ...] = ()
+
+    def __init__(self, function: Callable[..., Any], subject: str, skip_first: bool = False) -> None:
+        self._function = function
+        self._subject = subject
+        self._parameters = read_parameters(function, subject, skip_first)
+        names = find_enclosing_names(function)
+        try:
+            self._known_hints: dict[str, Any] | None = resolve_annotations(function, self._parameters, names, subject)
+        except ToolDefinitionError as error:
+            if not isinstance(error.__cause__, NameError):
+                raise
+            self._known_hints = None
+        self._names = select_type_names(names)
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        if self._known_hints is not None:
+            return self._known_hints
+        return resolve_annotations(self._function, self._parameters, self._names, self._subject)
+
+    @cached_property
+    def scope_parameter(self) -> str | None:
+        found = [one.name for one in self._parameters if is_scope(self._hints[one.name])]
+        if len(found) > 1:
+            raise ToolDefinitionError(f"{self._subject}: {found[0]!r} and {found[1]!r} both take the scope; keep one")
+        return found[0] if found else None
+
+    @cached_property
+    def docstring(self) -> ParsedDocstring:
+        return read_docstring(self._function.__doc__, [one.name for one in self._parameters])
+
+    @cached_property
+    def _model(self) -> ArgumentModel:
+        from ferrule.tools.json_schema import ArgumentModel
+
+        filled_in = [
+            Parameter(one.name, self._hints[one.name], one.default)
+            for one in self._parameters
+            if one.name != self.scope_parameter
+        ]
+        return ArgumentModel(filled_in, self._names, self._subject)
+
+    @cached_property
+    def schema(self) -> JSONSchema:
+        schema = self._model.schema
+        texts = self.docstring.parameters
+        described = {
+            name: {"description": texts[name], **field} if name in texts else field
+            for name, field in schema["properties"].items()
+        }
+        return {**schema, "properties": described}
+
+    def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+        return self._model.bind(arguments)

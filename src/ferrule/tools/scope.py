@@ -1,0 +1,58 @@
+"""What a running tool may see and do: the reserved parameter that the executor fills in.
+
+    @tool
+    async def index(folder: str, scope: CallScope) -> str: ...
+
+It stands on the lowest floor because a tool's signature names it; only the executor makes one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ferrule._util.quick_init import quick_init
+from ferrule.blobs import BlobStore
+from ferrule.conversation import Conversation, Image, ToolCall
+from ferrule.events import ToolProgress
+
+
+def _ignore_progress(_event: ToolProgress) -> None:
+    """Drop progress that nobody listens to."""
+
+
+@quick_init
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """The surroundings of one call.
+
+    `deadline` is a `time.monotonic()` value in seconds, None where the call may take any time. `workspace` is the
+    folder in which a policy may let paths be touched without asking, None where there is none.
+    """
+
+    call: ToolCall | None = None
+    conversation: Conversation = field(default_factory=Conversation)
+    deadline: float | None = None
+    blobs: BlobStore = field(default_factory=BlobStore)
+    emit: Callable[[ToolProgress], None] = _ignore_progress
+    workspace: Path | None = None
+
+    def progress(self, text: str, fraction: float | None = None) -> None:
+        """Report how far this call is; `fraction` lies between 0 and 1. Callable from any thread."""
+        self.emit(ToolProgress(self.call.id if self.call else "", text, fraction))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the deadline, never negative; None where there is none."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The images of the conversation and of its results, in order."""
+        found: list[Image] = []
+        for message in self.conversation.messages:
+            parts = message.result.content if message.role == "tool" else message.parts
+            found.extend(part for part in parts if isinstance(part, Image))
+        return tuple(found)

@@ -1,0 +1,96 @@
+"""Strict JSON for arguments: one object, no key twice, no NaN, no number that isn't finite.
+
+The standard reader is used because it can see a key given twice; the error says where and what to write.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any, NoReturn
+
+from ferrule.tools.argument_errors import WHOLE, ArgumentProblem, ArgumentsInvalid, describe_value
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON; give a finite number or null")
+
+
+def _parse_finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text[:40]} is too large; give a smaller one")
+    return number
+
+
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    decoded = dict(pairs)
+    if len(decoded) != len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        repeated = next(key for key, count in counts.items() if count > 1)
+        raise ValueError(f"the key {json.dumps(repeated)} is given more than once; give it once")
+    return decoded
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_refuse_duplicate_keys, parse_constant=_refuse_constant, parse_float=_parse_finite
+)
+
+
+def _parse(text: str) -> Any:
+    if text.startswith("{"):  # as nearly all does: there is no white space to be looked for
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    return _DECODER.decode(text)
+
+
+def decode_json(text: str) -> Any:
+    """The value of strict JSON. Raises `ValueError` with words that a model can act on."""
+    try:
+        decoded = _parse(text)
+        if not text.isascii() or "\\u" in text:
+            json.dumps(decoded, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        near = json.dumps(text[max(0, error.pos - 20) : error.pos + 20], ensure_ascii=False)
+        cure = "; write a line break inside a string as \\n" if "control character" in error.msg else ""
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"not valid JSON at {place}, near {near}: {error.msg}{cure}") from None
+    except RecursionError:
+        raise ValueError("nested too deeply; give a flatter value") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character; write the character itself") from None
+    except ValueError as error:
+        if str(error).startswith("Exceeds the limit"):
+            raise ValueError("a number has too many digits; give a shorter one") from None
+        raise
+    return decoded
+
+
+def decode_arguments(text: str) -> tuple[dict[str, Any], str]:
+    """The object that `text` holds, and its JSON text; no text at all is an object without fields.
+
+    An object that was encoded twice (a JSON string that holds one) is accepted. Raises `ArgumentsInvalid`.
+    """
+    if not text.strip():
+        return {}, "{}"
+    try:
+        decoded = decode_json(text)
+        if isinstance(decoded, str) and decoded.lstrip().startswith("{"):
+            text = decoded
+            decoded = decode_json(text)
+    except ValueError as error:
+        raise ArgumentsInvalid((ArgumentProblem(WHOLE, "", str(error)),)) from None
+    if not isinstance(decoded, dict):
+        wanted = "wanted one JSON object with the arguments by name"
+        raise ArgumentsInvalid((ArgumentProblem(WHOLE, describe_value(decoded), wanted),))
+    return decoded, text
+
+
+def encode_json(value: Any) -> str:
+    """JSON of a value. Raises `ArgumentsInvalid` where it holds something that JSON has no form for."""
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentsInvalid((ArgumentProblem(WHOLE, "", f"not a JSON value: {error}"),)) from None

@@ -1,0 +1,76 @@
+"""An object whose methods are tools that share its state."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from ferrule.errors import ToolDefinitionError
+from ferrule.tools.decorator import Tool
+from ferrule.tools.docstrings import read_docstring
+from ferrule.toolspec import ToolGroup
+
+
+class Toolset:
+    """Base of objects with tools: methods marked `@tool`, sync or async, that share what `self` holds.
+
+    Given to a registry as a class or factory, it is made anew for each run, and its `open` and `close` methods
+    (plain or async, where it has them) are called around that run. Given as an instance, it is shared on purpose, and
+    whoever made it opens and closes it.
+
+    Where a notation tells of the tools of one owner together, it goes by the texts `name` and `description` of the
+    class, where it has them, or else by its own name and its docstring's first paragraph.
+    """
+
+    shares_state: ClassVar[bool] = True
+    _ferrule_group: ClassVar[ToolGroup]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, value in vars(cls).items():
+            if isinstance(value, staticmethod | classmethod) and isinstance(value.__func__, Tool):
+                raise ToolDefinitionError(f"{cls.__name__}.{name}: write @tool above @{type(value).__name__}")
+        cls._ferrule_group = _make_group(cls)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Its tools, bound to this instance, in the order in which they are written; a base's come first."""
+        return tuple(tool.__get__(self) for tool in _find_marked(type(self)))
+
+
+def find_method_tools(toolset: type[Toolset]) -> tuple[Tool, ...]:
+    """The tools of a Toolset class, not yet bound to an object. A method overridden without `@tool` is none."""
+    return tuple(replace(one, group=toolset._ferrule_group) for one in _find_marked(toolset))
+
+
+def _find_marked(toolset: type[Toolset]) -> tuple[Tool, ...]:
+    names = dict.fromkeys(name for base in reversed(toolset.__mro__) for name in vars(base))
+    found = (inspect.getattr_static(toolset, name) for name in names)
+    return tuple(one for one in found if isinstance(one, Tool))
+
+
+def find_required_arguments(toolset: type[Toolset]) -> list[str]:
+    """The arguments without which a Toolset class can't be made."""
+    empty = inspect.Parameter.empty
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(toolset).parameters.values()
+    return [one.name for one in parameters if one.default is empty and one.kind not in variadic]
+
+
+def _make_group(toolset: type[Toolset]) -> ToolGroup:
+    """How the tools of a Toolset are told of together. A `name` that is no text (a property, a tool) is another's."""
+    name, described = getattr(toolset, "name", None), getattr(toolset, "description", None)
+    if not isinstance(described, str):
+        described = "" if _is_written_by_dataclass(toolset) else _read_first_paragraph(toolset.__doc__)
+    return ToolGroup(name if isinstance(name, str) and name else toolset.__name__, described)
+
+
+def _read_first_paragraph(docstring: str | None) -> str:
+    """The sections below it are left alone, since reading them is what costs time."""
+    return read_docstring(inspect.cleandoc(docstring or "").partition("\n\n")[0], ()).description
+
+
+def _is_written_by_dataclass(toolset: type[Toolset]) -> bool:
+    """Whether the docstring is the signature that `dataclass` puts there where there is none."""
+    return (toolset.__doc__ or "").startswith(f"{toolset.__name__}(")

@@ -1,0 +1,32 @@
+"""The one background loop of a process."""
+
+import asyncio
+import os
+import signal
+import threading
+
+import pytest
+
+from ferrule._util.background import run_synchronously, submit_to_background
+
+
+async def name_of_thread() -> str:
+    return threading.current_thread().name
+
+
+def test_work_of_several_loops_meets_on_one() -> None:
+    async def elsewhere() -> str:
+        return await asyncio.wrap_future(submit_to_background(name_of_thread()))
+
+    assert asyncio.run(elsewhere()) == asyncio.run(elsewhere()) == run_synchronously(name_of_thread())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of every fork beside threads
+def test_a_forked_process_gets_a_loop_of_its_own() -> None:
+    assert run_synchronously(name_of_thread()) == "ferrule-background"
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # not as in the parent, where it ends a test
+        signal.alarm(200)
+        os._exit(0 if run_synchronously(name_of_thread()) == "ferrule-background" else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,0 +1,118 @@
+"""Descriptions from docstrings: three styles, and prose that only looks like one."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from ferrule.tools.decorator import tool
+from ferrule.tools.docstrings import read_docstring
+
+GOOGLE = """Find a town.
+
+    It looks in every register.
+
+    Args:
+        city (str): The town's name,
+            as on a map.
+        *days: How many days.
+
+    Returns:
+        The town.
+    """
+NUMPY = """Find a town.
+
+    It looks in every register.
+
+    Parameters
+    ----------
+    city : str
+        The town's name,
+        as on a map.
+    days, weeks : int, optional
+        How many days.
+
+    Returns
+    -------
+    str
+        The town.
+    """
+SPHINX = """Find a town.
+
+    It looks in every register.
+
+    :param city: The town's name,
+        as on a map.
+    :type city: str
+    :param int days: How many days.
+    :returns: The town.
+    """
+
+
+@pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
+def test_three_styles_say_the_same(text):
+    documented = read_docstring(text, ["city", "days"])
+    assert documented.description == "Find a town."
+    assert documented.parameters == {"city": "The town's name, as on a map.", "days": "How many days."}
+
+
+def test_numpy_names_that_share_a_text_each_get_it():
+    assert set(read_docstring(NUMPY, ["days", "weeks"]).parameters) == {"days", "weeks"}
+
+
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        (None, ""),
+        ("", ""),
+        ("One line.", "One line."),
+        ("One sentence\n    over two lines.\n\n    More.", "One sentence over two lines."),
+        ("Sum: a and b.\n\n    Careful: this is prose: no sections.", "Sum: a and b."),
+        ("Find.\n:param city: x", "Find."),
+        ("Find.\n\nReturns:\n    x", "Find."),
+        ("\n    Find.\n\n    Args:\n        city: x\n    ", "Find."),
+    ],
+)
+def test_the_first_paragraph_is_the_description(text, description):
+    assert read_docstring(text, ["city"]).description == description
+
+
+def test_a_heading_needs_no_blank_line_before_it():
+    documented = read_docstring("Find.\n    Args:\n        city: A city.\n    Returns:\n        x\n    ", ["city"])
+    assert (documented.description, documented.parameters) == ("Find.", {"city": "A city."})
+
+
+def test_a_parameter_that_the_function_lacks_is_ignored():
+    assert read_docstring(GOOGLE, ["other"]).parameters == {}
+
+
+def test_griffe_says_nothing_and_is_imported_only_for_sections(caplog):
+    caplog.set_level(logging.DEBUG)
+    read_docstring("Find.\n\nArgs:\n    city: a\n    no text here\n", ["city"])
+    assert not caplog.records
+    code = (
+        "import sys; from ferrule.tools.decorator import tool\n"
+        "@tool\ndef f(a: int) -> str:\n    '''Do it.'''\n"
+        "f.spec; f.bind('{\"a\": 1}'); sys.exit('griffe' in sys.modules or 'jsonschema' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_annotation_says_more_than_the_docstring():
+    from typing import Annotated
+
+    from pydantic import Field
+
+    @tool
+    def find(a: Annotated[str, "from the annotation"], b: int = Field(default=1, description="field"), c: int = 2):
+        """Find.
+
+        Args:
+            a: docstring a
+            b: docstring b
+            c: docstring c
+        """
+
+    texts = {name: one["description"] for name, one in find.parameters["properties"].items()}
+    assert texts == {"a": "from the annotation", "b": "field", "c": "docstring c"}
