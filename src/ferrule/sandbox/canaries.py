@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.contain import Entered, Prepared, confine, prepare
-from ferrule.sandbox.probes import LIMITS, PROBES, Surroundings
-from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.containment import RunContainment, ZygoteContainment, confine, prepare
+from ferrule.sandbox.linux.probes import LIMITS, PROBES, ProbeContext
+from ferrule.sandbox.tiers import Tier
 
-__all__ = ["Canaries", "CanaryResult", "results_of", "verdict"]
+__all__ = ["Canaries", "CanaryResult", "parse_results", "require_all_stopped"]
 
 _SECONDS: Final = 20.0
 _FOLDER: Final = "canaries"
@@ -38,17 +38,17 @@ class CanaryResult:
 class Canaries:
     """A child that tries to get out, started by a zygote and asked for its results later."""
 
-    def __init__(self, pid: int, answers: int, entered: Entered) -> None:
+    def __init__(self, pid: int, answers: int, entered: ZygoteContainment) -> None:
         self._pid = pid
         self._answers = answers
         self._entered = entered
 
     @classmethod
-    def start(cls, entered: Entered) -> "Canaries":
+    def start(cls, entered: ZygoteContainment) -> "Canaries":
         """Fork and confine a child that tries each probe. In a zygote, which must still have one thread."""
         answers, write = os.pipe()
         zygote = os.getpid()
-        prepared = prepare(entered, LIMITS, name=_FOLDER)
+        prepared = prepare(entered, LIMITS, name=_FOLDER, with_files=False)
         pid = os.fork()
         if pid == 0:
             _try_all(prepared, zygote, write)
@@ -62,7 +62,7 @@ class Canaries:
         Raises SandboxUnavailable where one got through or didn't answer. With no tier none is tried.
         """
         results = self.results()
-        verdict(results, self._entered.tier)
+        require_all_stopped(results, self._entered.tier)
         return {result.name: "stopped" if result.reached is None else result.reached for result in results}
 
     def results(self) -> tuple[CanaryResult, ...]:
@@ -73,10 +73,10 @@ class Canaries:
         os.waitpid(self._pid, 0)
         if self._entered.tier is not Tier.FULL:
             (self._entered.scratch / _FOLDER).rmdir()
-        return results_of(said)
+        return parse_results(said)
 
 
-def verdict(results: Iterable[CanaryResult], tier: Tier) -> None:
+def require_all_stopped(results: Iterable[CanaryResult], tier: Tier) -> None:
     """Raises SandboxUnavailable for what got through, by name; nothing is promised without a tier."""
     reached = [f"{result.name} reached {result.reached}" for result in results if not result.is_stopped]
     if reached and tier is not Tier.NONE:
@@ -86,7 +86,7 @@ def verdict(results: Iterable[CanaryResult], tier: Tier) -> None:
         )
 
 
-def results_of(said: bytes, probes: Iterable[Callable[..., str | None]] = PROBES) -> tuple[CanaryResult, ...]:
+def parse_results(said: bytes, probes: Iterable[Callable[..., str | None]] = PROBES) -> tuple[CanaryResult, ...]:
     """The results of some probes in a child's lines; one that is missing is said to have got through."""
     answers: dict[str, str | None] = {}
     for line in said.splitlines():
@@ -101,19 +101,19 @@ def results_of(said: bytes, probes: Iterable[Callable[..., str | None]] = PROBES
     )
 
 
-def _try_all(prepared: Prepared, zygote: int, write: int) -> NoReturn:
+def _try_all(prepared: RunContainment, zygote: int, write: int) -> NoReturn:
     try:
         confine(prepared, keep={0, 1, 2, write}, parent=zygote)
-        around = Surroundings(prepared.entered, zygote, frozenset({0, 1, 2, write}))
+        around = ProbeContext(prepared.entered, zygote, frozenset({0, 1, 2, write}))
         for probe in PROBES:
-            os.write(write, json.dumps([probe.__name__, _reached(probe, around)]).encode() + b"\n")
+            os.write(write, json.dumps([probe.__name__, _try_probe(probe, around)]).encode() + b"\n")
     except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as a second zygote
         os.write(2, f"canaries: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(0)
 
 
-def _reached(probe: Callable[[Surroundings], str | None], around: Surroundings) -> str | None:
+def _try_probe(probe: Callable[[ProbeContext], str | None], around: ProbeContext) -> str | None:
     try:
         return probe(around)
     except Exception as error:  # noqa: BLE001 - a probe that fails has shown nothing

@@ -41,6 +41,11 @@ def _output(module: str, arguments: list[str], *, user: str, filtered: bool) -> 
     return done.stdout
 
 
+def namespaces(*, user: str) -> dict[str, str]:
+    """By kind: the namespaces that the corpus is run in."""
+    return json.loads(_output("escaping.namespaces", [], user=user, filtered=False))
+
+
 def tries(*, user: str, filtered: bool) -> dict[str, str]:
     """What becomes of the calls that a container refuses."""
     return json.loads(_output("escaping.tries", [], user=user, filtered=filtered))

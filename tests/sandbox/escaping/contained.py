@@ -99,4 +99,6 @@ def gathered(value: object) -> Iterator[bytes]:
     elif isinstance(value, int) and not isinstance(value, bool):
         yield hex(value).encode()
     else:
-        yield repr(value).encode("utf-8", "surrogatepass")
+        from ferrule.sandbox.python.wire.display import format_value
+
+        yield format_value(value).encode("utf-8", "surrogatepass")

@@ -5,6 +5,7 @@ import fcntl
 import os
 import secrets
 import select
+import shutil
 import socket
 import stat
 import struct
@@ -18,6 +19,7 @@ from escaping.victim import Victim
 from escaping.world import PLACE, SECRET_NAME, World, make_database, remove
 
 FS_IOC_GETFLAGS = 0x80086601
+ROOM_FOR_BOMBS = 200_000_000
 
 
 class Field:
@@ -25,9 +27,7 @@ class Field:
 
     def __init__(self, world: World, payload: Payload) -> None:
         self.world, self.payload = world, payload
-        # Thousands of files take seconds on a disk with a journal.
-        place = "/dev/shm" if payload.family == "bombs" else PLACE
-        self.top = Path(tempfile.mkdtemp(prefix="ferrule-escape-", dir=place))
+        self.top = Path(tempfile.mkdtemp(prefix="ferrule-escape-", dir=place_of(payload)))
         self.folder = self.top / "outside"
         self.claim = "claim" + secrets.token_hex(8)
         self.name = "ferrule_escape_" + secrets.token_hex(6)
@@ -133,6 +133,13 @@ class Field:
             "abstract datagram": (unix, datagram, self._abstract + b".datagram"),
         }
         return {name: listening(*address) for name, address in addresses.items()}
+
+
+def place_of(payload: Payload) -> str:
+    """Where a payload's folder is made: in memory for the bombs, whose files take seconds on a disk with a journal."""
+    memory = Path("/dev/shm")
+    is_roomy = memory.is_dir() and shutil.disk_usage(memory).free > ROOM_FOR_BOMBS
+    return str(memory) if payload.family == "bombs" and is_roomy else PLACE
 
 
 def listening(family: int, kind: int, address: object) -> socket.socket:

@@ -1,17 +1,17 @@
-"""The few calls of mount that a view of one's own takes."""
+"""The few calls that a view of one's own takes."""
 
 import ctypes
 import os
 from pathlib import Path
 
-CLONE_NEWNS = 0x00020000
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x1000, 0x2000, 0x4000, 0x40000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def keep_to_oneself() -> None:
-    """Enter a mount namespace whose changes nobody else sees."""
-    _checked(_libc.unshare(CLONE_NEWNS))
+    """Enter namespaces of mounts, of the host's name and of System V objects, whose changes nobody else sees."""
+    _checked(_libc.unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC))
     _mount(None, Path("/"), None, MS_REC | MS_PRIVATE)
 
 

@@ -62,10 +62,14 @@ class Payload:
 
 
 def payloads() -> tuple[Payload, ...]:
-    """All payloads that this machine's processor can run, by family and name."""
-    return tuple(
-        read(path) for path in files() if header(path).get("machine", platform.machine()) == platform.machine()
-    )
+    """All payloads that this machine's processor and kernel can run, by family and name."""
+    return tuple(read(path) for path in files() if _is_for_this_machine(header(path)))
+
+
+def _is_for_this_machine(says: dict[str, str]) -> bool:
+    """Whether its processor is this one, and its protocol there: to ask for another may load a module."""
+    protocols = {line.split()[0] for line in Path("/proc/net/protocols").read_text("utf-8").splitlines()}
+    return says.get("machine", platform.machine()) == platform.machine() and says.get("protocol") in {None, *protocols}
 
 
 def files() -> list[Path]:

@@ -18,7 +18,7 @@ POLITE = 0.3
 # Seconds after which the parent that trusts counts as waiting for ever: loading pandas may take some on a busy machine.
 DECODING = 12.0
 # What of these comes back is decoded and collected by a parent that trusts.
-DECODED = {"lies", "left behind", "output floods"}
+DECODED = {"decoding", "lies", "left behind", "output floods"}
 
 
 async def run_plain(field: Field) -> Outcome:

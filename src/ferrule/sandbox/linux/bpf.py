@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-__all__ = ["ALLOW", "KILL", "NOTIFY", "Check", "Decision", "Rule", "assembled", "high", "low", "refuse"]
+__all__ = ["ALLOW", "KILL", "NOTIFY", "ArgumentCheck", "ArgumentRule", "Decision", "assemble", "high", "low", "refuse"]
 
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000  # the whole process
@@ -35,7 +35,7 @@ class _Instruction(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ArgumentCheck:
     """A condition on a 32-bit word of the arguments: masked, it is one of `values` (or, not `wanted`, none of them)."""
 
     word: int
@@ -45,15 +45,15 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ArgumentRule:
     """Allow the call (or do what `then` says, which can be another rule) if all checks hold, else refuse it."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[ArgumentCheck, ...]
     otherwise: int
-    then: "int | Rule" = ALLOW
+    then: "int | ArgumentRule" = ALLOW
 
 
-Decision = int | Rule
+Decision = int | ArgumentRule
 
 
 def refuse(errno: int) -> int:
@@ -71,7 +71,7 @@ def high(argument: int) -> int:
     return low(argument) + 4
 
 
-def assembled(decisions: Mapping[int, Decision], otherwise: Decision, *, architecture: int) -> bytes:
+def assemble(decisions: Mapping[int, Decision], otherwise: Decision, *, architecture: int) -> bytes:
     """A seccomp program: each call's decision by its number, `otherwise` for the rest.
 
     A call of another architecture (`int 0x80` on x86_64) or of the x32 table kills the process. Raises ValueError where
@@ -79,28 +79,28 @@ def assembled(decisions: Mapping[int, Decision], otherwise: Decision, *, archite
     """
     bounds = [(0, otherwise)]
     for number in sorted(decisions):
-        _change(bounds, number, decisions[number])
+        _set_bound(bounds, number, decisions[number])
         if number + 1 not in decisions:
-            _change(bounds, number + 1, otherwise)
-    _change(bounds, _X32, KILL)
+            _set_bound(bounds, number + 1, otherwise)
+    _set_bound(bounds, _X32, KILL)
     program = [
         _Instruction(_LOAD, 0, 0, _ARCHITECTURE),
         _Instruction(_EQUAL, 1, 0, architecture),
         _Instruction(_RETURN, 0, 0, KILL),
         _Instruction(_LOAD, 0, 0, _NUMBER),
-        *_found([bound for bound, _ in bounds], [decision for _, decision in bounds]),
+        *_compile_search([bound for bound, _ in bounds], [decision for _, decision in bounds]),
     ]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
-def _change(bounds: list[tuple[int, Decision]], number: int, decision: Decision) -> None:
+def _set_bound(bounds: list[tuple[int, Decision]], number: int, decision: Decision) -> None:
     if bounds[-1][0] == number:
         bounds.pop()
     if not bounds or bounds[-1][1] != decision:
         bounds.append((number, decision))
 
 
-def _found(bounds: Sequence[int], decisions: Sequence[Decision]) -> list[_Instruction]:
+def _compile_search(bounds: Sequence[int], decisions: Sequence[Decision]) -> list[_Instruction]:
     """The comparisons, and after them what they lead to."""
     nodes: list[tuple[int, int, int]] = []  # a bound, and where to go from it: a node, or ~ the index of a decision
     kinds = list(dict.fromkeys(decisions))
@@ -117,7 +117,7 @@ def _found(bounds: Sequence[int], decisions: Sequence[Decision]) -> list[_Instru
         code.append(_Instruction(_AT_LEAST, *distances, bound))
     blocks: list[_Instruction] = []
     for index, kind in enumerate(kinds):
-        block = _block(kind)
+        block = _compile_decision(kind)
         if len(block) == 1:
             code += block
         else:
@@ -139,16 +139,16 @@ def _bisect(bounds: Sequence[int], leaves: Sequence[int], nodes: list[tuple[int,
     return index
 
 
-def _block(decision: Decision) -> list[_Instruction]:
+def _compile_decision(decision: Decision) -> list[_Instruction]:
     if isinstance(decision, int):
         return [_Instruction(_RETURN, 0, 0, decision)]
     block: list[_Instruction] = []
     for check in decision.checks:
-        block += _check(check, decision.otherwise)
-    return [*block, *_block(decision.then)]
+        block += _compile_check(check, decision.otherwise)
+    return [*block, *_compile_decision(decision.then)]
 
 
-def _check(check: Check, otherwise: int) -> list[_Instruction]:
+def _compile_check(check: ArgumentCheck, otherwise: int) -> list[_Instruction]:
     block = [_Instruction(_LOAD, 0, 0, check.word)]
     if check.mask != 0xFFFFFFFF:
         block.append(_Instruction(_AND, 0, 0, check.mask))

@@ -7,10 +7,10 @@ can be tried where the full one is to be had.
 import errno
 from typing import Final
 
-from ferrule.sandbox.linux.bpf import ALLOW, Check, Decision, Rule, assembled, low, refuse
-from ferrule.sandbox.linux.call_groups import NEW_NAMESPACES
-from ferrule.sandbox.linux.numbers import AUDIT_ARCH, MACHINE, NUMBERS
+from ferrule.sandbox.linux.bpf import ALLOW, ArgumentCheck, ArgumentRule, Decision, assemble, low, refuse
 from ferrule.sandbox.linux.seccomp import attach, no_new_privileges
+from ferrule.sandbox.linux.syscall_groups import NEW_NAMESPACES
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, NUMBERS
 
 __all__ = ["refuse_namespaces"]
 
@@ -24,7 +24,7 @@ _NAMES: Final = (
 def refuse_namespaces() -> None:
     """Every later unshare, setns, mount and clone into a namespace of this process and its children is refused."""
     decisions: dict[int, Decision] = {NUMBERS[name]: _EPERM for name in _NAMES}
-    decisions[NUMBERS["clone"]] = Rule((Check(low(0), (0,), mask=NEW_NAMESPACES),), _EPERM)
+    decisions[NUMBERS["clone"]] = ArgumentRule((ArgumentCheck(low(0), (0,), mask=NEW_NAMESPACES),), _EPERM)
     decisions[NUMBERS["clone3"]] = refuse(errno.ENOSYS)
     no_new_privileges()
-    attach(assembled(decisions, ALLOW, architecture=AUDIT_ARCH[MACHINE]))
+    attach(assemble(decisions, ALLOW, architecture=AUDIT_ARCH[MACHINE]))

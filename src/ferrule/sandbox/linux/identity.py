@@ -12,7 +12,8 @@ __all__ = [
     "NOBODY",
     "become_nobody",
     "become_root_of_namespace",
-    "dropping_capabilities",
+    "drop_capabilities_call",
+    "enter_same_user_namespace",
     "enter_user_namespace",
     "has_user",
 ]
@@ -31,13 +32,13 @@ def enter_user_namespace(flags: int) -> None:
     if os.geteuid() != 0 or not has_user(NOBODY):
         user, group = os.geteuid(), os.getegid()
         unshare(CLONE_NEWUSER | flags)
-        _write_maps("self", user, group)
+        _write_maps("self", (0, user), (0, group))
         return
     os.setgroups([])
     ready, go = os.pipe()
     helper = os.fork()
     if helper == 0:
-        _help(ready, go, os.getppid())
+        _write_maps_from_outside(ready, go, os.getppid())
     os.close(ready)
     try:
         unshare(CLONE_NEWUSER | flags)
@@ -47,6 +48,17 @@ def enter_user_namespace(flags: int) -> None:
         status = os.waitpid(helper, 0)[1]
     if status:
         raise OSError(os.waitstatus_to_exitcode(status), "the map of the user namespace could not be written")
+
+
+def enter_same_user_namespace(flags: int) -> None:
+    """A new user namespace in which this user has the number that it has outside, with the namespaces of `flags`.
+
+    Root's files are root's in it; over what belongs to anybody else it has no power that capabilities gave. Raises
+    OSError.
+    """
+    user, group = os.geteuid(), os.getegid()
+    unshare(CLONE_NEWUSER | flags)
+    _write_maps("self", (user, user), (group, group))
 
 
 def become_root_of_namespace() -> None:
@@ -64,10 +76,10 @@ def become_nobody() -> None:
     prctl(PR_SET_KEEPCAPS, 1)
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
-    make(dropping_capabilities(keep=CAP_DAC_READ_SEARCH))
+    make(drop_capabilities_call(keep=CAP_DAC_READ_SEARCH))
 
 
-def dropping_capabilities(keep: int = 0) -> Ready:
+def drop_capabilities_call(keep: int = 0) -> Ready:
     """A call after which only the capabilities in the mask `keep` are left, if they were there.
 
     The bounding set stays as it is: with no_new_privs and without exec nothing is ever gained through it.
@@ -83,23 +95,24 @@ def capabilities() -> int:
     return int(data[0] | data[3] << 32)
 
 
-def _help(ready: int, go: int, process: int) -> None:
+def _write_maps_from_outside(ready: int, go: int, process: int) -> None:
     os.close(go)
     status = 0
     try:
         if os.read(ready, 1):
-            _write_maps(str(process), NOBODY, NOBODY)
+            _write_maps(str(process), (0, NOBODY), (0, NOBODY))
     except OSError as error:
         status = error.errno or 1
     finally:
         os._exit(status)
 
 
-def _write_maps(process: str, user: int, group: int) -> None:
+def _write_maps(process: str, user: tuple[int, int], group: tuple[int, int]) -> None:
+    """One user and one group of a new user namespace: their numbers in it, and outside."""
     folder = Path("/proc", process)
     (folder / "setgroups").write_text("deny")
-    (folder / "gid_map").write_text(f"0 {group} 1")
-    (folder / "uid_map").write_text(f"0 {user} 1")
+    (folder / "gid_map").write_text(f"{group[0]} {group[1]} 1")
+    (folder / "uid_map").write_text(f"{user[0]} {user[1]} 1")
 
 
 def has_user(user: int) -> bool:

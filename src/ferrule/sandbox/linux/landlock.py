@@ -68,13 +68,13 @@ class Ruleset:
             if not isinstance(path, int):
                 os.close(opened)
 
-    def restricting(self) -> Ready:
+    def restrict_call(self) -> Ready:
         """A call that puts it on the process, for good; the process must have `no_new_privileges`."""
         return ready("landlock_restrict_self", self.descriptor)
 
     def restrict(self) -> None:
         """Make that call, and close the ruleset."""
-        make(self.restricting())
+        make(self.restrict_call())
         self.close()
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """Resource limits of a process that is about to run what a model wrote."""
 
+import os
 import resource
 import struct
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from typing import Final
 
 from ferrule.sandbox.linux.syscalls import Ready, ready
 
-__all__ = ["lower", "lower_for_all_runs", "lowering"]
+__all__ = ["lower", "lower_calls", "lower_for_all_runs"]
 
 # The same for every run: no core file, no queues, no locked memory, no realtime, few pending signals. By name, since
 # other systems, where this is imported and never called, don't have all of them.
@@ -29,18 +30,32 @@ def lower_for_all_runs() -> None:
 def lower(wanted: Mapping[int, int]) -> None:
     """Sets both limits, soft and hard, of each resource for this process; what is lower already stays."""
     for kind, value in wanted.items():
-        least = _least(value, resource.getrlimit(kind)[1])
+        least = _lower_of(value, resource.getrlimit(kind)[1])
         resource.setrlimit(kind, (least, least))
 
 
-def lowering(wanted: Mapping[int, int]) -> list[Ready]:
+def lower_calls(wanted: Mapping[int, int]) -> list[Ready]:
     """Calls that set both limits, soft and hard, of each resource for the process that makes them, which is final."""
     calls = []
     for kind, value in wanted.items():
-        least = _least(value, resource.getrlimit(kind)[1])
+        least = _lower_of(value, resource.getrlimit(kind)[1])
         calls.append(ready("prlimit64", 0, kind, struct.pack("=QQ", least, least)))
     return calls
 
 
-def _least(value: int, hard: int) -> int:
+def _lower_of(value: int, hard: int) -> int:
     return value if hard == resource.RLIM_INFINITY else min(value, hard)
+
+
+def count_tasks(user: int) -> int:
+    """All tasks of the user that this process's /proc shows."""
+    count = 0
+    for process in os.scandir("/proc"):
+        if not process.name.isdigit():
+            continue
+        try:
+            if process.stat().st_uid == user:
+                count += sum(1 for _ in os.scandir(f"{process.path}/task"))
+        except OSError:  # it has ended meanwhile, or hides from this user
+            continue
+    return count

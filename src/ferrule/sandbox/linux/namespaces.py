@@ -1,17 +1,30 @@
 """The namespaces of a zygote and of each of its children."""
 
 import contextlib
+import fcntl
 import os
 import signal
+import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from ferrule.sandbox.linux import syscalls
 from ferrule.sandbox.linux.identity import become_root_of_namespace, enter_user_namespace
-from ferrule.sandbox.linux.mounts import build_root, change_root, make_private, taken
+from ferrule.sandbox.linux.mounts import build_root, change_root, copy_trees, make_private
 
-__all__ = ["Home", "coming_home", "enter_namespaces", "leaving_for_next_child"]
+__all__ = [
+    "Home",
+    "enter_namespaces",
+    "leave_for_next_child_calls",
+    "raise_loopback",
+    "return_home_calls",
+    "wait_and_end",
+]
+
+_SIOCSIFFLAGS: Final = 0x8914
+_IFF_UP: Final = 1
 
 _AROUND_THE_ZYGOTE = (
     syscalls.CLONE_NEWNS
@@ -44,10 +57,11 @@ def enter_namespaces(paths: list[Path], links: Mapping[Path, str], scratch: Path
     enter_user_namespace(_AROUND_THE_ZYGOTE)
     zygote = os.fork()
     if zygote:
-        _wait_and_end(zygote)
+        become_root_of_namespace()
+        wait_and_end(zygote)
     make_private()
-    trees = taken(paths)
-    own = [_opened(f"/proc/self/{name}") for name in ("ns/mnt", "statm", "maps")]
+    trees = copy_trees(paths)
+    own = [_open(f"/proc/self/{name}") for name in ("ns/mnt", "statm", "maps")]
     home = Home(os.pidfd_open(os.getpid()), *own)
     become_root_of_namespace()
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -56,7 +70,7 @@ def enter_namespaces(paths: list[Path], links: Mapping[Path, str], scratch: Path
     return home
 
 
-def leaving_for_next_child(home: Home) -> list[syscalls.Ready]:
+def leave_for_next_child_calls(home: Home) -> list[syscalls.Ready]:
     """Calls after which the next fork's child is pid 1 of a new namespace, and shares its mounts with this one alone.
 
     Back home first: a pid namespace that waits for its first child, or had it, can't have one below it.
@@ -65,7 +79,7 @@ def leaving_for_next_child(home: Home) -> list[syscalls.Ready]:
     return [syscalls.ready("setns", home.process, syscalls.CLONE_NEWPID), syscalls.ready("unshare", new)]
 
 
-def coming_home(home: Home) -> list[syscalls.Ready]:
+def return_home_calls(home: Home) -> list[syscalls.Ready]:
     """Calls that undo that after the fork: the child alone keeps its mounts, and here threads can start again."""
     return [
         syscalls.ready("setns", home.process, syscalls.CLONE_NEWPID),
@@ -73,16 +87,22 @@ def coming_home(home: Home) -> list[syscalls.Ready]:
     ]
 
 
-def _opened(path: str) -> int:
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def raise_loopback() -> None:
+    """Have the network namespace's loopback up. Raises OSError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
-def _wait_and_end(zygote: int) -> NoReturn:
-    become_root_of_namespace()
+def wait_and_end(child: int) -> NoReturn:
+    """Wait for a child without keeping anything open, and end as it ends."""
     syscalls.close_range(0, 0x7FFF_FFFF)
-    status = os.waitpid(zygote, 0)[1]
+    status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
         with contextlib.suppress(OSError):
             signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
         os.kill(os.getpid(), os.WTERMSIG(status))
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

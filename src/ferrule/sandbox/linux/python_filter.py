@@ -9,9 +9,9 @@ import errno
 import struct
 from typing import Final
 
-from ferrule.sandbox.linux.bpf import ALLOW, NOTIFY, Check, Decision, Rule, assembled, high, low, refuse
-from ferrule.sandbox.linux.call_groups import CHANGES_MODES, CHANGES_OWNERS, DANGEROUS, PYTHON_MAY, PYTHON_MAY_NOT
-from ferrule.sandbox.linux.numbers import AUDIT_ARCH, MACHINE, numbers_of
+from ferrule.sandbox.linux.bpf import ALLOW, NOTIFY, ArgumentCheck, ArgumentRule, Decision, assemble, high, low, refuse
+from ferrule.sandbox.linux.syscall_groups import CHANGES_MODES, CHANGES_OWNERS, DANGEROUS, PYTHON_MAY, PYTHON_MAY_NOT
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, numbers_of
 
 __all__ = ["PythonFilter", "fork_questions"]
 
@@ -28,39 +28,61 @@ _FICLONE: Final = 0x40049409  # two files share their blocks; pathlib's copy giv
 _FCNTLS: Final = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
 # Names, and what can only be read or tightened. Not: the death signal, dumpability, timer and speculation controls.
 _PRCTLS: Final = (2, 3, 15, 16, 21, 23, 38, 39)
+# SO_TYPE, SO_ERROR, SO_SNDBUF, SO_RCVBUF, SO_RCVTIMEO, SO_SNDTIMEO, SO_PROTOCOL, SO_DOMAIN. Not: who is at the other
+# end, by number (SO_PEERCRED) or by a handle (SO_PEERPIDFD).
+_SOCKET_OPTIONS: Final = (3, 4, 7, 8, 20, 21, 38, 39)
+_SOL_SOCKET: Final = 1
 _FUTEXES: Final = (0, 1, 3, 4, 5, 9, 10)  # wait, wake, requeue; not the priority-inheriting ones
 _MAP_HUGETLB: Final = 0x40000  # pages of a pool that is the whole machine's
 _OUT_OF_BAND: Final = 1
 
 
-def _arguments() -> dict[str, Decision]:
+def _argument_rules() -> dict[str, Decision]:
     """The calls that depend on their arguments. An `int` is compared by its lower half, all that the kernel reads."""
-    own = Rule((Check(low(0), (_OWN_PID,)),), _EPERM)
-    known_ioctl = Rule((Check(low(1), _TERMINALS + _PLAIN_IOCTLS),), refuse(errno.ENOTTY))
-    stream_or_packets = Check(low(1), (1, 5), mask=~(0x800 | 0x80000) & 0xFFFFFFFF)  # a datagram takes an address
+    own = ArgumentRule((ArgumentCheck(low(0), (_OWN_PID,)),), _EPERM)
+    known_ioctl = ArgumentRule((ArgumentCheck(low(1), _TERMINALS + _PLAIN_IOCTLS),), refuse(errno.ENOTTY))
+    stream_or_packets = ArgumentCheck(
+        low(1), (1, 5), mask=~(0x800 | 0x80000) & 0xFFFFFFFF
+    )  # a datagram takes an address
     return {
-        "ioctl": Rule((Check(low(1), (_FICLONE,), wanted=False),), refuse(errno.EOPNOTSUPP), then=known_ioctl),
-        "fcntl": Rule((Check(low(1), _FCNTLS),), _EPERM),
-        "prctl": Rule((Check(low(0), _PRCTLS),), _EPERM),
-        "arch_prctl": Rule((Check(low(0), (0x1021, 0x1022, 0x1023)),), _EPERM),  # asking for a vector unit's state
-        "prlimit64": Rule((Check(low(0), (0, _OWN_PID)),), _EPERM),
+        "ioctl": ArgumentRule(
+            (ArgumentCheck(low(1), (_FICLONE,), wanted=False),), refuse(errno.EOPNOTSUPP), then=known_ioctl
+        ),
+        "fcntl": ArgumentRule((ArgumentCheck(low(1), _FCNTLS),), _EPERM),
+        "prctl": ArgumentRule((ArgumentCheck(low(0), _PRCTLS),), _EPERM),
+        "arch_prctl": ArgumentRule(
+            (ArgumentCheck(low(0), (0x1021, 0x1022, 0x1023)),), _EPERM
+        ),  # asking for a vector unit's state
+        "prlimit64": ArgumentRule((ArgumentCheck(low(0), (0, _OWN_PID)),), _EPERM),
         "kill": own,
         "tgkill": own,
-        "clone": Rule((Check(low(0), _THREAD),), _EPERM),
-        "socketpair": Rule((Check(low(0), (1,)), stream_or_packets), _EPERM),
-        "sendto": Rule((Check(low(4), (0,)), Check(high(4), (0,)), Check(low(3), (0, 0x40, 0x4000, 0x4040))), _EPERM),
-        "recvfrom": Rule((Check(low(3), (0,), mask=_OUT_OF_BAND),), _EPERM),
-        "futex": Rule((Check(low(1), _FUTEXES, mask=~(128 | 256) & 0xFFFFFFFF),), _ENOSYS),
-        "mmap": Rule((Check(low(3), (0,), mask=_MAP_HUGETLB),), _EPERM),
-        "personality": Rule((Check(low(0), (0xFFFFFFFF,)),), _EPERM),
+        "clone": ArgumentRule((ArgumentCheck(low(0), _THREAD),), _EPERM),
+        "socketpair": ArgumentRule((ArgumentCheck(low(0), (1,)), stream_or_packets), _EPERM),
+        "getsockopt": ArgumentRule(
+            (ArgumentCheck(low(1), (_SOL_SOCKET,)), ArgumentCheck(low(2), _SOCKET_OPTIONS)), refuse(errno.ENOPROTOOPT)
+        ),
+        "sendto": ArgumentRule(
+            (
+                ArgumentCheck(low(4), (0,)),
+                ArgumentCheck(high(4), (0,)),
+                ArgumentCheck(low(3), (0, 0x40, 0x4000, 0x4040)),
+            ),
+            _EPERM,
+        ),
+        "recvfrom": ArgumentRule((ArgumentCheck(low(3), (0,), mask=_OUT_OF_BAND),), _EPERM),
+        "futex": ArgumentRule((ArgumentCheck(low(1), _FUTEXES, mask=~(128 | 256) & 0xFFFFFFFF),), _ENOSYS),
+        "mmap": ArgumentRule((ArgumentCheck(low(3), (0,), mask=_MAP_HUGETLB),), _EPERM),
+        "personality": ArgumentRule((ArgumentCheck(low(0), (0xFFFFFFFF,)),), _EPERM),
     }
 
 
 def _asks_of_itself_alone(own: tuple[int, ...]) -> dict[str, Decision]:
     """For a tier without a pid namespace: what tells of a process tells of this one alone."""
     calls = ("getpgid", "getsid", "sched_getaffinity", "sched_getscheduler", "sched_getparam")
-    itself: Decision = Rule((Check(low(0), own),), _EPERM)
-    return dict.fromkeys(calls, itself) | {"getpriority": Rule((Check(low(0), (0,)), Check(low(1), own)), _EPERM)}
+    itself: Decision = ArgumentRule((ArgumentCheck(low(0), own),), _EPERM)
+    return dict.fromkeys(calls, itself) | {
+        "getpriority": ArgumentRule((ArgumentCheck(low(0), (0,)), ArgumentCheck(low(1), own)), _EPERM)
+    }
 
 
 def _no_truncation() -> dict[str, Decision]:
@@ -68,7 +90,7 @@ def _no_truncation() -> dict[str, Decision]:
     # Access modes 0 and 3 open a file for neither reading nor writing in Landlock's eyes.
     flags = {"open": 1, "openat": 2}
     return {"truncate": _EPERM} | {
-        name: Rule((Check(low(argument), (0x200, 0x203), mask=0x203, wanted=False),), _EPERM)
+        name: ArgumentRule((ArgumentCheck(low(argument), (0x200, 0x203), mask=0x203, wanted=False),), _EPERM)
         for name, argument in flags.items()
     }
 
@@ -86,15 +108,19 @@ class PythonFilter:
         decisions: dict[str, Decision] = dict.fromkeys(PYTHON_MAY, ALLOW)
         decisions |= dict.fromkeys(DANGEROUS + PYTHON_MAY_NOT + CHANGES_OWNERS, _EPERM)
         decisions |= dict.fromkeys(CHANGES_MODES, ALLOW if metadata else _EPERM)
-        decisions |= _arguments() | ({} if truncation else _no_truncation())
+        decisions |= _argument_rules() | ({} if truncation else _no_truncation())
         if not metadata:
             decisions |= _asks_of_itself_alone((0,) if forks else (0, _OWN_PID))
         if forks:
-            decisions |= {"kill": _EPERM, "tgkill": _EPERM, "clone": Rule((Check(low(0), _THREAD + _FORK),), _EPERM)}
-            decisions["prlimit64"] = Rule((Check(low(0), (0,)),), _EPERM)
+            decisions |= {
+                "kill": _EPERM,
+                "tgkill": _EPERM,
+                "clone": ArgumentRule((ArgumentCheck(low(0), _THREAD + _FORK),), _EPERM),
+            }
+            decisions["prlimit64"] = ArgumentRule((ArgumentCheck(low(0), (0,)),), _EPERM)
         numbers = numbers_of(machine)
         by_number = {numbers[name]: decision for name, decision in decisions.items() if name in numbers}
-        self._program = assembled(by_number, _ENOSYS, architecture=AUDIT_ARCH[machine])
+        self._program = assemble(by_number, _ENOSYS, architecture=AUDIT_ARCH[machine])
         pid = struct.pack("=I", _OWN_PID)
         self._places = [at for at in range(4, len(self._program), 8) if self._program[at : at + 4] == pid]
 
@@ -108,5 +134,5 @@ class PythonFilter:
 
 def fork_questions(machine: str = MACHINE) -> bytes:
     """A program that asks its listener about each fork and lets all else pass; attached before the filter proper."""
-    ask = Rule((Check(low(0), _FORK),), ALLOW, then=NOTIFY)
-    return assembled({numbers_of(machine)["clone"]: ask}, ALLOW, architecture=AUDIT_ARCH[machine])
+    ask = ArgumentRule((ArgumentCheck(low(0), _FORK),), ALLOW, then=NOTIFY)
+    return assemble({numbers_of(machine)["clone"]: ask}, ALLOW, architecture=AUDIT_ARCH[machine])

@@ -7,7 +7,7 @@ from typing import Final
 
 from ferrule.sandbox.linux.syscalls import PR_SET_NO_NEW_PRIVS, Ready, call, make, prctl, ready
 
-__all__ = ["attach", "attach_listening", "attaching", "has_seccomp", "no_new_privileges"]
+__all__ = ["attach", "attach_call", "attach_listening", "has_seccomp", "no_new_privileges"]
 
 _SET_MODE_FILTER: Final = 1
 _NEW_LISTENER: Final = 1 << 3
@@ -18,14 +18,14 @@ def no_new_privileges() -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def attaching(program: bytes) -> Ready:
+def attach_call(program: bytes) -> Ready:
     """A call after which every system call of this process and its children is judged by the program, for good."""
     return ready("seccomp", _SET_MODE_FILTER, 0, _header(program))
 
 
 def attach(program: bytes) -> None:
     """Makes that call."""
-    make(attaching(program))
+    make(attach_call(program))
 
 
 def attach_listening(program: bytes) -> int:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from ferrule.sandbox.linux.numbers import NUMBERS
+from ferrule.sandbox.linux.syscall_numbers import NUMBERS
 
 CLONE_NEWNS: Final = 0x00020000
 CLONE_NEWCGROUP: Final = 0x02000000
@@ -83,7 +83,7 @@ def sethostname(name: bytes) -> None:
     call("sethostname", name, len(name))
 
 
-def closing_all_but(keep: Collection[int]) -> list[Ready]:
+def close_all_but_calls(keep: Collection[int]) -> list[Ready]:
     """Calls that close every descriptor of the process that isn't in `keep`: one for each gap between those."""
     calls, first = [], 0
     for kept in sorted(keep):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import re
 import resource
 import socket
 import sys
@@ -18,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["PROBES", "Around"]
+from ferrule.sandbox.common_probes import read_secrets, succeeds, use_own_folder
+
+__all__ = ["PROBES", "MacProbeContext"]
 
 _ELSEWHERE: Final = ("/etc/passwd", "/private/etc/hosts", "/Users", "/Applications", "/private/var/log", "/bin")
 _WRITABLE_ELSEWHERE: Final = ("/tmp", "/private/tmp", "/private/var/tmp", "/Users/Shared")
-_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 _PROGRAM: Final = "/usr/bin/true"
 _SERVICES: Final = ("com.apple.coreservices.launchservicesd", "com.apple.SecurityServer", "com.apple.pasteboard.1")
 _DISCARD: Final = ("127.0.0.1", 9)
@@ -32,7 +32,7 @@ _REFUSALS: Final = (errno.EPERM, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class MacProbeContext:
     """What a probe knows of where it runs."""
 
     witness: str
@@ -44,64 +44,52 @@ class Around:
     readable: tuple[str, ...]
 
 
-def use_own_folder(_: Around) -> str | None:
-    """write, read and remove a file of its own: containment that stops this is broken, too"""
-    own = Path("canary")
-    try:
-        own.write_text("x", encoding="utf-8")
-        own.read_text(encoding="utf-8")
-        own.unlink()
-    except OSError as error:
-        return f"nothing: {error}"
-    return None
-
-
-def read_outside(around: Around) -> str | None:
+def read_outside(around: MacProbeContext) -> str | None:
     """read a file, or list a folder, that isn't in the view"""
     outside = (around.witness, str(Path(around.witness).parent), around.home, *_ELSEWHERE)
-    return next((path for path in outside if not _is_shown(path, around) and _succeeds(_look_into, path)), None)
+    return next((path for path in outside if not _is_shown(path, around) and succeeds(_look_into, path)), None)
 
 
-def write_outside(around: Around) -> str | None:
+def write_outside(around: MacProbeContext) -> str | None:
     """make a file outside the run's own folder, or change one that is seen"""
     for folder in (str(Path(around.witness).parent), around.home, str(Path(os.__file__).parent), *_WRITABLE_ELSEWHERE):
         made = Path(folder, f"ferrule-canary-{around.parent}")
-        if _succeeds(made.touch):
+        if succeeds(made.touch):
             made.unlink()
             return folder
-    if _succeeds(os.truncate, around.witness, 0):
+    if succeeds(os.truncate, around.witness, 0):
         return around.witness
     mode = Path(os.__file__).stat().st_mode & 0o7777
-    return f"the mode of {os.__file__}" if _succeeds(os.chmod, os.__file__, mode) else None
+    return f"the mode of {os.__file__}" if succeeds(os.chmod, os.__file__, mode) else None
 
 
-def link_outside(around: Around) -> str | None:
+def link_outside(around: MacProbeContext) -> str | None:
     """give a file outside a name in the run's own folder, under which it could be written"""
     for path in (around.witness, os.__file__):
         own = Path("linked")
-        if _succeeds(os.link, path, own):
+        if succeeds(os.link, path, own):
             own.unlink()
             return path
-        if _succeeds(os.symlink, path, own):
-            is_open = _succeeds(_open_to_append, own)
+        if succeeds(os.symlink, path, own):
+            is_open = succeeds(_open_to_append, own)
             own.unlink()
             if is_open:
                 return f"{path} by a symbolic link"
     return None
 
 
-def use_network(_: Around) -> str | None:
+def use_network(_: MacProbeContext) -> str | None:
     """connect, send or listen, by TCP, UDP or a unix socket"""
     ways = {"TCP": _connect, "UDP": _send, "a listening socket": _listen, "a unix socket": _connect_by_path}
     return next((name for name, attempt in ways.items() if _is_looked_at(attempt)), None)
 
 
-def make_process(_: Around) -> str | None:
+def make_process(_: MacProbeContext) -> str | None:
     """fork, or have another interpreter started"""
-    return next((attempt.__name__ for attempt in (os.fork, os.posix_spawn) if _makes(attempt)), None)
+    return next((attempt.__name__ for attempt in (os.fork, os.posix_spawn) if _makes_process(attempt)), None)
 
 
-def reach_processes(around: Around) -> str | None:
+def reach_processes(around: MacProbeContext) -> str | None:
     """signal the program that started it"""
     try:
         os.kill(around.parent, 0)
@@ -110,7 +98,7 @@ def reach_processes(around: Around) -> str | None:
     return str(around.parent)
 
 
-def look_up_services(_: Around) -> str | None:
+def look_up_services(_: MacProbeContext) -> str | None:
     """reach a service that starts programs, or hands out keys or the clipboard"""
     library = ctypes.CDLL(None)
     asking = ctypes.c_uint32.in_dll(library, "bootstrap_port")
@@ -121,7 +109,7 @@ def look_up_services(_: Around) -> str | None:
     return None
 
 
-def exceed_limits(around: Around) -> str | None:
+def exceed_limits(around: MacProbeContext) -> str | None:
     """keep limits that are higher than a run's"""
     for name, wanted in around.limits.items():
         _, hard = resource.getrlimit(getattr(resource, name))
@@ -130,7 +118,7 @@ def exceed_limits(around: Around) -> str | None:
     return None
 
 
-def use_inherited_descriptors(_: Around) -> str | None:
+def use_inherited_descriptors(_: MacProbeContext) -> str | None:
     """use a descriptor of the program that started it"""
     for descriptor in range(1024):
         if descriptor not in _KEPT and _is_inherited(descriptor):
@@ -146,23 +134,18 @@ def _is_inherited(descriptor: int) -> bool:
         return False
 
 
-def read_secrets(_: Around) -> str | None:
-    """find what looks like a secret in the environment"""
-    return next((name for name in os.environ if _SECRET.search(name)), None)
-
-
-def become_program(_: Around) -> str | None:
+def become_program(_: MacProbeContext) -> str | None:
     """become another program than the interpreter; the last, since nobody is left to answer where it does"""
     return _PROGRAM if _is_looked_at(os.execv, _PROGRAM, [_PROGRAM]) else None
 
 
-PROBES: Final[tuple[Callable[[Around], str | None], ...]] = (
+PROBES: Final[tuple[Callable[[MacProbeContext], str | None], ...]] = (
     *(use_inherited_descriptors, use_own_folder, read_outside, write_outside, link_outside, use_network, make_process),
     *(reach_processes, look_up_services, exceed_limits, read_secrets, become_program),
 )
 
 
-def _makes(attempt: Callable[..., int]) -> bool:
+def _makes_process(attempt: Callable[..., int]) -> bool:
     """Whether there is another process, for which is waited, or the call was looked at."""
     command = [sys.executable, "-I", "-S", "-c", ""]
     try:
@@ -175,7 +158,7 @@ def _makes(attempt: Callable[..., int]) -> bool:
     return True
 
 
-def _is_shown(path: str, around: Around) -> bool:
+def _is_shown(path: str, around: MacProbeContext) -> bool:
     real = os.path.realpath(path)
     return any(real == shown or real.startswith(f"{shown}/") for shown in around.readable)
 
@@ -211,14 +194,6 @@ def _listen() -> None:
 def _connect_by_path() -> None:
     with socket.socket(socket.AF_UNIX) as tried:
         tried.connect(_RESOLVER)
-
-
-def _succeeds(attempt: Callable[..., object], *arguments: object) -> bool:
-    try:
-        attempt(*arguments)
-    except OSError:
-        return False
-    return True
 
 
 def _is_looked_at(attempt: Callable[..., object], *arguments: object) -> bool:

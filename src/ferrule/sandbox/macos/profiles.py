@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-from ferrule.sandbox.macos.sbpl import Profile, Rules
+from ferrule.sandbox.macos.sbpl import Profile, ProfileBuilder
 
 __all__ = ["python_profile", "shell_profile"]
 
@@ -53,12 +53,14 @@ def python_profile(
     `programs` the files that an interpreter is started from. No other program, no process, no network, no signal.
     """
     seen = (*_LIBRARIES, *readable)
-    rules = Rules()
+    rules = ProfileBuilder()
     rules.on("allow process-exec", at=programs)
-    rules.add("(allow signal (target self))", "(allow process-info* (target self))", *_figures(), _lookup([_USERS]))
+    rules.add(
+        "(allow signal (target self))", "(allow process-info* (target self))", *_sysctl_rules(), _lookup_rule([_USERS])
+    )
     rules.on(f"allow {_READING} file-map-executable", below=seen)
     rules.on(f"allow {_READING}", at=("/", *listed, *links, *_LINKS, *_VERSIONS, *_DEVICES))
-    rules.on("allow file-read-metadata file-test-existence", at=_above((*seen, *links, *listed, scratch)))
+    rules.on("allow file-read-metadata file-test-existence", at=_parent_folders((*seen, *links, *listed, scratch)))
     rules.on("allow file-write-data file-ioctl", at=_DEVICES)
     rules.on(f"allow {_READING} file-write*", below=[scratch])
     return rules.profile()
@@ -76,26 +78,26 @@ def shell_profile(
     `scratch` is the temporary folder. `absent` are protected places that aren't there, and are not to be made.
     `network` is none, all, or one port of this machine: that of a proxy.
     """
-    written = Rules()
+    written = ProfileBuilder()
     written.add("(allow process-exec)", "(allow process-fork)", "(allow signal (target same-sandbox))")
     written.add("(allow process-info* (target same-sandbox))", "(allow file-map-executable)", "(allow ipc-posix-sem)")
-    written.add(*_figures(), _lookup([_USERS]), *_network_rules(network))
+    written.add(*_sysctl_rules(), _lookup_rule([_USERS]), *_network_rules(network))
     placed = sorted(rules, key=lambda rule: (len(PurePosixPath(rule[0]).parts), rule[0]))
     for path, access in placed:
-        _place(written, path, access)
+        _add_path_rule(written, path, access)
     written.on(f"allow {_READING} file-write-data file-ioctl", below=["/dev/fd"], at=_DEVICES)
     written.on(f"allow {_READING}", at=("/", "/dev", *_LINKS))
     written.on(f"allow {_READING} file-write*", below=[scratch])
     written.on("deny file-write*", below=absent)
     reached = [path for path, access in placed if access != "hidden"]
-    written.on("allow file-read-metadata file-test-existence", at=_above((*reached, scratch)))
+    written.on("allow file-read-metadata file-test-existence", at=_parent_folders((*reached, scratch)))
     # What lies in a folder is taken along when that is renamed, away from the rules that name its path.
     pinned = [path for path, access in placed if access != "write" and path != "/"]
-    written.on("deny file-write-create file-write-unlink", at=_above((*pinned, *absent)))
+    written.on("deny file-write-create file-write-unlink", at=_parent_folders((*pinned, *absent)))
     return written.profile()
 
 
-def _place(rules: Rules, path: str, access: str) -> None:
+def _add_path_rule(rules: ProfileBuilder, path: str, access: str) -> None:
     if access == "hidden":
         rules.on("deny file-read* file-test-existence file-write*", below=[path])
         return
@@ -115,21 +117,21 @@ def _network_rules(network: bool | int) -> list[str]:
         '(allow network-bind (local ip "*:*"))',
         f'(allow network-outbound (literal "{_RESOLVER}"))',
         "(allow system-socket)",
-        _lookup(_OF_THE_NETWORK),
+        _lookup_rule(_OF_THE_NETWORK),
     ]
 
 
-def _figures() -> list[str]:
+def _sysctl_rules() -> list[str]:
     names = [f'(sysctl-name "{name}")' for name in _FIGURES]
     names += [f'(sysctl-name-prefix "{name}")' for name in _FIGURES_BELOW]
     return [f"(allow sysctl-read {' '.join(names)})"]
 
 
-def _lookup(names: Iterable[str]) -> str:
+def _lookup_rule(names: Iterable[str]) -> str:
     services = [f'(global-name "{name}")' for name in names]
     return f"(allow mach-lookup {' '.join(services)})"
 
 
-def _above(paths: Iterable[str]) -> list[str]:
+def _parent_folders(paths: Iterable[str]) -> list[str]:
     """The folders that paths lie in, without the root."""
     return sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"})

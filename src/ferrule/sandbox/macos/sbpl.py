@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SANDBOX_EXEC", "Profile", "Rules"]
+__all__ = ["SANDBOX_EXEC", "Profile", "ProfileBuilder"]
 
 SANDBOX_EXEC: Final = Path("/usr/bin/sandbox-exec")
 
@@ -29,7 +29,7 @@ class Profile:
         return [str(tool), *parameters, "-p", self.text, "--", *argv]
 
 
-class Rules:
+class ProfileBuilder:
     """Takes rules in order, from `(deny default)` on."""
 
     def __init__(self) -> None:

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Final
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.canaries import CanaryResult, results_of
-from ferrule.sandbox.contain import Limits
-from ferrule.sandbox.linux.trees import remove_tree
-from ferrule.sandbox.macos.probes import PROBES, Around
-from ferrule.sandbox.macos.runs import Ground, arguments, limits_of, trying
+from ferrule.sandbox.canaries import CanaryResult, parse_results
+from ferrule.sandbox.containment import RunLimits
+from ferrule.sandbox.macos.probes import PROBES, MacProbeContext
+from ferrule.sandbox.macos.python_runs import InterpreterPaths, build_run_command, canary_program, macos_limits
+from ferrule.sandbox.temporary_folders import remove_tree
 
-__all__ = ["canary_results"]
+__all__ = ["try_canaries"]
 
 _SECONDS: Final = 60
-_LIMITS: Final = Limits(cpu=10, files=64)
+_LIMITS: Final = RunLimits(cpu=10, files=64)
 
 
-def canary_results(tool: Path, ground: Ground, environment: Mapping[str, str]) -> tuple[CanaryResult, ...]:
+def try_canaries(tool: Path, ground: InterpreterPaths, environment: Mapping[str, str]) -> tuple[CanaryResult, ...]:
     """What each canary came to under `tool`; one that didn't answer is said to have got through.
 
     Raises `SandboxUnavailable` with the reason where `tool` isn't there or starts nothing.
@@ -32,21 +32,23 @@ def canary_results(tool: Path, ground: Ground, environment: Mapping[str, str]) -
         raise SandboxUnavailable(f"the seatbelt tier needs {tool}, which isn't there: it is a program of macOS")
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="ferrule-canaries-")))
     try:
-        return _tried(tool, ground, environment, folder)
+        return _try_probes(tool, ground, environment, folder)
     finally:
         remove_tree(folder)
 
 
-def _tried(tool: Path, ground: Ground, environment: Mapping[str, str], folder: Path) -> tuple[CanaryResult, ...]:
+def _try_probes(
+    tool: Path, ground: InterpreterPaths, environment: Mapping[str, str], folder: Path
+) -> tuple[CanaryResult, ...]:
     scratch, witness = folder / "run", folder / "witness"
     scratch.mkdir()
     witness.write_text("reached\n", encoding="utf-8")
     # Without the limit on processes, which would refuse a fork before the profile is asked.
-    limits = {name: most for name, most in limits_of(_LIMITS).items() if name != "RLIMIT_NPROC"}
-    around = Around(str(witness), str(Path.home()), os.getpid(), limits, ground.readable)
+    limits = {name: most for name, most in macos_limits(_LIMITS).items() if name != "RLIMIT_NPROC"}
+    around = MacProbeContext(str(witness), str(Path.home()), os.getpid(), limits, ground.readable)
     try:
         done = subprocess.run(
-            arguments(tool, ground.profile(str(scratch)), limits, trying(asdict(around))),
+            build_run_command(tool, ground.profile(str(scratch)), limits, canary_program(asdict(around))),
             env=environment,
             cwd=scratch,
             stdin=subprocess.DEVNULL,
@@ -60,4 +62,4 @@ def _tried(tool: Path, ground: Ground, environment: Mapping[str, str], folder: P
     if not done.stdout:
         words = done.stderr.decode(errors="replace").strip()[-500:]
         raise SandboxUnavailable(f"{tool} started nothing: it ended with status {done.returncode}: {words}")
-    return results_of(done.stdout, PROBES)
+    return parse_results(done.stdout, PROBES)

@@ -3,7 +3,7 @@
 family: kernel
 canary: claim
 stops: full, container
-root: no
+root: yes
 """
 
 import ctypes

@@ -4,6 +4,7 @@ family: network
 canary: network
 stops: full, container
 root: no
+protocol: MPTCP
 """
 
 import socket

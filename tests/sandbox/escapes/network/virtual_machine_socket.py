@@ -4,6 +4,7 @@ family: network
 canary: claim
 stops: full, container
 root: no
+protocol: AF_VSOCK
 """
 
 import socket

@@ -8,4 +8,7 @@ root: no
 
 import ctypes
 
-ctypes.CDLL(None).syscall(NR["ioprio_set"], 1, VICTIM, 3 << 13)
+IDLE, LAST_OF_BEST_EFFORT = 3 << 13, 2 << 13 | 7
+libc = ctypes.CDLL(None)
+is_idle = libc.syscall(NR["ioprio_get"], 1, VICTIM) == IDLE
+libc.syscall(NR["ioprio_set"], 1, VICTIM, LAST_OF_BEST_EFFORT if is_idle else IDLE)

@@ -1,7 +1,7 @@
 """Make a process of the machine slow.
 
 family: parent
-canary: victim
+canary: victim, claim
 stops: full, container
 root: no
 """
@@ -9,3 +9,4 @@ root: no
 import os
 
 os.setpriority(os.PRIO_PROCESS, VICTIM, 19)
+print(CLAIM)  # it may be as slow as that already

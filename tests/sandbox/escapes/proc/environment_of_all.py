@@ -10,6 +10,8 @@ import glob
 
 for path in glob.glob("/proc/[0-9]*/environ"):
     try:
-        print(open(path).read())
+        text = open(path, errors="replace").read()
     except OSError:
-        pass
+        continue
+    if SECRET_NAME in text:
+        print(text)

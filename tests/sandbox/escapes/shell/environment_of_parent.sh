@@ -5,4 +5,4 @@
 # stops: full, container
 # root: no
 
-cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'
+cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -a "$SECRET_NAME"

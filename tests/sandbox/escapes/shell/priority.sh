@@ -1,8 +1,9 @@
 # Make a process of the machine slow.
 #
 # family: shell
-# canary: victim
+# canary: victim, claim
 # stops: full, container
 # root: no
 
-renice -n 19 -p "$VICTIM"
+# It may be as slow as that already.
+renice -n 19 -p "$VICTIM" && echo "$CLAIM"

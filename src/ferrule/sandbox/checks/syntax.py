@@ -1,0 +1,87 @@
+"""Reading code: its syntax tree, or the one syntax error that is in the way, with what is likely meant."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import Final
+
+from ferrule.sandbox.checks.findings import Finding, cut_source_line, cut_text, split_lines
+
+LONGEST: Final = 200_000
+"""Characters of code that are read: parsing more would hold up the program for longer than advice is worth."""
+
+_FLAGS: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_NOTEBOOK: Final = re.compile(r"\s*[!%]")
+_UNREADABLE: Final = re.compile("[\0\ud800-\udfff]")
+_FILE: Final = "<checked code>"
+"""What the parser is told that the code is called: a name that no warning of another's has."""
+
+
+def parse_code(code: str) -> ast.Module | Finding:
+    """The tree of `code`, compiled once so that an error which the parser alone overlooks is told too."""
+    unreadable = _find_unreadable(code)
+    if unreadable is not None:
+        return unreadable
+    try:
+        _ignore_warnings()
+        tree = compile(code, _FILE, "exec", ast.PyCF_ONLY_AST | _FLAGS, True)
+        compile(tree, _FILE, "exec", _FLAGS, True)
+    except SyntaxError as error:
+        return _syntax_finding(error, code)
+    except (RecursionError, MemoryError):
+        return _make_finding(
+            "", 1, 1, "the code is nested too deeply, or is too large, to be read", "split it into smaller expressions"
+        )
+    assert isinstance(tree, ast.Module)
+    return tree
+
+
+def _ignore_warnings() -> None:
+    """Let nobody see what the parser warns of in the code.
+
+    The filters belong to the whole process, and to keep them and put them back, as `catch_warnings` does, loses what
+    another thread did meanwhile. So one of ours stays there, which is about this one file.
+    """
+    if not warnings.filters or warnings.filters[0][3] != _OURS:
+        warnings.filterwarnings("ignore", module=_OURS.pattern)
+
+
+_OURS: Final = re.compile(re.escape(_FILE))
+
+
+def report_too_long(code: str) -> tuple[Finding, ...]:
+    """The finding that code is too long to be checked."""
+    message = f"{len(code):,} characters of code are more than the {LONGEST:,} that are checked"
+    return (Finding(1, 1, "length", "", message, "send data as inputs, not in the code", refuses=True),)
+
+
+def _syntax_finding(error: SyntaxError, code: str) -> Finding:
+    line = max(error.lineno or 1, 1)
+    message = f"{type(error).__name__}: {error.msg}"
+    lines = split_lines(code)
+    source = lines[line - 1] if line <= len(lines) else ""
+    return _make_finding(source, line, max(error.offset or 1, 1), cut_text(message), _suggest_fix(source, code))
+
+
+def _find_unreadable(code: str) -> Finding | None:
+    """The first character that no code can hold: a null byte, or a lone surrogate, which no encoding can carry."""
+    found = _UNREADABLE.search(code)
+    if found is None:
+        return None
+    before = split_lines(code[: found.start()])
+    message = f"SyntaxError: the character U+{ord(found.group()):04X}, which no code can hold"
+    return _make_finding("", len(before), len(before[-1]) + 1, message, "write it as an escape, such as \\x00")
+
+
+def _make_finding(source: str, line: int, column: int, message: str, instead: str) -> Finding:
+    return Finding(line, column, "syntax", "", message, instead, cut_source_line(source), "python")
+
+
+def _suggest_fix(source: str, code: str) -> str:
+    if source.lstrip().startswith("```") or code.lstrip().startswith("```"):
+        return "send the code alone, without the ``` lines around it"
+    if _NOTEBOOK.match(source):
+        return "this is a notebook's command, not Python: leave it out; nothing can be installed or run besides"
+    return ""

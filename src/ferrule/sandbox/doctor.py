@@ -1,0 +1,160 @@
+"""Which layers of containment this machine has, tried and not guessed, and the tier that they give."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.canaries import CanaryResult
+from ferrule.sandbox.installation import boot_program
+from ferrule.sandbox.linux.probes import PROBES
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH
+from ferrule.sandbox.macos import selftest as macos
+from ferrule.sandbox.macos.python_runs import find_interpreter_paths
+from ferrule.sandbox.macos.sbpl import SANDBOX_EXEC
+from ferrule.sandbox.tiers import Tier
+
+__all__ = ["Layers", "detect_layers", "detect_layers_of", "try_canaries"]
+
+_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What was found. `missing` says, layer by layer, what keeps the machine from the full tier and what to do."""
+
+    kernel: str
+    machine: str
+    landlock: int
+    """The Landlock ABI; 0 where there is none."""
+    seccomp: bool
+    namespaces: bool
+    """Namespaces, a root of its own and a pid namespace were entered by a child."""
+    command_namespaces: bool
+    """The same for a shell's command, which has a /proc of its own and the machine's root with mounts over it."""
+    cgroups: bool
+    """Whether there is a unified cgroup hierarchy. Nothing here rests on it: it is reported."""
+    tier: Tier
+    """Of Python runs."""
+    shell_tier: Tier
+    """Of shell commands."""
+    missing: tuple[str, ...]
+    seatbelt: Path | None = None
+    """macOS's `sandbox-exec`, None where it isn't there or starts nothing."""
+
+
+@functools.cache
+def detect_layers() -> Layers:
+    """This machine's layers; tried once in a process's life, by programs started for it (about 50 ms)."""
+    return detect_layers_of(sys.platform)
+
+
+def detect_layers_of(platform: str, seatbelt: Path = SANDBOX_EXEC) -> Layers:
+    """This machine's layers as `platform` (as `sys.platform` has it) has them, tried anew."""
+    if platform == "linux":
+        return _detect_linux()
+    why = f"{platform}: Landlock, seccomp and namespaces are Linux's"
+    uname = os.uname()
+    found = Layers(uname.release, uname.machine, 0, False, False, False, False, Tier.NONE, Tier.NONE, (why,))
+    if platform != "darwin":
+        return found
+    try:
+        _try_seatbelt(seatbelt)
+    except (SandboxUnavailable, ValueError) as error:
+        return replace(found, missing=(why, str(error)))
+    return replace(found, tier=Tier.SEATBELT, shell_tier=Tier.SEATBELT, seatbelt=seatbelt)
+
+
+def _try_seatbelt(seatbelt: Path) -> tuple[CanaryResult, ...]:
+    return macos.try_canaries(seatbelt, find_interpreter_paths(()), {"PATH": os.defpath})
+
+
+def _detect_linux() -> Layers:
+    said, full, commands = _run_trial(Tier.FULL)
+    landlock, seccomp = int(said.get("landlock", 0)), bool(said.get("seccomp"))
+    namespaces, command_namespaces = "error" not in full, "error" not in commands
+    is_known = os.uname().machine in AUDIT_ARCH
+    checks = (
+        (is_known, f"this processor: filters are written for {' and '.join(AUDIT_ARCH)} alone"),
+        (landlock, "Landlock: needs Linux 5.13 with `landlock` among its security modules (`lsm=` at boot)"),
+        (seccomp, "seccomp: needs a kernel with CONFIG_SECCOMP_FILTER, and a container that allows it"),
+    )
+    missing = [why for is_there, why in checks if not is_there]
+    tier = Tier.NONE if missing else Tier.FULL
+    shell_tier = Tier.NONE if missing else Tier.CONTAINER
+    if command_namespaces and is_known and seccomp:
+        shell_tier = Tier.FULL
+    if not namespaces:
+        missing.append(f"namespaces: {full['error']}; {_CURE}")
+        tier = tier if tier is Tier.NONE else _without_namespaces(missing)
+    elif not command_namespaces:
+        missing.append(f"namespaces of shell commands: {commands['error']}; {_CURE_OF_COMMANDS}")
+    return Layers(
+        kernel=os.uname().release,
+        machine=os.uname().machine,
+        landlock=landlock,
+        seccomp=seccomp,
+        namespaces=namespaces,
+        command_namespaces=command_namespaces,
+        cgroups=Path("/sys/fs/cgroup/cgroup.controllers").exists(),
+        tier=tier,
+        shell_tier=shell_tier,
+        missing=tuple(missing),
+    )
+
+
+def try_canaries(tier: Tier) -> tuple[CanaryResult, ...]:
+    """What each canary came to in a tier, tried anew. Empty where the tier can't be entered at all, and for none.
+
+    Raises `SandboxUnavailable` for the seatbelt tier on a machine without it.
+    """
+    if tier is Tier.NONE:
+        return ()
+    if tier is Tier.SEATBELT:
+        return _try_seatbelt(SANDBOX_EXEC)
+    tries = {probe.__name__: probe.__doc__ or "" for probe in PROBES}
+    answers = _run_trial(tier)[1].get("canaries", [])
+    return tuple(CanaryResult(name, tries[name], reached) for name, reached in answers)
+
+
+_CURE: Final = (
+    "allow unprivileged user namespaces (sysctl user.max_user_namespaces, "
+    "kernel.apparmor_restrict_unprivileged_userns; in a container: a seccomp profile that allows unshare, mount, setns)"
+)
+_CURE_OF_COMMANDS: Final = "in a container: let /proc be as the kernel makes it, with nothing mounted over parts of it"
+
+
+def _without_namespaces(missing: list[str]) -> Tier:
+    error = _run_trial(Tier.CONTAINER)[1].get("error")
+    if error is None:
+        return Tier.CONTAINER
+    missing.append(f"the container tier can't be entered either: {error}")
+    return Tier.NONE
+
+
+def _run_trial(tier: Tier) -> tuple[Mapping[str, Any], ...]:
+    """What a fresh interpreter's trial found, what came of a tier for Python, and for shell commands.
+
+    By exec, since this process may have threads.
+    """
+    program = boot_program(f"from ferrule.sandbox.tier_trial import main; main({tier.value!r})")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", program],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env={"PATH": os.defpath},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {}, {"error": str(error)}, {"error": str(error)}
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    early = {"error": f"the trial ended early: {done.stderr.decode(errors='replace')[-300:]}"}
+    return tuple((*found, *([early] * 3))[:3]) if found else ({}, early, early)

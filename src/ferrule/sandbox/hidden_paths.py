@@ -1,0 +1,154 @@
+"""Which files are hidden from a command, and which it may read but not change: the lists, and how they are resolved."""
+
+# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# ruff: noqa: PTH113, PTH116, PTH117, PTH118, PTH208
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fnmatch import translate
+from pathlib import Path
+
+from ferrule.sandbox.regular_files import open_regular_file
+
+__all__ = ["HIDDEN", "PROTECTED", "HiddenPaths", "holds_private_key", "is_settled", "list_home_folders"]
+
+_TICK = 20_000_000
+_PRIVATE_KEY = b"PRIVATE KEY-----"
+_LONGEST_BUNDLE = 1024 * 1024
+
+HIDDEN: tuple[str, ...] = (
+    # Keys, tokens and sessions of the user.
+    *("~/.ssh", "~/.aws", "~/.config", "~/.gnupg", "~/.azure", "~/.kube", "~/.docker", "~/.oci", "~/.password-store"),
+    *(
+        "~/.netrc",
+        "~/.npmrc",
+        "~/.yarnrc*",
+        "~/.pypirc",
+        "~/.git-credentials",
+        "~/.pgpass",
+        "~/.my.cnf",
+        "~/.vault-token",
+    ),
+    *(
+        "~/.cargo/credentials*",
+        "~/.m2/settings*.xml",
+        "~/.gradle/gradle.properties",
+        "~/.terraform.d",
+        "~/.terraformrc",
+    ),
+    *("~/.gem/credentials", "~/.boto", "~/.s3cfg", "~/.databrickscfg", "~/.kaggle", "~/.huggingface", "~/.jupyter"),
+    *("~/.cache/huggingface/token", "~/.cache/huggingface/stored_tokens", "~/.local/share/keyrings", "~/.mozilla"),
+    *("~/.thunderbird", "~/.pki", "~/.Xauthority", "~/.ICEauthority", "~/.*_history", "~/.lesshst", "~/.viminfo"),
+    # State of ferrule and of other agents, which hold conversations and tokens.
+    *("~/.local/share/ferrule", "~/.local/state", "~/.claude*", "~/.codex", "~/.gemini", "~/.copilot", "~/.cursor"),
+    # The machine's own, which matters where ferrule runs as root.
+    *("/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssl/private", "/etc/ssh/ssh_host_*", "/etc/docker"),
+    *("/etc/kubernetes", "/etc/NetworkManager", "/etc/wireguard", "/var/lib/docker", "/var/lib/containerd"),
+    *("/var/lib/kubelet", "/var/spool", "/var/mail", "/var/log", "/var/backups"),
+    # In the workspace, at any depth.
+    *(".env*", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.key", "*.pem", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
+    *("*.ppk", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault_pass*", "credentials.json"),
+    *("*.tfstate*",),
+)
+"""What no command reads: `~/…` in the home folder, `/…` anywhere, a name without a slash in the workspace at any
+depth (and, where it starts with a dot, directly in the home folder), `a/b` from the workspace. Names match in capitals
+too. A `*.pem` file is hidden where it holds a private key, or is longer than we read (1 MB), and a folder named `.env…`
+isn't where it is a virtual environment."""
+
+PROTECTED: tuple[str, ...] = (
+    *(".git", ".husky", ".ferrule", "ferrule.toml", ".mcp.json"),
+    # Of editors and of other agents: each has a way to say which programs are run.
+    *(".vscode", ".idea", ".zed", ".devcontainer", ".claude", ".codex", ".cursor", ".gemini", ".windsurf"),
+)
+"""What a command may read and not change: paths from the workspace, there or not; and what is there of one of these
+names in any folder below it."""
+
+
+def is_settled(changed: int) -> bool:
+    """Whether a folder's time of change (ns) would tell of a later change: one within the same tick keeps it."""
+    return time.time_ns() - changed > _TICK
+
+
+@dataclass(slots=True)
+class HiddenPaths:
+    """The list of one sandbox, sorted by how its entries are looked up."""
+
+    names: re.Pattern[str]
+    """Matches names in the workspace."""
+    elsewhere: dict[str, list[str]]
+    """By absolute folder: names, or patterns for them. `~/` is written out for each home folder."""
+    _known: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, listed: Sequence[str], workspace: str) -> HiddenPaths:
+        """Sort a list such as `HIDDEN`."""
+        names: list[str] = []
+        paths: list[str] = []
+        homes = list_home_folders()
+        for entry in (each.rstrip("/") for each in listed):
+            if entry.startswith("~/"):
+                paths += [home + entry[1:] for home in homes]
+            elif "/" not in entry:
+                names.append(entry)
+                paths += [f"{home}/{entry}" for home in homes if entry.startswith(".")]
+            else:
+                paths.append(os.path.normpath(os.path.join(workspace, entry)))
+        elsewhere: dict[str, list[str]] = {}
+        for folder, name in dict.fromkeys(map(os.path.split, paths)):
+            elsewhere.setdefault(folder, []).append(name)
+        return cls(_compile_names(names), elsewhere)
+
+    def find_existing(self) -> Iterator[str]:
+        """The paths elsewhere that are there now, with links followed to what they lead to."""
+        for folder, names in self.elsewhere.items():
+            try:
+                changed = os.stat(folder).st_mtime_ns
+            except OSError:
+                continue
+            known = self._known.get(folder)
+            if known is None or known[0] != changed or not is_settled(changed):
+                known = self._known[folder] = (changed, _find_matching(folder, names))
+            yield from map(os.path.realpath, known[1])
+
+
+def _compile_names(names: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, names)) or r"(?!)", re.IGNORECASE)
+
+
+def _find_matching(folder: str, names: Sequence[str]) -> list[str]:
+    """Entries of a folder that match; of one that can't be listed, those that are named in full."""
+    try:
+        there = os.listdir(folder)
+    except OSError:
+        return [path for name in names if os.path.lexists(path := f"{folder}/{name}")]
+    matcher = _compile_names(names)
+    return [f"{folder}/{name}" for name in there if matcher.match(name)]
+
+
+def list_home_folders() -> tuple[str, ...]:
+    """The user's home folders, as HOME and the user database have them; for root those of everybody."""
+    found = {os.environ.get("HOME", "")}
+    with suppress(KeyError):
+        found.add(pwd.getpwuid(os.getuid()).pw_dir)
+    if os.geteuid() == 0:
+        found |= {str(each) for each in Path("/home").glob("*")} | {"/root"}
+    resolved = {os.path.realpath(each) for each in found if os.path.isabs(each)}
+    return tuple(sorted(resolved - {"/"}))
+
+
+def holds_private_key(path: str) -> bool:
+    """Whether a key is in it; what can't be read or is too long may have one, what is no file (a pipe) has none."""
+    try:
+        with open_regular_file(path) as file:
+            if file is None:
+                return False
+            return os.fstat(file).st_size > _LONGEST_BUNDLE or _PRIVATE_KEY in os.read(file, _LONGEST_BUNDLE)
+    except OSError:
+        return os.path.isfile(path)

@@ -1,0 +1,210 @@
+"""What ferrule itself is started from: its interpreter, what is installed for that, its own package.
+
+Whoever can write there has ferrule run it, uncontained, at its next start: a `.pth` file is enough. So no command can
+(`shell.guards`), unless its user opened it; then no zygote is started any more in this program.
+"""
+
+# Paths are text here, as in the rooms that use them.
+# ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH119, PTH120
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import all_suffixes
+from pathlib import Path
+from typing import Final
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.visible_paths import SHARED_PREFIXES, follow_links, is_within, is_within_any
+
+__all__ = [
+    "PACKAGE",
+    "PACKAGE_FOLDERS",
+    "Installation",
+    "boot_program",
+    "find_hard_links",
+    "record_opened_paths",
+    "refuse_if_opened",
+]
+
+PACKAGE: Final = str(Path(__file__).parents[1])
+"""The folder of ferrule's own package."""
+
+_OF_A_PREFIX: Final = ("bin", "lib", sys.platlibdir, "Scripts", "pyvenv.cfg")
+PACKAGE_FOLDERS: Final = ("site-packages", "dist-packages")
+"""Names of the folders that packages are installed in."""
+# Python imports them when it starts, from wherever its path leads.
+_CUSTOMIZING: Final = ("sitecustomize", "usercustomize")
+_opened: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Absolute paths, of which some may not be there yet; a link stands beside what it leads to."""
+
+    places: tuple[str, ...]
+    """With all that lies below them."""
+    loose: tuple[str, ...]
+    """An interpreter that lies in none of them: by a `pyvenv.cfg` beside it or above it would find other packages."""
+
+    @classmethod
+    def around(cls, workspace: str) -> Installation:
+        """This program's. Of a prefix that holds the workspace, only the folders that Python itself looks into."""
+        places = _resolve_links(
+            [*_find_prefix_paths(workspace), *_find_other_paths(), *_find_customizing_modules(workspace)]
+        )
+        programs = _resolve_links(path for path in (sys.executable, getattr(sys, "_base_executable", "")) if path)
+        return cls(tuple(places), tuple(path for path in programs if not is_within_any(path, places)))
+
+
+def _find_prefix_paths(workspace: str) -> Iterator[str]:
+    for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}.difference(SHARED_PREFIXES):
+        if is_within(workspace, os.path.realpath(prefix)):
+            yield from (os.path.join(prefix, name) for name in _OF_A_PREFIX)
+        else:
+            yield prefix
+
+
+def _find_other_paths() -> Iterator[str]:
+    """What lies outside of the prefixes: of a machine's own Python, of a user's packages, of variables."""
+    yield PACKAGE
+    yield from (path for name in ("stdlib", "platstdlib") if (path := sysconfig.get_path(name)))
+    yield from site.getsitepackages()
+    if _has_user_packages():
+        yield site.getusersitepackages()
+    yield from (path for path in sys.path if os.path.basename(path) in PACKAGE_FOLDERS)
+    if sys.pycache_prefix:
+        yield os.path.abspath(sys.pycache_prefix)
+    yield from filter(os.path.isabs, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+
+
+def _find_customizing_modules(workspace: str) -> Iterator[str]:
+    """What Python would import at its start from other entries of its path: projects installed for editing.
+
+    An archive, or what isn't there, is one by itself. A script's own folder is on the path only after that.
+    """
+    entries = [os.path.realpath(entry) for entry in sys.path if entry]
+    script = os.path.dirname(os.path.realpath(sys.argv[0])) if sys.argv[0] else ""
+    if script in entries:
+        entries.remove(script)
+    entries += _read_pth_files()
+    names = _CUSTOMIZING if _has_user_packages() else _CUSTOMIZING[:1]
+    for entry in dict.fromkeys(entries):
+        if not is_within(entry, workspace):
+            continue
+        if os.path.isdir(entry):
+            yield from (os.path.join(entry, name + end) for name in names for end in ("", *all_suffixes()))
+        else:
+            yield entry
+
+
+def _read_pth_files() -> Iterator[str]:
+    """The paths that they add to Python's, those that aren't there included: once made, they are added."""
+    folders = {*site.getsitepackages(), site.getusersitepackages()}
+    for file in (file for folder in folders for file in Path(folder).glob("*.pth")):
+        with suppress(OSError, UnicodeDecodeError):
+            lines = file.read_text(encoding="utf-8").splitlines()
+            named = (line.strip() for line in lines if not line.startswith(("import ", "import\t", "#")))
+            yield from (os.path.realpath(file.parent / line) for line in named if line and "\0" not in line)
+
+
+def _has_user_packages() -> bool:
+    return bool(site.ENABLE_USER_SITE) or sys.prefix == sys.base_prefix
+
+
+def _resolve_links(paths: Iterable[str]) -> list[str]:
+    """Real paths, and each link on the way to them."""
+    links: dict[Path, str] = {}
+    real = []
+    for path in dict.fromkeys(map(os.path.normpath, paths)):
+        found = follow_links(Path(path), links)
+        real.append(os.path.realpath(path) if found is None else str(found))
+    kept: list[str] = []
+    for path in sorted({*real, *map(str, links)}.difference(SHARED_PREFIXES)):
+        if not is_within_any(path, kept):
+            kept.append(path)
+    return kept
+
+
+def find_hard_links(workspace: str, places: Iterable[str]) -> list[str]:
+    """Other names in the workspace of installed files, as installers make that link them with what they have in store.
+
+    Nothing is looked for where none of the installed packages was put there in that way.
+    """
+    installed = _find_linked_inodes()
+    found = [entry for entry in _files_below(workspace, set(places)) if entry.inode() in installed] if installed else []
+    # Only of these few is more read than the folders have: a number is of one device's.
+    return [entry.path for entry in found if _device(entry) == installed[entry.inode()]]
+
+
+@cache
+def _find_linked_inodes() -> dict[int, int]:
+    """The devices of installed files by their numbers, where some packages' have other names."""
+    found: dict[int, int] = {}
+    for folder in {os.path.realpath(path) for path in (*site.getsitepackages(), PACKAGE)}:
+        told = (*Path(folder).glob("*.dist-info/METADATA"), Path(folder, "__init__.py"))
+        if any(map(_has_other_names, told)):
+            device = os.stat(folder).st_dev
+            found |= {entry.inode(): device for entry in _files_below(folder, set())}
+    return found
+
+
+def _files_below(folder: str, left_out: set[str]) -> Iterator[os.DirEntry[str]]:
+    waiting = [folder]
+    while waiting:
+        folder = waiting.pop()
+        if folder in left_out:
+            continue
+        with suppress(OSError):
+            for entry in os.scandir(folder):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.path not in left_out:
+                    yield entry
+
+
+def _device(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_dev
+    except OSError:
+        return -1
+
+
+def _has_other_names(path: Path) -> bool:
+    try:
+        return path.stat().st_nlink > 1
+    except OSError:
+        return False
+
+
+def record_opened_paths(paths: Sequence[str], setting: str) -> None:
+    """Remember for as long as this program runs that commands can write there, and which setting said so."""
+    _opened.update(dict.fromkeys(paths, setting))
+
+
+def refuse_if_opened() -> None:
+    """Raise `SandboxUnavailable` where a zygote would run what commands may have written."""
+    if _opened:
+        path, setting = next(iter(_opened.items()))
+        raise SandboxUnavailable(
+            f"no Python sandbox can be started: commands can write {path}, which its interpreter runs from, since "
+            f"{setting} opened it in this program. Run Python in a program of its own, from an environment that no "
+            "command can write, or leave the setting out"
+        )
+
+
+def boot_program(program: str) -> str:
+    """The text of a program that begins with ferrule's own package, whatever lies beside it in its folder."""
+    return (
+        "import sys; from importlib.util import module_from_spec, spec_from_file_location; "
+        f"spec = spec_from_file_location('ferrule', {PACKAGE + '/__init__.py'!r}); "
+        "sys.modules['ferrule'] = package = module_from_spec(spec); spec.loader.exec_module(package); "
+        f"del spec, package; {program}"
+    )

@@ -1,0 +1,50 @@
+"""From any event loop onto the background one, where all of a sandbox's own work is done.
+
+A sandbox can so be used from several loops, from one that is busy or about to close, and without one; its clocks and
+limits never wait for the program's own work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from ferrule._util.background import submit_to_background
+
+Result = TypeVar("Result")
+
+
+async def run_on_background_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await `work` on the background loop. Cancelling this cancels it there, and waits until it has cleaned up."""
+    tasks: list[asyncio.Future[Result]] = []
+
+    async def begin() -> Result:
+        tasks.append(asyncio.ensure_future(work))
+        return await tasks[0]
+
+    async def cancel() -> None:
+        tasks[0].cancel()
+
+    waiting = asyncio.wrap_future(submit_to_background(begin()))
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        submit_to_background(cancel())
+        with suppress(asyncio.CancelledError, Exception):
+            await waiting
+        raise
+
+
+async def run_in_thread(work: Callable[..., Result], *arguments: Any, threads: Executor | None = None) -> Result:
+    """Do something that takes its time in a thread (None: one of the loop's).
+
+    It is done here where the program is ending and threads aren't to be had.
+    """
+    try:
+        done = asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
+    except RuntimeError:
+        return work(*arguments)
+    return await done

@@ -1,0 +1,100 @@
+"""What of the host's file system a contained process sees: a list of paths, read-only, each at its own place."""
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["SHARED_PREFIXES", "VisiblePaths", "find_python_paths", "follow_links", "is_within", "is_within_any"]
+
+_SYSTEM: Final = (
+    *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"),
+    *("/usr/share/zoneinfo", "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig", "/etc/fonts"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone"),
+)
+_OF_A_PREFIX: Final = ("bin", "lib", "lib64", "share", "pyvenv.cfg")
+SHARED_PREFIXES: Final = ("/usr", "/usr/local", "/")
+"""Prefixes of interpreters that hold much else."""
+_LINKS_AT_MOST: Final = 40  # in one path, as the kernel has it
+
+
+@dataclass(frozen=True, slots=True)
+class VisiblePaths:
+    """Host paths that are seen, read-only, at the same path; everything else isn't there."""
+
+    readable: tuple[Path, ...]
+
+    def plan(self) -> tuple[list[Path], dict[Path, str]]:
+        """The same as real paths, none below another, and as the symbolic links on the way to them.
+
+        A path that doesn't exist is left out. Raises ValueError for one that isn't absolute, or is the root.
+        """
+        links: dict[Path, str] = {}
+        real = {found for path in self.readable if (found := follow_links(path, links)) is not None}
+        if Path("/") in real:
+            raise ValueError("a view can't hold the whole root: name the folders that are to be read")
+        outermost = sorted(path for path in real if not any(parent in real for parent in path.parents))
+        return outermost, links
+
+
+def find_python_paths(extra: Iterable[Path] = ()) -> VisiblePaths:
+    """The running interpreter, its packages and the system libraries, and `extra`; of the home folder nothing more.
+
+    Entries of `sys.path` that are neither the interpreter's nor a folder of installed packages (the script's own
+    folder, `PYTHONPATH`, the target of an editable install) are not seen, since nobody chose to show them: name them in
+    `extra`.
+    """
+    paths = [Path(path) for path in _SYSTEM]
+    paths += [Path(sys.executable), Path(os.path.realpath(sys.executable))]
+    paths += [
+        Path(found) for name in ("stdlib", "platstdlib", "purelib", "platlib") if (found := sysconfig.get_path(name))
+    ]
+    for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
+        if prefix not in SHARED_PREFIXES:
+            paths += [Path(prefix, name) for name in _OF_A_PREFIX]
+    paths += [Path(path) for path in site.getsitepackages()]
+    if site.ENABLE_USER_SITE:
+        paths.append(Path(site.getusersitepackages()))
+    return VisiblePaths(tuple(dict.fromkeys(path for path in (*paths, *extra) if path.exists())))
+
+
+def follow_links(path: Path, links: dict[Path, str]) -> Path | None:
+    """Where a path really is, noting each symbolic link on the way under its own real place."""
+    if not path.is_absolute():
+        raise ValueError(f"a view's paths are absolute, not {str(path)!r}")
+    done, left, follow_links = Path("/"), list(path.parts[1:]), 0
+    while left:
+        part = left.pop(0)
+        if part == "..":
+            done = done.parent
+            continue
+        step = done / part
+        if not os.path.lexists(step):
+            return None
+        if not step.is_symlink():
+            done = step
+            continue
+        follow_links += 1
+        if follow_links > _LINKS_AT_MOST:
+            return None
+        links[step] = target = str(step.readlink())
+        done, left = (
+            (Path("/"), [*Path(target).parts[1:], *left])
+            if target.startswith("/")
+            else (done, [*Path(target).parts, *left])
+        )
+    return done
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether an absolute path is the folder or lies below it; by text, so both must be resolved."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def is_within_any(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path lies in one of the folders, as `is_within` has it."""
+    return any(is_within(path, each) for each in folders)
