@@ -10,30 +10,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ferrule.sandbox.python.run import Opaque, Run, RunError, Table, Usage
+    from ferrule.sandbox.python.mounts import Mount
+    from ferrule.sandbox.python.result import (
+        DataTable,
+        KeptFile,
+        Opaque,
+        PythonResult,
+        ResourceUsage,
+        RunError,
+        UnhashedDict,
+        UnhashedSet,
+    )
     from ferrule.sandbox.python.sandbox import PythonSandbox
-    from ferrule.sandbox.python.session import Checkpoint, Session
+    from ferrule.sandbox.python.session import Checkpoint, SandboxSession
 
 _HOMES = {
     "Checkpoint": "session",
-    "Opaque": "run",
+    "DataTable": "result",
+    "KeptFile": "result",
+    "Mount": "mounts",
+    "Opaque": "result",
+    "PythonResult": "result",
     "PythonSandbox": "sandbox",
-    "Run": "run",
-    "RunError": "run",
-    "Session": "session",
-    "Table": "run",
-    "Usage": "run",
+    "ResourceUsage": "result",
+    "RunError": "result",
+    "SandboxSession": "session",
+    "UnhashedDict": "result",
+    "UnhashedSet": "result",
 }
 
 __all__ = [
     "Checkpoint",
+    "DataTable",
+    "KeptFile",
+    "Mount",
     "Opaque",
+    "PythonResult",
     "PythonSandbox",
-    "Run",
+    "ResourceUsage",
     "RunError",
-    "Session",
-    "Table",
-    "Usage",
+    "SandboxSession",
+    "UnhashedDict",
+    "UnhashedSet",
 ]
 
 

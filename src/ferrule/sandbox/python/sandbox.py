@@ -6,24 +6,29 @@ import asyncio
 import math
 import os
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
-from ferrule.background import on_background, run_synchronously
+from ferrule._util.background import run_synchronously, submit_to_background
 from ferrule.errors import SandboxInputError, SandboxUnavailable
-from ferrule.sandbox.checks import CheckProfile, check
-from ferrule.sandbox.contain import Limits
-from ferrule.sandbox.loops import in_background
-from ferrule.sandbox.python.conversing import run_once
-from ferrule.sandbox.python.pool import Pool, Settings
-from ferrule.sandbox.python.requests import MAX_TIMEOUT, check_memory, check_timeout, request
-from ferrule.sandbox.python.run import MB, Run, refusal
-from ferrule.sandbox.python.session import Session
-from ferrule.sandbox.python.session_process import SessionProcess
-from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.checks import CheckProfile, resolve_profile
+from ferrule.sandbox.containment import RunLimits
+from ferrule.sandbox.mounted_files import MountedFile
+from ferrule.sandbox.python.mounts import Mount, resolve_mounts
+from ferrule.sandbox.python.parent.execute import execute_once, run_with_checks
+from ferrule.sandbox.python.parent.mounted_pools import MountedPools
+from ferrule.sandbox.python.parent.request import MAX_TIMEOUT, check_memory, check_timeout, encode_beside
+from ferrule.sandbox.python.parent.session_process import SessionProcess
+from ferrule.sandbox.python.parent.zygote_pool import ZygotePool, ZygoteSettings
+from ferrule.sandbox.python.result import MB, PythonResult
+from ferrule.sandbox.python.session import SandboxSession
+from ferrule.sandbox.scheduling import run_in_thread, run_on_background_loop
+from ferrule.sandbox.tiers import Tier
 
 PACKAGES: Final = ("numpy", "pandas")
 """What a zygote loads unless it is told otherwise."""
@@ -39,7 +44,7 @@ class PythonSandbox:
     `packages` are loaded once, before any run, where they are installed. `readable` are further paths that runs may
     read (where the program is root, runs are not: such paths have to be readable by everybody). `tier` None is the
     best that this machine has, and `"none"` contains nothing: that is the user's to say, and nothing that a model
-    controls may. `checks` is the profile of the advice that goes with each run; under `seed` what is found refuses it.
+    controls may. `checks` is the profile of the advice that goes with each run; `strict` refuses what it finds.
     `max_output` is in bytes, for standard output and error together; a run that writes more is ended. `memory` is what
     a run may use beyond the loaded packages, in bytes. At most `parallel` runs go at a time, the others wait.
 
@@ -52,22 +57,22 @@ class PythonSandbox:
         packages: Iterable[str] = PACKAGES,
         readable: Iterable[Path | str] = (),
         tier: Tier | str | None = None,
-        checks: CheckProfile = "advise",
+        checks: CheckProfile | Literal["seed"] = "advise",
         max_output: int = MB,
         memory: int = 512 * MB,
         parallel: int = 16,
     ) -> None:
-        self.checks = checks
+        self.checks = resolve_profile(checks)
         paths = tuple(str(Path(path).resolve()) for path in readable)
-        self._settings = Settings(tuple(packages), paths, None if tier is None else Tier(tier), max_output)
-        self._limits = Limits(memory=check_memory(memory), cpu=_CPU_SECONDS)
+        self._settings = ZygoteSettings(tuple(packages), paths, None if tier is None else Tier(tier), max_output)
+        self._limits = RunLimits(memory=check_memory(memory), cpu=_CPU_SECONDS)
         self._parallel = parallel
         if min(max_output, parallel) < 1:
             raise SandboxInputError(f"max_output and parallel are 1 at least, not {max_output} and {parallel}")
         self._process = os.getpid()
-        self._pool: Pool | None = None
-        self._places: asyncio.Semaphore | None = None
-        check("", profile=checks)
+        self._pool: ZygotePool | None = None
+        self._mounted = MountedPools(self._settings, self._limits)
+        self._slots: asyncio.Semaphore | None = None
 
     async def run(
         self,
@@ -76,12 +81,15 @@ class PythonSandbox:
         *,
         timeout: float = 10.0,
         memory: int | None = None,
-    ) -> Run:
+        mounts: Sequence[Mount] = (),
+    ) -> PythonResult:
         """Run `code` in a fresh contained process; the value is that of its last expression.
 
         `inputs` with a variable's name are variables (what JSON has, bytes, dates, arrays, data frames …), those with
         another name (`data.csv`) are files in the run's folder, given as bytes, text or a `Path` to read. `timeout` is
         in seconds of wall clock, `memory` in bytes beyond what the loaded packages take (None: the sandbox's own).
+        `mounts` are files that the code reads where they lie, without a copy; the first run with other files than the
+        last ones takes as long as a start.
 
         What goes wrong in the code is the `error` of what this returns. Raises `SandboxInputError` for code, inputs or
         limits that can't be used, and `SandboxUnavailable` where it can't be contained; nothing has run then.
@@ -90,12 +98,11 @@ class PythonSandbox:
         limits = self._limits_with(memory)
         if seconds * _CORES > limits.cpu:
             limits = replace(limits, cpu=math.ceil(seconds) * _CORES)
-        asked = request(code, inputs, _NAME)
-        findings = check(code, profile=self.checks)
-        refused = refusal(findings)
-        if refused is not None:
-            return refused
-        return replace(await in_background(self._run(asked, limits, seconds)), findings=findings)
+        asked = await encode_beside(code, inputs, _NAME)
+        files = await self._resolve(mounts, inputs)
+        return await run_on_background_loop(
+            run_with_checks(code, self.checks, seconds, partial(self._run, asked, limits, seconds, files))
+        )
 
     def run_sync(
         self,
@@ -104,27 +111,29 @@ class PythonSandbox:
         *,
         timeout: float = 10.0,
         memory: int | None = None,
-    ) -> Run:
+        mounts: Sequence[Mount] = (),
+    ) -> PythonResult:
         """`run`, for programs without an event loop."""
-        return run_synchronously(self.run(code, inputs, timeout=timeout, memory=memory))
+        return run_synchronously(self.run(code, inputs, timeout=timeout, memory=memory, mounts=mounts))
 
-    async def session(self, *, memory: int | None = None) -> Session:
-        """Runs that share their variables. Raises `SandboxUnavailable`, and `SandboxInputError` for the memory.
+    async def session(self, *, memory: int | None = None, mounts: Sequence[Mount] = ()) -> SandboxSession:
+        """Runs that share their variables, and that can all read `mounts`.
 
-        The seatbelt tier has none, and raises.
+        Raises `SandboxUnavailable`, and `SandboxInputError` for the memory or a mount. The seatbelt tier has none, and
+        raises.
         """
         # A session's processor time is that of all its runs.
         limits = replace(self._limits_with(memory), cpu=math.ceil(MAX_TIMEOUT) * _CORES)
-        process = await in_background(self._session(limits))
-        return Session(process, self.checks, self._in_place)
+        process = await run_on_background_loop(self._session(limits, await self._resolve(mounts, None)))
+        return SandboxSession(process, self.checks, self._run_in_slot)
 
     async def start(self) -> None:
         """Start the zygote, which the first run does otherwise. Raises `SandboxUnavailable` where it can't be."""
-        await in_background(self._start())
+        await run_on_background_loop(self._start())
 
     async def aclose(self) -> None:
         """End the zygote and whatever runs. Can be called again."""
-        await in_background(self._close())
+        await run_on_background_loop(self._close())
 
     def close(self) -> None:
         """`aclose`, for programs without an event loop."""
@@ -161,43 +170,59 @@ class PythonSandbox:
         ready = self._pool.ready if self._pool else None
         return ready.canaries if ready else {}
 
-    def _limits_with(self, memory: int | None) -> Limits:
+    def _limits_with(self, memory: int | None) -> RunLimits:
         return self._limits if memory is None else replace(self._limits, memory=check_memory(memory))
+
+    async def _resolve(self, mounts: Sequence[Mount], inputs: Mapping[str, Any] | None) -> tuple[MountedFile, ...]:
+        return await run_in_thread(resolve_mounts, tuple(mounts), tuple(inputs or ())) if mounts else ()
 
     # On the background loop.
 
-    async def _run(self, asked: bytes, limits: Limits, seconds: float) -> Run:
-        pool = self._on_loop()
-        assert self._places is not None
-        async with self._places:
-            return await run_once(await pool.child(limits), asked, seconds)
+    async def _run(
+        self, asked: bytes, limits: RunLimits, seconds: float, files: tuple[MountedFile, ...]
+    ) -> PythonResult:
+        pool = self._get_pool()
+        assert self._slots is not None
+        async with self._slots:
+            if not files:
+                return await execute_once(await pool.child(limits), asked, seconds)
+            with self._mounted.use(files) as mounted:
+                return await execute_once(await mounted.child(limits), asked, seconds)
 
-    async def _session(self, limits: Limits) -> SessionProcess:
-        return await self._on_loop().session(limits)
+    async def _session(self, limits: RunLimits, files: tuple[MountedFile, ...]) -> SessionProcess:
+        pool = self._get_pool()
+        if not files:
+            return await pool.session(limits)
+        with ExitStack() as releasing:
+            process = await releasing.enter_context(self._mounted.use(files)).session(limits)
+            process.lineage.when_over = releasing.pop_all().close
+        return process
 
-    async def _in_place(self, work: Callable[[], Awaitable[Run]]) -> Run:
-        self._on_loop()
-        assert self._places is not None
-        async with self._places:
+    async def _run_in_slot(self, work: Callable[[], Awaitable[PythonResult]]) -> PythonResult:
+        self._get_pool()
+        assert self._slots is not None
+        async with self._slots:
             return await work()
 
     async def _start(self) -> None:
-        await self._on_loop().zygote()
+        await self._get_pool().zygote()
 
     async def _close(self) -> None:
         if self._process == os.getpid():
-            await self._on_loop().aclose()
+            await self._get_pool().aclose()
+            await self._mounted.aclose()
 
-    def _on_loop(self) -> Pool:
+    def _get_pool(self) -> ZygotePool:
         if self._process != os.getpid():
             raise SandboxUnavailable("this sandbox belongs to the process that this one was forked from: make another")
         if self._pool is None:
-            self._places = asyncio.Semaphore(self._parallel)
-            self._pool = Pool(self._settings, self._limits)
+            self._slots = asyncio.Semaphore(self._parallel)
+            self._pool = ZygotePool(self._settings, self._limits)
             # For a program that forgets to close it; the end of the program ends it anyway.
-            weakref.finalize(self, _close_forgotten, self._pool).atexit = False
+            weakref.finalize(self, _close_forgotten, self._pool, self._mounted).atexit = False
         return self._pool
 
 
-def _close_forgotten(pool: Pool) -> None:
-    on_background(pool.aclose())
+def _close_forgotten(pool: ZygotePool, mounted: MountedPools) -> None:
+    submit_to_background(pool.aclose())
+    submit_to_background(mounted.aclose())

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from ferrule.background import on_background, run_synchronously
-from ferrule.sandbox.checks import CheckProfile, check
-from ferrule.sandbox.loops import in_background
-from ferrule.sandbox.python.requests import check_timeout, request
-from ferrule.sandbox.python.run import Run, refusal
-from ferrule.sandbox.python.session_process import SessionProcess
+from ferrule._util.background import run_synchronously, submit_to_background
+from ferrule.sandbox.checks import CheckProfile
+from ferrule.sandbox.python.parent.execute import run_with_checks
+from ferrule.sandbox.python.parent.request import check_timeout, encode_beside
+from ferrule.sandbox.python.parent.session_process import SessionProcess
+from ferrule.sandbox.python.result import PythonResult
+from ferrule.sandbox.scheduling import run_on_background_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Checkpoint:
     number: int
 
 
-class Session:
+class SandboxSession:
     """Runs that share their variables and their folder, contained as any run is. Made by `PythonSandbox.session`.
 
     Full tier: a run that is ended (a timeout, too much output, a crash) leaves the session as it was before that run;
@@ -37,54 +38,50 @@ class Session:
         self,
         process: SessionProcess,
         checks: CheckProfile,
-        place: Callable[[Callable[[], Awaitable[Run]]], Coroutine[Any, Any, Run]],
+        place: Callable[[Callable[[], Awaitable[PythonResult]]], Coroutine[Any, Any, PythonResult]],
     ) -> None:
         self._process = process
         self._checks = checks
-        self._place = place
+        self._run_in_slot = place
         self._runs = 0
         # For a program that forgets to close it; the end of the program ends it anyway.
         weakref.finalize(self, _close_forgotten, process).atexit = False
 
-    async def run(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> Run:
+    async def run(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> PythonResult:
         """`PythonSandbox.run`, in this session. Raises the same, and `SandboxUnavailable` where it is over."""
         seconds = check_timeout(timeout)
         self._runs += 1
-        asked = request(code, inputs, f"<run {self._runs}>")
-        findings = check(code, profile=self._checks)
-        refused = refusal(findings)
-        if refused is not None:
-            return refused
+        asked = await encode_beside(code, inputs, f"<run {self._runs}>")
         # The work begins where its place is free: cancelled before that, there is no coroutine that nobody awaited.
-        work = partial(self._process.run, asked, seconds)
-        return replace(await in_background(self._place(work)), findings=findings)
+        work = partial(self._run_in_slot, partial(self._process.run, asked, seconds))
+        return await run_on_background_loop(run_with_checks(code, self._checks, seconds, work))
 
-    def run_sync(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> Run:
+    def run_sync(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> PythonResult:
         """`run`, for programs without an event loop."""
         return run_synchronously(self.run(code, inputs, timeout=timeout))
 
     async def checkpoint(self) -> Checkpoint:
         """Keep the present state, variables and files. Raises `SandboxUnavailable` where that can't be."""
-        return Checkpoint(await in_background(self._process.checkpoint()))
+        return Checkpoint(await run_on_background_loop(self._process.checkpoint()))
 
     async def rollback(self, to: Checkpoint | None = None) -> None:
         """Go back to a checkpoint, or to before the last run that was made (once, until there is another).
 
         Raises `SandboxInputError` where there is no such state, `SandboxUnavailable` where this session can't.
         """
-        await in_background(self._process.rollback(to.number if to else None))
+        await run_on_background_loop(self._process.rollback(to.number if to else None))
 
-    async def fork(self) -> Session:
+    async def fork(self) -> SandboxSession:
         """Another session that goes on from the present state; it has its own checkpoints, and none yet.
 
         Raises `SandboxUnavailable` where this session can't.
         """
-        twin = await in_background(self._process.twin())
-        return Session(twin, self._checks, self._place)
+        fork = await run_on_background_loop(self._process.fork())
+        return SandboxSession(fork, self._checks, self._run_in_slot)
 
     async def aclose(self) -> None:
         """End the session's process. Its forks go on. Can be called again."""
-        await in_background(self._process.aclose())
+        await run_on_background_loop(self._process.aclose())
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,4 +93,4 @@ class Session:
 
 
 def _close_forgotten(process: SessionProcess) -> None:
-    on_background(process.aclose())
+    submit_to_background(process.aclose())

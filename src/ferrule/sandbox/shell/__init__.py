@@ -1,9 +1,9 @@
-"""Where model-written shell commands run: in namespaces of bubblewrap, or under Landlock and seccomp alone."""
+"""Where model-written shell commands run: in namespaces of their own, or under Landlock and seccomp alone."""
 
-from ferrule.sandbox.shell.command import Done
-from ferrule.sandbox.shell.job import Job
-from ferrule.sandbox.shell.layout import Mode
-from ferrule.sandbox.shell.places import HIDDEN, PROTECTED
+from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
+from ferrule.sandbox.shell.access_plan import Mode
+from ferrule.sandbox.shell.background_command import BackgroundCommand
+from ferrule.sandbox.shell.command import CommandResult
 from ferrule.sandbox.shell.sandbox import ShellSandbox
 
-__all__ = ["HIDDEN", "PROTECTED", "Done", "Job", "Mode", "ShellSandbox"]
+__all__ = ["HIDDEN", "PROTECTED", "BackgroundCommand", "CommandResult", "Mode", "ShellSandbox"]

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.shell.output import Capture
-from ferrule.sandbox.shell.process import Contained, Ending
+from ferrule.sandbox.shell.output import OutputCapture
+from ferrule.sandbox.shell.process import ContainedProcess, ShellExit
 
-__all__ = ["Command", "Done", "HowEnded", "Stream"]
+__all__ = ["Command", "CommandResult", "EndReason", "OutputPipe"]
 
-HowEnded = Literal["exit", "signal", "timeout", "output", "killed"]
+EndReason = Literal["exit", "signal", "timeout", "output", "killed"]
 """`exit`: by itself. `signal`: something in it, or the kernel, ended it by a signal. `timeout`, `output`: we ended it,
 because it took longer or wrote more than it may. `killed`: we ended it, because we were asked to."""
 
@@ -26,14 +26,14 @@ _PIPE_SIZE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CommandResult:
     """A command that has ended."""
 
     exit_code: int | None
     """The shell's status, in which 128 + N stands for a program that signal N ended; None where it has none."""
     output: str
     """Standard output and errors as they came, or standard output alone where they were asked for apart."""
-    ended: HowEnded
+    ended: EndReason
     errors: str | None = None
     """Standard errors, where they were asked for apart."""
     signal: int | None = None
@@ -45,15 +45,21 @@ class Done:
     spilled_errors: Path | None = None
     seconds: float = 0.0
     refused: tuple[str, ...] = ()
-    """Hosts, with their ports, that it asked the proxy for and that no rule allows."""
+    """Hosts, with their ports, that it asked the proxy for and that no rule allows; the first hundred of them."""
+    refused_left_out: int = 0
+    """How many more requests of it were refused, for hosts that are not in `refused`."""
     appeared: tuple[str, ...] = ()
     """Protected places that didn't exist and that the command made: look at them before anything believes them."""
+    unsearched: tuple[str, ...] = ()
+    """Folders of the workspace that were hidden from it as a whole: too many to be searched for secrets lie in them."""
+    hint: str = ""
+    """Why it failed and what to do instead, where it tried to write what ferrule itself is started from."""
 
 
-class Stream:
+class OutputPipe:
     """The reading end of a pipe that a command writes to, emptied into a capture."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: OutputCapture) -> None:
         self.capture = capture
         self._reading, self.writing = os.pipe()
         os.set_blocking(self._reading, False)
@@ -104,26 +110,31 @@ class Stream:
 
 
 class Command:
-    """A command from its start to its `Done`; everything in it ends with its shell."""
+    """A command from its start to its `CommandResult`; everything in it ends with its shell."""
 
-    task: asyncio.Task[Done]
+    task: asyncio.Task[CommandResult]
     """Set by whoever starts it: what follows it to its end."""
 
     def __init__(
-        self, contained: Contained, output: Stream, errors: Stream | None, timeout: float | None, grace: float
+        self,
+        contained: ContainedProcess,
+        output: OutputPipe,
+        errors: OutputPipe | None,
+        timeout: float | None,
+        grace: float,
     ) -> None:
         self._contained, self._output, self._errors = contained, output, errors
         self._timeout, self._grace = timeout, grace
-        self._reason: HowEnded | None = None
+        self._reason: EndReason | None = None
         self._stopping = asyncio.Event()
         self._began = time.monotonic()
 
     @property
-    def capture(self) -> Capture:
+    def capture(self) -> OutputCapture:
         """Its output so far."""
         return self._output.capture
 
-    def stop(self, reason: HowEnded, *, at_once: bool = False) -> None:
+    def stop(self, reason: EndReason, *, at_once: bool = False) -> None:
         """End it: SIGTERM to its group, SIGKILL to all of it after the grace, or at once."""
         if self._reason is None:
             self._reason = reason
@@ -131,7 +142,7 @@ class Command:
             self._grace = 0.0
         self._stopping.set()
 
-    async def followed(self) -> Done:
+    async def follow_links(self) -> CommandResult:
         """Its end; by then nothing of it is left. Raises `SandboxUnavailable` where it could not be contained."""
         ended = asyncio.create_task(self._contained.ended())
         try:
@@ -153,22 +164,22 @@ class Command:
             self._contained.close()
         return self._done(ending)
 
-    async def _until_ended_or_stopped(self, ended: asyncio.Task[Ending]) -> None:
+    async def _until_ended_or_stopped(self, ended: asyncio.Task[ShellExit]) -> None:
         stopped = asyncio.create_task(self._stopping.wait())
         finished, _ = await asyncio.wait([ended, stopped], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if not finished:
             self.stop("timeout")
 
-    async def _until_ended_or_at_once(self, ended: asyncio.Task[Ending]) -> None:
+    async def _until_ended_or_at_once(self, ended: asyncio.Task[ShellExit]) -> None:
         """Wait for the grace, which a second and harder stop cuts short."""
         over = time.monotonic() + self._grace
         while not ended.done() and self._grace and time.monotonic() < over:
             await asyncio.wait([ended], timeout=min(0.05, self._grace))
 
-    def _done(self, ending: Ending) -> Done:
+    def _done(self, ending: ShellExit) -> CommandResult:
         errors = self._errors.capture if self._errors is not None else None
-        return Done(
+        return CommandResult(
             exit_code=ending.exit_code,
             output=self.capture.text(),
             ended=self._reason or ("signal" if ending.signal is not None else "exit"),

@@ -34,7 +34,7 @@ def clean_environment(
     A variable that only a pattern lets through is dropped where its name says key, token, password or the like;
     any is dropped whose value holds a password in an address. `given` is the user's own word: it is taken as it is.
     """
-    exact, matches = _sorted(tuple(passed))
+    exact, matches = _split_patterns(tuple(passed))
     environment = {
         name: value
         for name, value in source.items()
@@ -49,7 +49,7 @@ def clean_environment(
 
 
 @cache
-def _sorted(names: tuple[str, ...]) -> tuple[frozenset[str], Callable[[str], object]]:
+def _split_patterns(names: tuple[str, ...]) -> tuple[frozenset[str], Callable[[str], object]]:
     """The names themselves, and what matches those among them that are patterns."""
     patterns = "|".join(translate(name) for name in names if "*" in name)
     return frozenset(names), re.compile(patterns or r"(?!)").match

@@ -1,22 +1,24 @@
 """The program that starts shell commands for a process that must not fork itself; started once, by exec.
 
-    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR restricted | spaced | alone
+    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR restricted
+    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR spaced | alone MOUNTS
 
 Each message on its socket brings descriptors: a request (JSON in a file), standard input, output and errors, and a
 socket on which that command is told of and ended. It is taken by a keeper that was forked beforehand, which contains
 and starts the command, adopts whatever it leaves behind, and ends all of it.
 
-`restricted` is the container tier: Landlock restricts the command. With `spaced`, bubblewrap started the launcher
-among the mounts that commands see, and a keeper is the first process of a command's own namespaces; `alone`:
-also of its own network.
+`restricted` is the container tier: Landlock restricts the command. With `spaced`, the launcher enters namespaces and
+mounts what commands see, as the file MOUNTS (a descriptor, JSON) has it, and a keeper is the first process of a
+command's own namespaces below those; `alone`: also of its own network.
 """
 
-# A program that should start fast, and opens descriptors more than paths.
-# ruff: noqa: PTH115, PTH123
+# A program that should start fast, and opens descriptors more than paths; it imports what it has found itself.
+# ruff: noqa: E402, PTH115, PTH123
 
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -26,11 +28,14 @@ from contextlib import ExitStack, suppress
 from itertools import count
 from typing import Any, NoReturn
 
-sys.path.insert(0, sys.argv[1])
+# The package by its own folder: whoever can write beside that would have this load modules of theirs.
+package = type(sys)("ferrule")
+package.__path__ = [sys.argv[1]]
+sys.modules["ferrule"] = package
 
-from ferrule.sandbox.linux import command_space, landlock, seccomp
-from ferrule.sandbox.linux.identity import dropping_capabilities
-from ferrule.sandbox.linux.limits import lower
+from ferrule.sandbox.linux import command_namespaces, command_root, landlock, seccomp
+from ferrule.sandbox.linux.identity import drop_capabilities_call
+from ferrule.sandbox.linux.limits import count_tasks, lower
 from ferrule.sandbox.linux.syscalls import PR_SET_CHILD_SUBREAPER, call, make, prctl
 
 _MAKE_PIPE = 1 << 10
@@ -48,35 +53,44 @@ _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and so by what it beco
 def main() -> None:
     """Have a keeper wait for the next request, until the other end of the socket is closed."""
     requests, kind = socket.socket(fileno=int(sys.argv[2])), sys.argv[3]
+    if kind != "restricted":
+        with open(int(sys.argv[4]), "rb") as file:
+            asked = json.load(file)
+        command_root.enter_command_root(asked["mounts"], network=asked["network"])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    first = command_space.mounts()
+    first = command_namespaces.list_mounts()
     gc.disable()  # a collection in a child would copy every page that objects are on
     for number in count():
         taken, taking = os.pipe()
         if os.fork() == 0:
-            _keep(requests, kind, first, taking, is_first=number == 0)
+            _supervise(requests, kind, first, taking, is_first=number == 0)
         os.close(taking)
         was_taken = os.read(taken, 1)
         os.close(taken)
-        if not was_taken and (number == 0 or _is_over(requests)):
+        if not was_taken and (number == 0 or _has_no_more_requests(requests)):
             return
 
 
-def _is_over(requests: socket.socket) -> bool:
+def _has_no_more_requests(requests: socket.socket) -> bool:
     """Whether there will be no more requests; else the keeper failed, and the next one is made after a while."""
     waiting = select.poll()
     waiting.register(requests, select.POLLHUP)
     return bool(waiting.poll(_PAUSE))
 
 
-def _keep(requests: socket.socket, kind: str, first: command_space.Mounts, taking: int, *, is_first: bool) -> NoReturn:
+def _supervise(
+    requests: socket.socket, kind: str, first: command_namespaces.MountTable, taking: int, *, is_first: bool
+) -> NoReturn:
     """Wait for a request, start its command and stay until nothing is left of it."""
     try:
         os.setsid()
+        others = 0
         if kind == "restricted":
             prctl(PR_SET_CHILD_SUBREAPER, 1)
+            # Without a user namespace the limit counts what else the user runs. Now, since it takes a while.
+            others = count_tasks(os.getuid()) if os.getuid() else 0
         else:
-            command_space.enter_own_space(network=kind == "alone")
+            command_namespaces.enter_command_namespaces(network=kind == "alone")
         if is_first:
             requests.send(b"ready")
         message, descriptors, _, _ = socket.recv_fds(requests, 1, 5)
@@ -84,32 +98,37 @@ def _keep(requests: socket.socket, kind: str, first: command_space.Mounts, takin
             os.write(taking, b"t")
             os.close(taking)
             requests.close()
-            _keep_command(first, *descriptors)
+            _supervise_command(first, others, *descriptors)
     except OSError as error:
         os.write(2, str(error).encode())
     finally:
         os._exit(0)
 
 
-def _keep_command(first: command_space.Mounts, request: int, stdin: int, stdout: int, stderr: int, line: int) -> None:
+def _supervise_command(
+    first: command_namespaces.MountTable, others: int, request: int, stdin: int, stdout: int, stderr: int, line: int
+) -> None:
     with open(request, "rb") as file:
         asked = json.load(file)
+    asked["limits"][str(int(resource.RLIMIT_NPROC))] += others
     channel = socket.socket(fileno=line)
     try:
-        told = _begun(asked["space"], first, channel) or _run(asked, (stdin, stdout, stderr), channel)
+        told = _make_ready(asked["space"], first, channel) or _run(asked, (stdin, stdout, stderr), channel)
     except OSError as error:
         told = {"error": str(error)}
     with suppress(OSError):
         channel.send(json.dumps(told).encode())
 
 
-def _begun(space: dict[str, Any] | None, first: command_space.Mounts, channel: socket.socket) -> dict[str, Any] | None:
+def _make_ready(
+    space: dict[str, Any] | None, first: command_namespaces.MountTable, channel: socket.socket
+) -> dict[str, Any] | None:
     """Make ready what the command has for itself, and say so; or that the mounts here don't serve any more."""
     if space is not None:
-        if not command_space.is_as_it_was(first, space["mounted"]):
+        if not command_namespaces.are_unchanged(first, space["mounted"]):
             return {"stale": True}
-        command_space.cover(space["covers"])
-        command_space.renounce()
+        command_namespaces.cover_paths(space["covers"])
+        command_namespaces.drop_all_privileges()
     with ExitStack() as closing:
         port = space and space["port"]
         servers = [closing.enter_context(socket.create_server(("127.0.0.1", port), backlog=64))] if port else []
@@ -123,10 +142,10 @@ def _run(asked: dict[str, Any], streams: tuple[int, int, int], channel: socket.s
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ending)
     is_first = os.getpid() == 1
-    command = _spawned(asked, streams) if is_first else _forked(asked, streams)
+    command = _spawn(asked, streams) if is_first else _fork(asked, streams)
     for descriptor in streams:
         os.close(descriptor)
-    told = _watched(command, ended, channel)
+    told = _watch(command, ended, channel)
     if is_first:
         _end_the_namespace()
     else:
@@ -134,7 +153,7 @@ def _run(asked: dict[str, Any], streams: tuple[int, int, int], channel: socket.s
     return told
 
 
-def _spawned(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
+def _spawn(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
     """The command's process, for a keeper that nothing in its namespace can harm, and that so is restricted as well.
 
     It takes no copy of this process, which would cost as much as all the rest. Raises OSError.
@@ -152,12 +171,12 @@ def _spawned(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
     )
 
 
-def _forked(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
+def _fork(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
     """The command's process, which alone is restricted: what it may signal can't be its keeper. Raises OSError."""
     failed, failing = os.pipe()
     command = os.fork()
     if command == 0:
-        _become(asked, streams, failing)
+        _exec_command(asked, streams, failing)
     os.close(failing)
     with open(failed, encoding="utf-8") as pipe:
         if error := pipe.read():
@@ -165,7 +184,7 @@ def _forked(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
     return command
 
 
-def _watched(command: int, ended: int, channel: socket.socket) -> dict[str, Any]:
+def _watch(command: int, ended: int, channel: socket.socket) -> dict[str, Any]:
     """Wait for the command's end, passing on what is to be done to it; its end in the words of the other side.
 
     `ended` can be read when a child has ended: the command, or one that it left to us.
@@ -177,7 +196,7 @@ def _watched(command: int, ended: int, channel: socket.socket) -> dict[str, Any]
         for descriptor, _ in waiting.poll():
             if descriptor == ended:
                 os.read(ended, 4096)
-                status = _reaped().get(command)
+                status = _reap().get(command)
                 if status is not None:
                     code = os.waitstatus_to_exitcode(status)
                     return {"exit": code} if code >= 0 else {"signal": -code}
@@ -188,7 +207,7 @@ def _watched(command: int, ended: int, channel: socket.socket) -> dict[str, Any]
                 waiting.unregister(channel)
 
 
-def _reaped() -> dict[int, int]:
+def _reap() -> dict[int, int]:
     """The children that have ended since the last time, with their statuses."""
     found: dict[int, int] = {}
     with suppress(ChildProcessError):
@@ -224,7 +243,7 @@ def _end_all(command: int) -> None:
             return
 
 
-def _become(asked: dict[str, Any], streams: tuple[int, int, int], failing: int) -> NoReturn:
+def _exec_command(asked: dict[str, Any], streams: tuple[int, int, int], failing: int) -> NoReturn:
     """Restrict this process and become the command; what goes wrong is written to `failing`."""
     try:
         os.setsid()
@@ -251,7 +270,7 @@ def _restrict(asked: dict[str, Any]) -> None:
         rules = landlock.Ruleset(asked["landlock"], tcp=asked["network"])
         for path, access in asked["grants"]:
             _grant(rules, path, _RIGHTS[access])
-        make(dropping_capabilities())
+        make(drop_capabilities_call())
         rules.restrict()
     seccomp.attach(bytes.fromhex(asked["filter"]))
 

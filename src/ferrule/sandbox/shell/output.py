@@ -6,12 +6,12 @@ import errno
 import os
 from pathlib import Path
 
-__all__ = ["Capture"]
+__all__ = ["OutputCapture"]
 
 _PIECE = 1024 * 1024
 
 
-class Capture:
+class OutputCapture:
     """Takes what a pipe brings: at most `limit` bytes are kept in memory, at most `spill_limit` in a file."""
 
     def __init__(self, limit: int, spill: Path, spill_limit: int) -> None:
@@ -48,7 +48,7 @@ class Capture:
             self._memory += data
             taken = len(data)
         else:
-            taken = _moved(pipe, self._file, room)
+            taken = _move_bytes(pipe, self._file, room)
         self.total += taken
         if self.is_cut and self._file < 0:
             self._file = os.open(self._spill, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -58,11 +58,11 @@ class Capture:
 
     def text(self) -> str:
         """What was written; of much the beginning and the end, with a line between that says how much is missing."""
-        return self._shown(0)
+        return self._render(0)
 
     def unread(self) -> str:
         """What came since this was last called, in the same way."""
-        text = self._shown(self._was_read)
+        text = self._render(self._was_read)
         self._was_read = self.total
         return text
 
@@ -72,15 +72,15 @@ class Capture:
             os.close(self._file)
             self._file = -1
 
-    def _shown(self, start: int) -> str:
+    def _render(self, start: int) -> str:
         if self.total - start <= self._limit:
-            return self._part(start, self.total).decode("utf-8", "replace")
+            return self._read_part(start, self.total).decode("utf-8", "replace")
         half = self._limit // 2
-        head, tail = self._part(start, start + half), self._part(self.total - half, self.total)
+        head, tail = self._read_part(start, start + half), self._read_part(self.total - half, self.total)
         missing = self.total - start - 2 * half
         return f"{head.decode('utf-8', 'replace')}\n[… {missing} bytes left out …]\n{tail.decode('utf-8', 'replace')}"
 
-    def _part(self, start: int, end: int) -> bytes:
+    def _read_part(self, start: int, end: int) -> bytes:
         if end <= len(self._memory):
             return bytes(self._memory[start:end])
         file = self._file if self._file >= 0 else os.open(self._spill, os.O_RDONLY | os.O_CLOEXEC)
@@ -91,7 +91,7 @@ class Capture:
                 os.close(file)
 
 
-def _moved(pipe: int, file: int, most: int) -> int:
+def _move_bytes(pipe: int, file: int, most: int) -> int:
     """Move bytes from a pipe to the end of a file, inside of the kernel where the file system lets it."""
     try:
         if hasattr(os, "splice"):

@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Contained", "Ending", "Start", "described", "readable"]
+__all__ = ["CommandStart", "ContainedProcess", "ShellExit", "describe_start", "wait_until_readable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ShellExit:
     """A shell's end: its exit status, or the signal that ended it (a shell reports its child's as 128 + number)."""
 
     exit_code: int | None
     signal: int | None
 
     @classmethod
-    def of_status(cls, status: int) -> Ending:
+    def of_status(cls, status: int) -> ShellExit:
         """From a shell's status, in which more than 128 stands for a signal."""
         number = status - 128
         return cls(status, number if 0 < number < 65 else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class CommandStart:
     """What is started: descriptors of standard input, output and errors, which stay the caller's."""
 
     argv: Sequence[str]
@@ -38,12 +38,12 @@ class Start:
     """Bytes of the longest file that may be written."""
 
 
-def described(start: Start) -> dict[str, Any]:
+def describe_start(start: CommandStart) -> dict[str, Any]:
     """What a launcher is told of a command, but for where and how it is contained."""
-    return {"argv": list(start.argv), "environment": start.environment, "limits": _limits(start)}
+    return {"argv": list(start.argv), "environment": start.environment, "limits": _resource_limits(start)}
 
 
-def _limits(start: Start) -> dict[int, int]:
+def _resource_limits(start: CommandStart) -> dict[int, int]:
     """Hard limits by resource. The kernel doesn't count the processes of root, so for root that one stops nothing."""
     return {
         resource.RLIMIT_CORE: 0,
@@ -54,10 +54,10 @@ def _limits(start: Start) -> dict[int, int]:
     }
 
 
-class Contained(Protocol):
+class ContainedProcess(Protocol):
     """A tree of processes that ends as a whole."""
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> ShellExit:
         """Wait for the command itself, then end whatever it left behind. Raises `SandboxUnavailable` if none ran."""
 
     def terminate(self) -> None:
@@ -70,7 +70,7 @@ class Contained(Protocol):
         """Give descriptors back."""
 
 
-async def readable(descriptor: int) -> None:
+async def wait_until_readable(descriptor: int) -> None:
     """Wait until a descriptor can be read: for a pidfd, until its process has ended."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()

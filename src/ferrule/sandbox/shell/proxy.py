@@ -10,14 +10,15 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from ferrule.sandbox.shell.hosts import HostRules, address_of, is_public, normal_host
+from ferrule.sandbox.shell.host_rules import HostRules, is_public, normalize_host, parse_address
 
-__all__ = ["FilteringProxy", "Resolve", "proxy_variables"]
+__all__ = ["FilteringProxy", "RefusedHosts", "Resolve", "proxy_variables"]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, as texts."""
@@ -26,6 +27,12 @@ _LONGEST_HEAD = 65_536
 _MOST_CONNECTIONS = 64
 _HEAD_SECONDS = 30.0
 _DIAL_SECONDS = 20.0
+_MOST_ADDRESSES = 16
+"""Of one name, and so many times the seconds to dial."""
+_FINISH_SECONDS = 30.0
+_MOST_REFUSED = 100
+_RESOLVERS = 4
+_PAUSE_SECONDS = 0.05
 _PIECE = 65_536
 _HOP_HEADERS = re.compile(rb"(?im)^(?:proxy-[a-z-]+|connection|keep-alive|host)[ \t]*:.*(?:\r\n|\n)")
 
@@ -38,9 +45,8 @@ class _Refused(Exception):  # noqa: N818 - what happened
         self.status = status
 
 
-async def _resolve(host: str, port: int) -> Sequence[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+def _addresses(host: str, port: int) -> Sequence[str]:
+    return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 def proxy_variables(port: int) -> dict[str, str]:
@@ -51,14 +57,36 @@ def proxy_variables(port: int) -> dict[str, str]:
 
 
 @dataclass(slots=True)
+class RefusedHosts:
+    """The hosts that were asked for and not given: the first hundred, each once, with its port."""
+
+    hosts: list[str] = field(default_factory=list)
+    left_out: int = 0
+    """How many more requests were refused, for hosts that are not among them."""
+
+    def add(self, host: str, port: int) -> None:
+        """Note a host, as `normalize_host` gives it: at most 254 characters."""
+        named = f"{host}:{port}"
+        if named in self.hosts:
+            return
+        if len(self.hosts) < _MOST_REFUSED:
+            self.hosts.append(named)
+        else:
+            self.left_out += 1
+
+
+@dataclass(slots=True)
 class FilteringProxy:
     """Serves one command. `refused` collects the hosts that it asked for and wasn't given."""
 
     rules: HostRules
-    resolve: Resolve = _resolve
-    refused: list[str] = field(default_factory=list)
+    resolve: Resolve | None = None
+    """Instead of the system's resolver."""
+    refused: RefusedHosts = field(default_factory=RefusedHosts)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _accepting: asyncio.Task[None] | None = None
+    # Its own: names that take long would use up the threads that other commands are waiting for.
+    _resolvers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_RESOLVERS, "resolver"))
 
     def serve(self, listening: socket.socket) -> None:
         """Accept from a listening socket, which is closed by `aclose`."""
@@ -66,30 +94,50 @@ class FilteringProxy:
         self._accepting = asyncio.create_task(self._accept(listening))
 
     async def aclose(self) -> None:
-        """End every connection."""
+        """End every connection at once, whatever either end does: what is on its way then is dropped."""
+        self._resolvers.shutdown(wait=False, cancel_futures=True)
         tasks = [*self._tasks, *([self._accepting] if self._accepting else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # in which aborted transports close their sockets
 
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         with listening:
             while True:
-                connection, _ = await loop.sock_accept(listening)
+                try:
+                    connection, _ = await loop.sock_accept(listening)
+                except OSError:  # the caller has gone already, or this process has no descriptor left
+                    await asyncio.sleep(_PAUSE_SECONDS)
+                    continue
                 if len(self._tasks) >= _MOST_CONNECTIONS:
                     connection.close()
                     continue
-                task = asyncio.create_task(self._serve_one(connection))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._begin(connection)
+
+    def _begin(self, connection: socket.socket) -> None:
+        def is_over(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            connection.close()  # where it was ended before it began
+
+        task = asyncio.create_task(self._serve_one(connection))
+        self._tasks.add(task)
+        task.add_done_callback(is_over)
 
     async def _serve_one(self, connection: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=connection, limit=_LONGEST_HEAD)
         try:
+            await self._answer(reader, writer)
+        finally:
+            # A transport that is closed waits until what it holds was taken, which may be never.
+            writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
             async with asyncio.timeout(_HEAD_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-            host, port, forwarded = _target(head)
+            host, port, forwarded = _parse_request(head)
             far_reader, far_writer = await self._dial(host, port)
         except _Refused as refused:
             text = str(refused).encode()
@@ -99,34 +147,44 @@ class FilteringProxy:
             writer.write(f"{lead}\r\nConnection: close\r\n\r\n".encode() + text)
             await _finish(writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
-            await _finish(writer)
+            return
         else:
-            await _join(reader, writer, far_reader, far_writer, forwarded)
+            try:
+                await _tunnel(reader, writer, far_reader, far_writer, forwarded)
+            finally:
+                far_writer.transport.abort()
 
     async def _dial(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to an address that was checked, and not to a name that could lead elsewhere a moment later."""
         if not self.rules.allow(host, port):
-            self.refused.append(f"{host}:{port}")
+            self.refused.add(host, port)
             raise _Refused("403 Forbidden", f"{host}:{port} isn't among the hosts that this sandbox may reach\n")
-        if address_of(host) is not None:
+        if parse_address(host) is not None:
             addresses: Sequence[str] = [host]
         else:
             try:
-                found = await self.resolve(host, port)
+                async with asyncio.timeout(_DIAL_SECONDS):
+                    found = await self._resolved(host, port)
             except OSError as error:
-                raise _Refused("502 Bad Gateway", f"{host} can't be resolved: {error.strerror}\n") from error
+                why = error.strerror or "it took too long"
+                raise _Refused("502 Bad Gateway", f"{host} can't be resolved: {why}\n") from error
             addresses = [each for each in found if is_public(ipaddress.ip_address(each.partition("%")[0]))]
             if not addresses:
-                self.refused.append(f"{host}:{port}")
+                self.refused.add(host, port)
                 raise _Refused("403 Forbidden", f"{host} leads to no public address, so it isn't reached by name\n")
-        for address in addresses:
+        for address in addresses[:_MOST_ADDRESSES]:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_DIAL_SECONDS):
                     return await asyncio.open_connection(address, port, limit=_PIECE)
         raise _Refused("502 Bad Gateway", f"{host}:{port} can't be reached\n")
 
+    async def _resolved(self, host: str, port: int) -> Sequence[str]:
+        if self.resolve is not None:
+            return await self.resolve(host, port)
+        return await asyncio.get_running_loop().run_in_executor(self._resolvers, _addresses, host, port)
 
-def _target(head: bytes) -> tuple[str, int, bytes | None]:
+
+def _parse_request(head: bytes) -> tuple[str, int, bytes | None]:
     """Host and port that a request is for, and what is to be sent on to it; None for a tunnel."""
     line, _, headers = head.partition(b"\r\n")
     parts = line.decode("ascii", "replace").split(" ")
@@ -139,7 +197,7 @@ def _target(head: bytes) -> tuple[str, int, bytes | None]:
         name, port = split.hostname, split.port
     except ValueError as error:
         raise _Refused("400 Bad Request", f"not an address: {error}\n") from error
-    host = normal_host(name) if name and "\ufffd" not in target and "%" not in name else None
+    host = normalize_host(name) if name and "\ufffd" not in target and "%" not in name else None
     is_odd = is_tunnel and (port is None or split.path or split.query)
     if host is None or "@" in split.netloc or is_odd or (not is_tunnel and split.scheme != "http"):
         raise _Refused("400 Bad Request", "not the address of a host: write CONNECT host:port, or http://host/path\n")
@@ -154,36 +212,43 @@ def _target(head: bytes) -> tuple[str, int, bytes | None]:
     )  # fmt: skip
 
 
-async def _join(
+async def _tunnel(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     far_reader: asyncio.StreamReader,
     far_writer: asyncio.StreamWriter,
     forwarded: bytes | None,
 ) -> None:
-    """Carry both directions until both have ended."""
-    try:
-        if forwarded is None:
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        else:
-            far_writer.write(forwarded)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_carry(reader, far_writer))
-            group.create_task(_carry(far_reader, writer))
-    finally:
-        await _finish(writer)
-        await _finish(far_writer)
-
-
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Carry both directions until both have ended; where one breaks, the other ends as well."""
+    if forwarded is None:
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    else:
+        far_writer.write(forwarded)
     with suppress(OSError):
-        while data := await reader.read(_PIECE):
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
+        await _run_both(_copy_stream(reader, far_writer), _copy_stream(far_reader, writer))
+        await _run_both(_finish(writer), _finish(far_writer))
+
+
+async def _run_both(first: Coroutine[None, None, None], second: Coroutine[None, None, None]) -> None:
+    """Do both at the same time. Raises `OSError` as soon as one does, and cancels the other."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(first)
+            group.create_task(second)
+    except* OSError as errors:
+        raise OSError(str(errors)) from None
+
+
+async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_PIECE):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
 
 
 async def _finish(writer: asyncio.StreamWriter) -> None:
+    """Close what was written to its end, waiting a while for the other side to take it."""
     writer.close()
-    with suppress(OSError, asyncio.CancelledError):
-        await writer.wait_closed()
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_FINISH_SECONDS):
+            await writer.wait_closed()

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from ferrule.background import run_synchronously
-from ferrule.sandbox.loops import in_background
-from ferrule.sandbox.shell.command import Done
-from ferrule.sandbox.shell.inputs import checked_command, checked_seconds
-from ferrule.sandbox.shell.job import Job
-from ferrule.sandbox.shell.running import Asked, Running
+from ferrule._util.background import run_synchronously
+from ferrule.sandbox.scheduling import run_on_background_loop
+from ferrule.sandbox.shell.background_command import BackgroundCommand
+from ferrule.sandbox.shell.command import CommandResult
+from ferrule.sandbox.shell.command_runner import CommandRequest, CommandRunner
 from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.validation import validate_command, validate_seconds
 
 __all__ = ["ShellSandbox"]
 
@@ -34,7 +34,7 @@ class ShellSandbox(ShellSettings):
     Made without starting anything. Can be used from any event loop, and without one.
     """
 
-    _running: Running | None = field(default=None, init=False, repr=False)
+    _running: CommandRunner | None = field(default=None, init=False, repr=False)
     _opening: asyncio.Lock | None = field(default=None, init=False, repr=False)
 
     async def run(
@@ -46,7 +46,7 @@ class ShellSandbox(ShellSettings):
         input: str | bytes | None = None,  # noqa: A002 - as in `subprocess.run`
         writable: Sequence[str] = (),
         separate: bool = False,
-    ) -> Done:
+    ) -> CommandResult:
         """Run `sh -c command` in the workspace (or in its `folder`) and wait for its end.
 
         `timeout` is in seconds, None for ever. `writable` names protected places that this command may change: with
@@ -56,12 +56,12 @@ class ShellSandbox(ShellSettings):
         Cancelling ends the command at once. Raises `SandboxInputError` for what can't be used and `SandboxUnavailable`
         where the command can't be contained; nothing has run then.
         """
-        asked = Asked(
-            checked_command(command), folder, input, tuple(writable), separate, checked_seconds("timeout", timeout)
+        asked = CommandRequest(
+            validate_command(command), folder, input, tuple(writable), separate, validate_seconds("timeout", timeout)
         )
-        return await in_background(self._run(asked))
+        return await run_on_background_loop(self._run(asked))
 
-    def run_sync(self, command: str, *, timeout: float | None = 120.0, writable: Sequence[str] = ()) -> Done:
+    def run_sync(self, command: str, *, timeout: float | None = 120.0, writable: Sequence[str] = ()) -> CommandResult:
         """`run`, for programs without an event loop."""
         return run_synchronously(self.run(command, timeout=timeout, writable=writable))
 
@@ -72,23 +72,23 @@ class ShellSandbox(ShellSettings):
         timeout: float | None = None,
         folder: str | None = None,
         writable: Sequence[str] = (),
-    ) -> Job:
+    ) -> BackgroundCommand:
         """Start a command that runs on in the background, and return a handle on it. Raises as `run` does."""
-        asked = Asked(
-            checked_command(command), folder, None, tuple(writable), False, checked_seconds("timeout", timeout)
+        asked = CommandRequest(
+            validate_command(command), folder, None, tuple(writable), False, validate_seconds("timeout", timeout)
         )
-        return await in_background(self._start(asked))
+        return await run_on_background_loop(self._start(asked))
 
     async def open(self) -> None:
         """Choose the back end and try it, which the first command does otherwise.
 
         Raises `SandboxUnavailable` where a layer is missing or does not hold.
         """
-        await in_background(self._opened())
+        await run_on_background_loop(self._open())
 
     async def aclose(self) -> None:
         """End whatever runs, and delete the temporary folder with what was spilled. Can be called again."""
-        await in_background(self._close())
+        await run_on_background_loop(self._close())
 
     def close(self) -> None:
         """`aclose`, for programs without an event loop."""
@@ -103,20 +103,20 @@ class ShellSandbox(ShellSettings):
     ) -> None:
         await self.aclose()
 
-    async def _run(self, asked: Asked) -> Done:
-        running = await self._opened()
+    async def _run(self, asked: CommandRequest) -> CommandResult:
+        running = await self._open()
         return await running.run(asked)
 
-    async def _start(self, asked: Asked) -> Job:
-        running = await self._opened()
-        return Job(asked.command, await running.start(asked))
+    async def _start(self, asked: CommandRequest) -> BackgroundCommand:
+        running = await self._open()
+        return BackgroundCommand(asked.command, await running.start(asked))
 
-    async def _opened(self) -> Running:
+    async def _open(self) -> CommandRunner:
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
             if self._running is None:
-                self._running = await Running.open(self)
+                self._running = await CommandRunner.open(self)
             return self._running
 
     async def _close(self) -> None:

@@ -8,24 +8,24 @@ from pathlib import Path
 from shlex import quote
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.shell.command import Done
-from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.shell.command import CommandResult
+from ferrule.sandbox.tiers import Tier
 
-__all__ = ["Canary", "canaries", "hits"]
+__all__ = ["ShellCanary", "canaries", "run_canaries"]
 
 _SECONDS = 20.0
 _END = "all tried"
 
 
 @dataclass(frozen=True, slots=True)
-class Canary:
+class ShellCanary:
     """One escape, in the words of a POSIX shell's builtins: its exit status is 0 where it worked."""
 
     name: str
     script: str
 
 
-def canaries(tier: Tier, state: Path) -> tuple[Canary, ...]:
+def canaries(tier: Tier, state: Path) -> tuple[ShellCanary, ...]:
     """What is tried in a tier. `state` is the sandbox's own folder, which no command may read or write."""
     canary, written = quote(f"{state}/canary"), quote(f"{state}/written")
     each = "while read -r name value rest"
@@ -33,21 +33,25 @@ def canaries(tier: Tier, state: Path) -> tuple[Canary, ...]:
     if tier is Tier.NONE:
         return ()
     found = [
-        Canary("read-hidden", f"read -r line <{canary}"),
-        Canary("write-outside", f": >{written}"),
+        ShellCanary("read-hidden", f"read -r line <{canary}"),
+        ShellCanary("write-outside", f": >{written}"),
     ]
     if tier is Tier.FULL:
         found += [
-            Canary("capabilities", status.format("CapEff:|CapBnd:", "!= 0000000000000000")),
-            Canary("no-filter", status.format("Seccomp:", "!= 2")),
-            Canary("new-privileges", status.format("NoNewPrivs:", "!= 1")),
-            Canary("host-processes", '[ ! -d /proc/2 ] || { read -r name </proc/2/comm; [ "$name" = kthreadd ]; }'),
-            Canary("kernel-settings", "[ -w /proc/sys/kernel/core_pattern ]"),
+            ShellCanary("capabilities", status.format("CapEff:|CapBnd:", "!= 0000000000000000")),
+            ShellCanary("no-filter", status.format("Seccomp:", "!= 2")),
+            ShellCanary("new-privileges", status.format("NoNewPrivs:", "!= 1")),
+            ShellCanary(
+                "host-processes", '[ ! -d /proc/2 ] || { read -r name </proc/2/comm; [ "$name" = kthreadd ]; }'
+            ),
+            ShellCanary("kernel-settings", "[ -w /proc/sys/kernel/core_pattern ]"),
         ]
     return tuple(found)
 
 
-async def hits(run: Callable[[str, float], Awaitable[Done]], tried: tuple[Canary, ...]) -> list[str]:
+async def run_canaries(
+    run: Callable[[str, float], Awaitable[CommandResult]], tried: tuple[ShellCanary, ...]
+) -> list[str]:
     """The names of those that worked. Raises `SandboxUnavailable` where they could not even be tried."""
     script = "".join(f"( {each.script} ) >/dev/null 2>&1 && echo {each.name}\n" for each in tried) + f"echo {_END}\n"
     done = await run(script, _SECONDS)

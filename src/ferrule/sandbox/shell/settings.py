@@ -8,11 +8,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from ferrule.errors import SandboxInputError
+from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
+from ferrule.sandbox.shell.access_plan import Mode
 from ferrule.sandbox.shell.environment import PASSED
-from ferrule.sandbox.shell.hosts import HostRules
-from ferrule.sandbox.shell.layout import Mode
-from ferrule.sandbox.shell.places import HIDDEN, PROTECTED
-from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.shell.host_rules import HostRules
+from ferrule.sandbox.tiers import Tier
 
 __all__ = ["ShellSettings"]
 
@@ -34,6 +34,10 @@ class ShellSettings:
     """What no command reads; see `places.HIDDEN` for how entries are written."""
     protected: Sequence[str] = PROTECTED
     """What of the workspace a command doesn't change, unless `run(…, writable=…)` names it."""
+    open_installation: Sequence[Path | str] = ()
+    """Paths of what ferrule itself is started from (its environment, its own package) that commands may write after
+    all, as far as the mode lets them. What they write there is run uncontained, by the next start of ferrule at the
+    latest; no Python sandbox is started in this program from then on. The user's to say, never a model's."""
     readable: Sequence[Path | str] = ()
     """Paths to read although they are hidden, or lie in the host's `/tmp`."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +58,8 @@ class ShellSettings:
     grace: float = 2.0
     """Seconds from SIGTERM to SIGKILL."""
     scan_limit: int = 50_000
-    """How many folders of the workspace are searched for secrets before each command; more are refused."""
+    """How many folders of the workspace are searched for secrets before each command. Where there are more, those at
+    its top that hold the most are hidden."""
 
     def __post_init__(self) -> None:
         try:
@@ -62,6 +67,8 @@ class ShellSettings:
             self.tier = None if self.tier is None else Tier(self.tier)
         except ValueError as error:
             raise SandboxInputError(str(error)) from error
+        if isinstance(self.open_installation, str):
+            raise SandboxInputError("`open_installation` is a list of paths, as in ['.venv']")
         if isinstance(self.network, str):
             raise SandboxInputError("`network` is a list of hosts, as in ['packages.example'], or True or False")
         if not isinstance(self.network, bool):

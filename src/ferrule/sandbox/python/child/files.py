@@ -1,0 +1,84 @@
+"""What a run leaves behind, in the child: the files of its folder and the figures that are open."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ferrule.sandbox.python.wire import library_values
+from ferrule.sandbox.python.wire.encoding import Tree, ValueEncoder
+
+MAX_FILES: Final = 256
+MAX_FIGURES: Final = 32
+PRIVATE: Final = ".private"
+"""The folder of what libraries write for themselves (`HOME`, `TMPDIR`); it doesn't come back."""
+
+Marks = dict[str, tuple[int, int]]
+"""By file: when it was written last, in nanoseconds, and its inode."""
+
+
+def record_marks() -> Marks:
+    """The state of the files that are there before a run."""
+    return {name: (status.st_mtime_ns, status.st_ino) for name, status in _walk_files()}
+
+
+def collect_files(encoder: ValueEncoder, before: Marks) -> list[Tree]:
+    """The files that are new or changed. Links and devices are left out, the rest is cut where it is too much."""
+    trees: list[Tree] = []
+    for name, status in _walk_files():
+        if before.get(name) == (status.st_mtime_ns, status.st_ino):
+            continue
+        if len(trees) >= MAX_FILES:
+            encoder.omitted.append(f"files: only the first {MAX_FILES} are here")
+            break
+        if not name.isprintable():
+            encoder.omitted.append(f"files[{name!r}]: a name that can't be printed")
+            continue
+        tree = _read_file(encoder, name)
+        if tree is not None:
+            trees.append(tree)
+    return trees
+
+
+def _read_file(encoder: ValueEncoder, name: str) -> Tree | None:
+    try:
+        with open(name, "rb") as opened:  # noqa: PTH123 - strings, for speed: this is in every run
+            data = opened.read()
+    except (OSError, MemoryError) as error:
+        encoder.omitted.append(f"files[{name!r}]: {type(error).__name__} while it was read")
+        return None
+    if len(data) > encoder.room:
+        encoder.omitted.append(f"files[{name!r}]: its {len(data)} bytes are over the limit")
+        return None
+    return encoder.blob(data, "file", name=name)
+
+
+def _walk_files(folder: str = "", depth: int = 0) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        entries = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        name = f"{folder}/{entry.name}" if folder else entry.name
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode):
+            yield name, status
+        elif stat.S_ISDIR(status.st_mode) and name != PRIVATE and depth < 16:
+            yield from _walk_files(name, depth + 1)
+
+
+def collect_figures(encoder: ValueEncoder) -> list[Tree]:
+    """The figures that matplotlib still has open, as PNG."""
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return []
+    trees = []
+    for number in pyplot.get_fignums()[:MAX_FIGURES]:
+        try:
+            trees.append(encoder.blob(library_values.render_png(pyplot.figure(number).savefig), "image"))
+        except Exception as error:  # noqa: BLE001 - drawing runs the user's own objects
+            encoder.omitted.append(f"images[{number}]: {type(error).__name__} while it was drawn")
+    return [tree for tree in trees if tree["$"] == "image"]

@@ -1,0 +1,90 @@
+"""Loads packages in the zygote, before any run, as far as each run would do it again: imports, fonts, one figure."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import mimetypes
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from ferrule.sandbox.containment import ZygoteContainment
+from ferrule.sandbox.linux import mounts, syscalls
+from ferrule.sandbox.python.child import runner
+from ferrule.sandbox.tiers import Tier
+
+_ROOM: Final = 64 * 1024 * 1024
+_FILES: Final = 1024
+_MNT_DETACH: Final = 2
+_FOLDER: Final = "run"
+"""As a run's own is called in the full tier, so that what a library keeps of its home's name is true in each run."""
+
+
+def load(packages: Iterable[str], entered: ZygoteContainment) -> list[str]:
+    """Load packages; those of them that are installed. What they write goes to a folder that ends with the loading."""
+    # Where a path is there and can't be read, as in the container tier, `mimetypes` would fail, and what asks it.
+    mimetypes.knownfiles.clear()
+    mimetypes.init([])
+    with _home(entered):
+        return [name for name in packages if _is_loaded(name)]
+
+
+def _is_loaded(name: str) -> bool:
+    """Load a package that a run is likely to want; one that isn't installed is no error."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and name.startswith(error.name):
+            return False
+        raise
+    if name in _WARMING:
+        _WARMING[name]()
+    return True
+
+
+def _warm_matplotlib() -> None:
+    """Draw one figure: fonts are looked for and listed, and what the first one imports is there."""
+    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    figure, axes = pyplot.subplots()
+    axes.plot([1, 2], [1, 2], label="1")
+    axes.set_title("1")
+    axes.legend()
+    figure.savefig(io.BytesIO(), format="png")
+    pyplot.close("all")
+
+
+_WARMING: Final[Mapping[str, Callable[[], None]]] = {
+    "matplotlib": _warm_matplotlib,
+    "matplotlib.pyplot": _warm_matplotlib,
+}
+
+
+@contextmanager
+def _home(entered: ZygoteContainment) -> Iterator[None]:
+    """A home folder for what libraries write as they are loaded; it is gone afterwards, with what they wrote."""
+    before, environment = os.getcwd(), dict(os.environ)  # noqa: PTH109 - as `own_home` has it
+    folder = entered.scratch / _FOLDER
+    is_full = entered.tier is Tier.FULL
+    if is_full:
+        syscalls.make(mounts.mount_scratch_call(entered.scratch, _ROOM, _FILES))
+    try:
+        folder.mkdir(mode=0o700)
+        os.chdir(folder)
+        runner.own_home()
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(environment)
+        _remove(folder, entered.scratch if is_full else None)
+
+
+def _remove(folder: Path, mounted: Path | None) -> None:
+    if mounted is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        syscalls.make(syscalls.ready("umount2", os.fsencode(mounted), _MNT_DETACH))

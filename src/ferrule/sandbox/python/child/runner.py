@@ -1,0 +1,130 @@
+"""A contained child: it waits for code on its channel, runs it, answers, and ends. No exception leaves it."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import sys
+from types import ModuleType
+from typing import Any, NoReturn
+
+from ferrule.sandbox.python.child import files as child_files
+from ferrule.sandbox.python.child import inputs as child_inputs
+from ferrule.sandbox.python.child.evaluate import CodeFailure, describe_failure, evaluate, join_threads, main_module
+from ferrule.sandbox.python.wire.encoding import ValueEncoder
+from ferrule.sandbox.python.wire.frames import pack_frame, read_frame
+
+
+def serve_once(channel: int) -> NoReturn:
+    """Run the one request that comes on the channel; nothing comes where the parent has gone."""
+    own_home()
+    # After a fork, each page costs when it is first used: used here, it costs nothing later, when somebody waits.
+    run({"code": "None", "name": "<run>", "inputs": {}, "files": []}, b"", main_module())
+    gc.enable()
+    write(channel, pack_frame({"confined": True}, []))
+    request = read_frame(lambda size: read(channel, size))
+    if request is not None:
+        write(channel, run(*request, main_module()))
+        # The parent looks at what was used, and ends the process.
+        os.read(channel, 1)
+    os._exit(0)
+
+
+def make_stdio() -> None:
+    """Make the files of standard input and output, in the zygote: its children only put their pipes beneath them."""
+    files: dict[str, Any] = {"stdin": io.BufferedReader(io.FileIO(0, "r", closefd=False))}
+    files |= {"stdout": io.BufferedWriter(io.FileIO(1, "w", closefd=False))}
+    files |= {"stderr": io.BufferedWriter(io.FileIO(2, "w", closefd=False))}
+    for name, file in files.items():
+        # Line by line, so that what was printed before a kill isn't lost with the buffer.
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        setattr(sys, name, text)
+        setattr(sys, f"__{name}__", text)
+
+
+def take_stdio(stdout: int, stderr: int) -> None:
+    """Make two pipes this process's output."""
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+
+
+def reseed() -> None:
+    """Give the next child randomness of its own. In the zygote, since `random` alone does that by itself."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
+
+
+def own_home() -> None:
+    """A place in the own folder for what libraries write for themselves."""
+    home = os.path.join(os.getcwd(), child_files.PRIVATE)  # noqa: PTH109, PTH118 - strings, for speed
+    os.makedirs(home, exist_ok=True)  # noqa: PTH103
+    for name in ("HOME", "TMPDIR", "MPLCONFIGDIR"):
+        os.environ[name] = home
+
+
+def run(tree: dict[str, Any], data: bytes, module: ModuleType, *, in_session: bool = False) -> bytes:
+    """Run a request in a module that is `__main__` meanwhile; the answer as a frame.
+
+    A session goes on beside its threads; any other run ends with the last of those that a script would wait for.
+    """
+    namespace = module.__dict__
+    sys.modules["__main__"] = module
+    try:
+        child_inputs.place_inputs(tree, data, namespace)
+        before = child_files.record_marks() if in_session or tree["files"] else {}
+    except BaseException as error:  # noqa: BLE001 - memory and room are the run's own
+        return _refusal(describe_failure(error, tree["name"]))
+    value, wrong = evaluate(tree["code"], tree["name"], namespace)
+    try:
+        if not in_session:
+            join_threads()
+        answer = _answer(value, wrong, before)
+        flush()
+        return answer
+    except BaseException as error:  # noqa: BLE001 - encoding runs the value's own methods
+        return _refusal(wrong or describe_failure(error, tree["name"]))
+
+
+def _answer(value: Any, wrong: CodeFailure | None, before: child_files.Marks) -> bytes:
+    encoder = ValueEncoder()
+    answer = {
+        "value": encoder.named("value", value),
+        "images": child_files.collect_figures(encoder),
+        "files": child_files.collect_files(encoder, before),
+        "error": wrong,
+    }
+    return pack_frame({**answer, "omitted": encoder.omitted}, encoder.blobs)
+
+
+def _refusal(wrong: CodeFailure) -> bytes:
+    return pack_frame({"error": wrong, "omitted": []}, [])
+
+
+def flush() -> None:
+    """Let out what was printed."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            continue
+
+
+def read(channel: int, size: int) -> bytes:
+    """So many bytes, fewer only at the end."""
+    parts = []
+    while size > 0:
+        part = os.read(channel, min(size, 1024 * 1024))
+        if not part:
+            break
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def write(channel: int, data: bytes) -> None:
+    """All of some bytes."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(channel, left) :]

@@ -1,0 +1,118 @@
+"""A session's process, contained: it runs one request after the other in one `__main__`, and forks when it is asked to.
+
+A fork that is a checkpoint sleeps until the parent wakes it, in place of the process that it was made from; it shares
+that one's channel. A fork that is a twin goes on beside it, on a channel of its own. The kernel asks the parent about
+every fork, so that one which nobody asked for isn't made.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import signal
+import socket
+import warnings
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+from ferrule.sandbox.python.child import files as child_files
+from ferrule.sandbox.python.child import runner
+from ferrule.sandbox.python.child.evaluate import main_module
+from ferrule.sandbox.python.wire.frames import TWIN_DESCRIPTORS, pack_frame, read_frame
+
+_WAKE: Final = signal.SIGUSR1
+
+
+def serve(channel: int) -> NoReturn:
+    """Answer requests until the channel closes."""
+    # A signal that is blocked waits for `sigwait`, and reaches no handler of the user's code.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {_WAKE})
+    runner.own_home()
+    gc.enable()
+    runner.write(channel, pack_frame({"confined": True}, []))
+    module = main_module()
+    while (request := read_frame(lambda size: runner.read(channel, size))) is not None:
+        tree, data = request
+        if "fork" in tree:
+            _fork(channel, tree)
+            continue
+        runner.write(channel, runner.run(tree, data, module, in_session=True))
+    os._exit(0)
+
+
+def _fork(channel: int, tree: dict[str, Any]) -> None:
+    for number in tree["drop"]:
+        shutil.rmtree(_kept_folder(number), ignore_errors=True)
+    runner.flush()
+    is_twin = tree["fork"] == "twin"
+    runner.reseed()
+    with warnings.catch_warnings():
+        # Python warns, from 3.12 on, of a fork beside threads: this one is ours, and nothing that the code can mend.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0 and is_twin:
+        _become_twin(channel, tree["number"])
+    elif pid == 0:
+        _sleep(channel, tree["number"])
+    for descriptor in TWIN_DESCRIPTORS if is_twin else ():
+        os.close(descriptor)
+    # Checkpoints that were dropped are this process's children for as long as it lives.
+    with suppress(ChildProcessError):
+        while pid and os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+
+
+def _sleep(channel: int, number: int) -> None:
+    """Keep the files, say so, and sleep; on waking, this process is the session, and the files are as they were."""
+    kept = _kept_folder(number)
+    try:
+        shutil.copytree(".", kept, symlinks=True, ignore=_ignore_private)
+    except (OSError, shutil.Error):
+        shutil.rmtree(kept, ignore_errors=True)
+    runner.write(channel, pack_frame({"forked": number, "files": os.path.isdir(kept)}, []))  # noqa: PTH112
+    signal.sigwait({_WAKE})
+    if os.path.isdir(kept):  # noqa: PTH112
+        _restore(kept)
+        shutil.rmtree(kept, ignore_errors=True)
+    # What the dead process left unread was not meant for this one.
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=channel)
+    with suppress(BlockingIOError):
+        while end.recv(1 << 16, socket.MSG_DONTWAIT):
+            pass
+    end.detach()
+    runner.write(channel, pack_frame({"awake": number}, []))
+
+
+def _restore(kept: str) -> None:
+    for entry in os.scandir("."):
+        if entry.name == child_files.PRIVATE:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.name, ignore_errors=True)
+        else:
+            os.unlink(entry.name)  # noqa: PTH108
+    shutil.copytree(kept, ".", symlinks=True, dirs_exist_ok=True)
+
+
+def _become_twin(channel: int, number: int) -> None:
+    """Take the descriptors that the parent put here, and a copy of the folder."""
+    for descriptor, place in zip(TWIN_DESCRIPTORS, (channel, 1, 2), strict=True):
+        os.dup2(descriptor, place)
+    folder = f"{os.getcwd()}-{number}"  # noqa: PTH109
+    problem = ""
+    try:
+        shutil.copytree(".", folder, symlinks=True)
+        os.chdir(folder)
+    except (OSError, shutil.Error) as error:
+        problem = f"its files can't be copied: {type(error).__name__}"
+    runner.own_home()
+    runner.write(channel, pack_frame({"forked": number, "problem": problem}, []))
+
+
+def _kept_folder(number: int) -> str:
+    return os.path.join(os.path.dirname(os.getcwd()), f".kept-{os.path.basename(os.getcwd())}-{number}")  # noqa: PTH109, PTH118, PTH119, PTH120
+
+
+def _ignore_private(folder: str, _: list[str]) -> list[str]:
+    return [child_files.PRIVATE] if folder == "." else []

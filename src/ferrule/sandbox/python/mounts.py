@@ -1,0 +1,106 @@
+"""`Mount`: a file of the host that model-written code may read without a copy."""
+
+# Paths are text here, as in `hidden_paths`.
+# ruff: noqa: PTH100, PTH112
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ferrule.errors import SandboxInputError
+from ferrule.sandbox.hidden_paths import HIDDEN, HiddenPaths, holds_private_key
+from ferrule.sandbox.mounted_files import MountedFile
+from ferrule.sandbox.python.parent.answer import is_safe_name
+from ferrule.sandbox.regular_files import open_regular_file
+from ferrule.sandbox.visible_paths import is_within_any
+
+__all__ = ["Mount", "resolve_mounts"]
+
+_OF_THE_SYSTEM: Final = ("/dev", "/proc", "/run", "/sys")
+_PRIVATE: Final = ".private"
+_MOST: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file that code reads where it lies, whatever its size, and can't change.
+
+    `path` is followed to the real file when a run or a session begins. `name` is what the code calls it: a relative
+    path in its folder, or None for the file's own name.
+    """
+
+    path: Path | str
+    name: str | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """The name in the code's folder."""
+        return Path(self.path).name if self.name is None else self.name
+
+
+def resolve_mounts(mounts: Iterable[Mount], taken: Iterable[str] = ()) -> tuple[MountedFile, ...]:
+    """What the mounts are at this moment. Files of the names `taken` are written to the same folder.
+
+    Raises `SandboxInputError` for a file that isn't there or isn't regular, for one that is hidden from shell commands
+    too (`HIDDEN`: keys, tokens, `.env`), and for a name that is unsafe or that another file has.
+    """
+    found: dict[str, MountedFile] = {}
+    names = set(taken)
+    hidden = HiddenPaths.of(HIDDEN, "/")
+    for mount in mounts:
+        if not isinstance(mount, Mount):
+            raise SandboxInputError(f"mounts are Mount(path, name), not {type(mount).__name__}")
+        name = mount.shown_name
+        if not isinstance(name, str) or not is_safe_name(name) or name.split("/")[0] == _PRIVATE:
+            raise SandboxInputError(f"a mount's name is a relative path without `..`, not {name!r}")
+        if any(_is_in_the_way(name, other) for other in names):
+            raise SandboxInputError(f"mounts[{name!r}]: another file has that name, or a folder would have to have it")
+        names.add(name)
+        if len(found) == _MOST:
+            raise SandboxInputError(f"more than {_MOST} mounts: put what is read together into one file")
+        found[name] = _resolve(mount, name, hidden)
+    return tuple(found.values())
+
+
+def _resolve(mount: Mount, name: str, hidden: HiddenPaths) -> MountedFile:
+    given = os.fspath(mount.path)
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise SandboxInputError(f"mounts[{name!r}]: {given!r} isn't a path")
+    try:
+        real = os.path.realpath(given, strict=True)
+        if _is_hidden(os.path.abspath(given), hidden) or _is_hidden(real, hidden):
+            raise SandboxInputError(f"mounts[{name!r}]: {given} is hidden from model-written code: see HIDDEN")
+        with open_regular_file(real) as descriptor:
+            if descriptor is None:
+                raise SandboxInputError(f"mounts[{name!r}]: {given} is no regular file: mount each file by itself")
+            status = os.fstat(descriptor)
+    except OSError as error:
+        raise SandboxInputError(f"mounts[{name!r}]: {error}") from None
+    return MountedFile(name, real, status.st_dev, status.st_ino)
+
+
+def _is_hidden(path: str, hidden: HiddenPaths) -> bool:
+    """Whether a shell command couldn't read a path, by what it lies in or by the name of it or of a folder above."""
+    if is_within_any(path, _OF_THE_SYSTEM) or is_within_any(path, hidden.find_existing()):
+        return True
+    parts = path.split("/")
+    return any(
+        hidden.names.match(part) and not _is_harmless("/".join(parts[: number + 1]))
+        for number, part in enumerate(parts)
+        if part
+    )
+
+
+def _is_harmless(path: str) -> bool:
+    """As the scan of a workspace has it: virtual environments, and certificates without a key."""
+    if os.path.isdir(path):
+        return os.path.lexists(f"{path}/pyvenv.cfg")
+    return path.lower().endswith(".pem") and not holds_private_key(path)
+
+
+def _is_in_the_way(name: str, other: str) -> bool:
+    return name == other or name.startswith(f"{other}/") or other.startswith(f"{name}/")

@@ -1,0 +1,133 @@
+"""The parent's hold on one child: its channel, its output, and its end. On the background loop.
+
+A child is hostile once it has code: nothing that it sends, leaves out or closes does more than end its own run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.sandbox.python.parent.channel import ChildChannel
+from ferrule.sandbox.python.parent.output import ChildOutput
+
+START_SECONDS: Final = 20.0
+"""Until a child is contained; a zygote that takes longer is stuck."""
+_END_SECONDS: Final = 5.0
+"""Until a child that was killed is reaped; likewise."""
+
+
+class ZygoteLost(Exception):  # noqa: N818 - what happened
+    """The zygote has ended, and with it every child."""
+
+
+class ChildNotStarted(Exception):  # noqa: N818 - what happened
+    """A child couldn't be made or contained; nothing was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildExit:
+    """How a child ended, as the zygote saw it: exit status (or minus a signal), CPU seconds, peak memory in bytes."""
+
+    status: int
+    cpu: float
+    peak_memory: int
+
+
+class ChildProcess:
+    """One child, from the request for it until it is reaped."""
+
+    def __init__(self, channel: ChildChannel, output: ChildOutput) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.channel = channel
+        self._handle: int | None = None
+        self._is_doomed = False
+        self.output = output
+        self.pid = 0
+        self.started: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[ChildExit] = self._loop.create_future()
+        # An end that nobody waits for is no error of the program's.
+        for future in (self.started, self.ended):
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def confined(self) -> int:
+        """Wait until the child is contained and waits for code; its pid.
+
+        Raises `ZygoteLost`, or `ChildNotStarted` with the reason; `TimeoutError` where the zygote is stuck.
+        """
+        async with asyncio.timeout(START_SECONDS):
+            await asyncio.shield(self.started)
+            receive_greeting = await self.channel.receive_greeting()
+            if receive_greeting is None:
+                ended = await asyncio.shield(self.ended)
+                raise ChildNotStarted(f"its process ended with status {ended.status} before it was contained")
+        said, self.pid = receive_greeting
+        if said != {"confined": True}:
+            raise ChildNotStarted(str(said.get("failed")))
+        return self.pid
+
+    def begin(self) -> None:
+        """Its run begins. There is nothing to watch: the kernel limits what it may use."""
+
+    def kill(self) -> None:
+        """End the process; one that hasn't been announced yet ends as soon as it is."""
+        self._is_doomed = True
+        if self._handle is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    async def wait_until_gone(self) -> ChildExit:
+        """Kill the process and wait until it is reaped. Raises `ZygoteLost`, or `TimeoutError` for a stuck zygote."""
+        self.kill()
+        async with asyncio.timeout(_END_SECONDS):
+            return await asyncio.shield(self.ended)
+
+    def close(self) -> None:
+        """Kill the process, and close what is open here. Can be called again."""
+        self.kill()
+        self.output.close()
+        self.channel.close()
+
+    # What the zygote tells.
+
+    def on_started(self, handle: int) -> None:
+        """The process is there; `handle` is its descriptor, now this object's."""
+        self._handle = handle
+        if not self.started.done():
+            self.started.set_result(None)
+        if self._is_doomed:
+            self.kill()
+
+    def on_ended(self, how: ChildExit | ZygoteLost | ChildNotStarted) -> None:
+        """The process has been reaped, never was, or went with its zygote."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+        if isinstance(how, ChildExit):
+            self.ended.set_result(how)
+            return
+        for future in (self.started, self.ended):
+            if not future.done():
+                future.set_exception(how)
+
+
+def open_ends(ours: ExitStack, theirs: ExitStack, output_limit: int) -> tuple[ChildChannel, ChildOutput, list[int]]:
+    """The parent's ends, which `ours` closes, and the child's descriptors, which `theirs` closes.
+
+    Raises `OSError` where no descriptors are left; what was opened by then is closed by the two.
+    """
+    end, other = socket.socketpair()
+    ours.callback(end.close)
+    theirs.callback(other.close)
+    output = ChildOutput(output_limit)
+    ours.callback(output.close)
+    descriptors = [other.fileno()]
+    for _ in ("stdout", "stderr"):
+        descriptors.append(output.open())
+        theirs.callback(os.close, descriptors[-1])
+    return ChildChannel(end), output, descriptors

@@ -1,0 +1,166 @@
+"""One run with one child, in the parent: send the code, watch the clock, read the answer, and say what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Final
+
+from ferrule.sandbox.checks import CheckProfile, check
+from ferrule.sandbox.python.parent.answer import ChildAnswer, parse_answer
+from ferrule.sandbox.python.parent.channel import ChildChannel
+from ferrule.sandbox.python.parent.child_process import ChildExit, ChildProcess, ZygoteLost
+from ferrule.sandbox.python.parent.output import ChildOutput
+from ferrule.sandbox.python.parent.process_handle import cpu_seconds, peak_memory
+from ferrule.sandbox.python.result import ErrorKind, PythonResult, ResourceUsage, RunError, find_refusal
+from ferrule.sandbox.python.wire.frames import WireError
+from ferrule.sandbox.scheduling import run_in_thread
+
+_LARGE: Final = 64 * 1024
+"""Bytes of an answer that is read in a thread, so that the loop goes on meanwhile."""
+_LOST: Final = "the sandbox's zygote ended while it ran; nothing is wrong with the code: run it again"
+
+
+async def execute_once(child: ChildProcess, request: bytes, seconds: float) -> PythonResult:
+    """Run a request in a child that waits for it, and is killed afterwards. Raises nothing but cancellation."""
+    clock = asyncio.get_running_loop().time
+    begin = clock()
+    try:
+        answer = await read_answer(child.channel, request, seconds)
+        wall = clock() - begin
+        if isinstance(answer, ChildAnswer):
+            # It waits to be killed; what it took is the kernel's word, and its last page needs nobody's patience.
+            usage = ResourceUsage(wall, cpu_seconds(child.pid), peak_memory(child.pid))
+        else:
+            ended = await _wait_for_exit(child)
+            answer = answer or _make_error(ended)
+            usage = (
+                ResourceUsage(wall, ended.cpu, ended.peak_memory)
+                if isinstance(ended, ChildExit)
+                else ResourceUsage(wall, 0.0, 0)
+            )
+        child.output.drain()
+        return build_result(child.output, check_output_limit(child.output) or answer, usage)
+    finally:
+        child.close()
+
+
+async def _wait_for_exit(child: ChildProcess) -> ChildExit | ZygoteLost:
+    """How a child ended that gave no answer, once it is gone."""
+    try:
+        return await child.wait_until_gone()
+    except (ZygoteLost, TimeoutError):
+        return ZygoteLost()
+
+
+async def read_answer(
+    channel: ChildChannel, request: bytes, seconds: float, received: Callable[[], None] = lambda: None
+) -> ChildAnswer | RunError | None:
+    """The child's answer, what the parent made of it, or None where the channel ended without one.
+
+    `received` is called once it is here, before it is decoded.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            await channel.send(request)
+            parts = await channel.receive()
+            received()
+    except TimeoutError:
+        return RunError("timeout", f"it took longer than {seconds:g} s and was ended")
+    except WireError as error:
+        return RunError("protocol", f"what came back was no answer: {error}")
+    if parts is None:
+        return None
+    try:
+        return await run_in_thread(parse_answer, *parts) if _takes_long(*parts) else parse_answer(*parts)
+    except WireError as error:
+        return RunError("protocol", f"what came back was no answer: {error}")
+
+
+def _takes_long(head: bytes, data: bytes) -> bool:
+    """Is reading it work that the loop should not wait for?"""
+    return len(head) + len(data) > _LARGE or (b'"array"' in head and "numpy" not in sys.modules)
+
+
+def build_result(output: ChildOutput, answer: ChildAnswer | RunError, usage: ResourceUsage) -> PythonResult:
+    """The run, with what it wrote."""
+    stdout, stderr = output.take()
+    if isinstance(answer, RunError):
+        return PythonResult(stdout=stdout, stderr=stderr, error=answer, usage=usage)
+    return PythonResult(
+        value=answer.value,
+        stdout=stdout,
+        stderr=stderr,
+        files=answer.files,
+        images=answer.images,
+        error=answer.error,
+        usage=usage,
+        omitted=answer.omitted,
+    )
+
+
+def check_output_limit(output: ChildOutput) -> RunError | None:
+    """What there is to say of a run that wrote too much."""
+    if not output.is_over:
+        return None
+    return RunError("output", f"it wrote more than {output.limit} bytes and was ended; what came before is kept")
+
+
+def _make_error(ended: ChildExit | ZygoteLost) -> RunError:
+    return RunError("lost", _LOST) if isinstance(ended, ZygoteLost) else RunError(*describe_exit(ended.status))
+
+
+def describe_exit(status: int) -> tuple[ErrorKind, str]:
+    """The words for a process that ended without an answer."""
+    if status >= 0:
+        return "killed", f"it ended its own process with status {status} before it gave an answer"
+    name = signal.Signals(-status).name if -status in signal.valid_signals() else str(-status)
+    why = _SIGNALS.get(-status, "a crash in native code, or memory that ran out there")
+    return "killed", f"its process was ended by {name}: {why}"
+
+
+_SIGNALS: Final[dict[int, str]] = {
+    signal.SIGSYS: "it made a system call that the sandbox forbids",
+    signal.SIGXCPU: "it used up its processor time",
+    signal.SIGKILL: "it used up its processor time, or the machine's memory ran out",
+    signal.SIGXFSZ: "it wrote a file that is too large",
+    signal.SIGTERM: "something sent it that signal, itself most likely",
+}
+
+
+_MOST_THREADS: Final = 32
+
+
+async def run_with_checks(
+    code: str, profile: CheckProfile, seconds: float, run: Callable[[], Awaitable[PythonResult]]
+) -> PythonResult:
+    """What `run` gives, with the findings in its code; what a profile may refuse runs after its check only."""
+    findings = asyncio.ensure_future(
+        run_in_thread(partial(check, code, profile=profile, seconds=seconds), threads=_threads())
+    )
+    try:
+        if profile == "strict":
+            refused = find_refusal(await findings)
+            if refused is not None:
+                return refused
+        done = await run()
+        return replace(done, findings=await findings)
+    finally:
+        findings.cancel()
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """Threads of the checks' own: a long check must not keep an answer from being read."""
+    return ThreadPoolExecutor(_MOST_THREADS, "ferrule-checks")
+
+
+# Threads don't survive a fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)

@@ -1,0 +1,293 @@
+"""What happens to a session: runs, checkpoints, rolling back, twins. On the background loop, one thing at a time.
+
+Before each run the session's process forks a checkpoint, which sleeps, stopped; a run that ends the process (a timeout,
+a crash) so costs the session that run only. Between runs nothing of it runs: the parent stops every process of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.python.parent.answer import ChildAnswer
+from ferrule.sandbox.python.parent.channel import ChildChannel
+from ferrule.sandbox.python.parent.child_process import START_SECONDS, open_ends
+from ferrule.sandbox.python.parent.execute import build_result, check_output_limit, read_answer
+from ferrule.sandbox.python.parent.lineage import SessionLineage
+from ferrule.sandbox.python.parent.output import ChildOutput
+from ferrule.sandbox.python.parent.process_handle import ProcessHandle, cpu_seconds, peak_memory
+from ferrule.sandbox.python.result import PythonResult, ResourceUsage, RunError
+from ferrule.sandbox.python.wire.frames import WireError, pack_frame
+
+Result = TypeVar("Result")
+
+MAX_CHECKPOINTS: Final = 16
+
+
+@dataclass(slots=True)
+class SessionProcess:
+    """The process that a session is at present, and the checkpoints that it can go back to."""
+
+    lineage: SessionLineage
+    channel: ChildChannel
+    output: ChildOutput
+    current: ProcessHandle | None
+    kept: dict[int, ProcessHandle] = field(default_factory=dict)
+    before_run: ProcessHandle | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_closed: bool = False
+    _count: int = 0
+    _dropped: list[int] = field(default_factory=list)
+    _dying: list[ProcessHandle] = field(default_factory=list)
+
+    async def run(self, request: bytes, seconds: float) -> PythonResult:
+        """Run a request. Raises `SandboxUnavailable` where the session is over."""
+        async with self.lock:
+            current = await self._wake_current()
+            if self.lineage.may_fork and (undone := await self._renew_before_run()) is not None:
+                return undone
+            self.output.begin()
+            begin, used = asyncio.get_running_loop().time(), cpu_seconds(current.pid)
+            try:
+                answer = await self._answer(current, request, seconds)
+            except BaseException:
+                self._lose_current()
+                raise
+            wall = asyncio.get_running_loop().time() - begin
+            usage = ResourceUsage(wall, max(cpu_seconds(current.pid) - used, 0.0), peak_memory(current.pid))
+            current.stop()
+            self.output.drain()
+            answer = check_output_limit(self.output) or answer
+            if not isinstance(answer, ChildAnswer):
+                self._lose_current()
+            return build_result(self.output, self._explain_failure(answer), usage)
+
+    def _explain_failure(self, answer: ChildAnswer | RunError | None) -> ChildAnswer | RunError:
+        """The answer, or what became of the session without one."""
+        if isinstance(answer, ChildAnswer):
+            return answer
+        if answer is None and self.lineage.child.ended.done():
+            answer = RunError("lost", "the session's processes have ended: start another session")
+        found = answer or RunError("killed", "its process ended before it gave an answer: its own doing, or a crash")
+        after = "the session is over"
+        if self.before_run is not None:
+            after = "the session is as it was before this run"
+            after += "" if self.before_run.keeps_files else ", but for its files, which had no room to be kept twice"
+        return RunError(found.kind, f"{found.message}; {after}", found.traceback, found.line)
+
+    async def _answer(self, current: ProcessHandle, request: bytes, seconds: float) -> ChildAnswer | RunError | None:
+        return await _race_death(current, read_answer(self.channel, request, seconds, current.stop))
+
+    async def _wake_current(self) -> ProcessHandle:
+        """The process, able to run; where it has ended, the checkpoint from before the run that ended it."""
+        if self.is_closed:
+            raise SandboxUnavailable("this session is closed: start another one")
+        if self.current is None or self.current.died.done():
+            self._lose_current()
+            if self.before_run is None:
+                raise SandboxUnavailable("this session's process has ended: start another session")
+            await self._take_over(self.before_run)
+            self.before_run = None
+        assert self.current is not None
+        self.current.resume()
+        return self.current
+
+    async def _renew_before_run(self) -> PythonResult | None:
+        """Keep the present state; where its process doesn't do that, go back to the state before: the run that says so.
+
+        A thread that an earlier run left may take what is said to the process, or keep it from answering.
+        """
+        old, self.before_run = self.before_run, None
+        if old is not None:
+            # Its files make room for those of the next; itself it is kept until that one is there.
+            self._dropped.append(old.number)
+        try:
+            self.before_run = await self._checkpoint()
+        except SandboxUnavailable as error:
+            if old is None:
+                raise
+            await self._take_over(old)
+            assert self.current is not None
+            self.current.stop()
+            why = f"{error}: a thread that an earlier run left may be in the way; nothing of this run was run, and "
+            why += "the session is as it was before the last one, but for its files"
+            return PythonResult(error=RunError("killed", why))
+        if old is not None:
+            old.kill()
+        return None
+
+    async def checkpoint(self) -> int:
+        """Keep the present state; its number."""
+        async with self.lock:
+            self._demand_forks()
+            if len(self.kept) >= MAX_CHECKPOINTS:
+                raise SandboxInputError(f"a session keeps at most {MAX_CHECKPOINTS} checkpoints")
+            current = await self._wake_current()
+            member = await self._checkpoint()
+            self.kept[member.number] = member
+            current.stop()
+            return member.number
+
+    async def rollback(self, number: int | None) -> None:
+        """Go back to a checkpoint, or to before the last run. Raises `SandboxInputError` where there is none."""
+        async with self.lock:
+            self._demand_forks()
+            member = self.before_run if number is None else self.kept.get(number)
+            if member is None:
+                what = "run" if number is None else f"checkpoint {number}"
+                raise SandboxInputError(f"this session has no {what} to go back to")
+            if not member.keeps_files:
+                raise SandboxInputError(
+                    "the files of that checkpoint had no room to be kept twice: start a new session"
+                )
+            self._lose_current()
+            await self._take_over(member)
+            if number is None:
+                self.before_run = None
+            else:
+                # The process that was the checkpoint is the session now: it is kept anew.
+                self.kept[number] = await self._checkpoint()
+            assert self.current is not None
+            self.current.stop()
+
+    async def fork(self) -> SessionProcess:
+        """Another session, which goes on from the same state. Raises `SandboxUnavailable`."""
+        async with self.lock:
+            self._demand_forks()
+            current = await self._wake_current()
+            with ExitStack() as ours, ExitStack() as theirs:
+                channel, output, descriptors = open_ends(ours, theirs, self.output.limit)
+                member, said = await self._fork_fully("twin", channel, descriptors)
+                ours.callback(member.close)
+                if problem := said.get("problem"):
+                    raise SandboxUnavailable(f"this session can't be forked: {str(problem)[:200]}")
+                fork = SessionProcess(self.lineage, channel, output, member)
+                output.overflow = fork.kill
+                self.lineage.join()
+                ours.pop_all()
+            member.stop()
+            current.stop()
+            return fork
+
+    def _demand_forks(self) -> None:
+        if self.is_closed:
+            raise SandboxUnavailable("this session is closed: start another one")
+        if not self.lineage.may_fork:
+            raise SandboxUnavailable(
+                "sessions are forked and rolled back in the full tier only: nothing else ends forks"
+            )
+
+    async def _checkpoint(self) -> ProcessHandle:
+        member, said = await self._fork_fully("checkpoint", self.channel, ())
+        member.stop()
+        member.keeps_files = said.get("files") is True
+        return member
+
+    async def _fork_fully(
+        self, kind: str, channel: ChildChannel, descriptors: Sequence[int]
+    ) -> tuple[ProcessHandle, dict[str, Any]]:
+        """A fork of the current process, and what it said of itself. Raises `SandboxUnavailable`."""
+        return await _finish_uncancelled(self._fork(kind, channel, descriptors))
+
+    async def _fork(
+        self, kind: str, channel: ChildChannel, descriptors: Sequence[int]
+    ) -> tuple[ProcessHandle, dict[str, Any]]:
+        assert self.current is not None
+        self._count += 1
+        asked = {"fork": kind, "number": self._count, "drop": self._dropped}
+        try:
+            async with asyncio.timeout(START_SECONDS), self.lineage.allow_one_fork(descriptors, self.current.pid):
+                await self.channel.send(pack_frame(asked, []))
+                said, pid = await _race_death(self.current, channel.receive_greeting()) or ({}, 0)
+                if not isinstance(said, dict) or said.get("forked") != self._count:
+                    raise WireError("another greeting than a fork's")
+                self.lineage.admit(pid, self.current.pid)
+                self._dropped = []
+                return ProcessHandle(pid, self._count), said
+        except (WireError, TimeoutError, OSError) as error:
+            self._lose_forker()
+            raise SandboxUnavailable(f"this session's process doesn't fork ({error or 'no answer'})") from None
+
+    async def _take_over(self, member: ProcessHandle) -> None:
+        """Let a checkpoint be the session. Raises `SandboxUnavailable`."""
+        await _finish_uncancelled(self._wake(member))
+
+    async def _wake(self, member: ProcessHandle) -> None:
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                # Until the last one is dead, it could read what is meant for this one.
+                while self._dying:
+                    await asyncio.shield(self._dying[-1].died)
+                    self._dying.pop()
+                self.channel.drain()
+                member.wake()
+                if await _race_death(member, self.channel.receive_greeting()) is None:
+                    raise WireError("it is gone")
+        except (WireError, TimeoutError) as error:
+            member.close()
+            raise SandboxUnavailable(f"this session's checkpoint doesn't wake ({error or 'no answer'})") from None
+        self.current = member
+
+    def _lose_forker(self) -> None:
+        """End the process that should have forked, and what it may have made instead."""
+        if self.current is not None:
+            # Stopped, it makes nothing more while its children are looked for.
+            self.current.stop()
+            self.lineage.end_strays(self.current.pid)
+        self._lose_current()
+
+    def _lose_current(self) -> None:
+        if self.current is not None:
+            self.current.kill()
+            self._dying.append(self.current)
+            self.current = None
+
+    def kill(self) -> None:
+        """End the current process, because it wrote too much."""
+        if self.current is not None:
+            self.current.kill()
+
+    async def aclose(self) -> None:
+        """`close`, after what is being done."""
+        async with self.lock:
+            self.close()
+
+    def close(self) -> None:
+        """End the session's processes, and the lineage with its last session. Can be called again."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        for member in (self.current, self.before_run, *self.kept.values()):
+            if member is not None:
+                member.close()
+        self.current = self.before_run = None
+        self.kept.clear()
+        self.channel.close()
+        self.output.close()
+        self.lineage.leave()
+
+
+async def _race_death(member: ProcessHandle, work: Coroutine[Any, Any, Result | None]) -> Result | None:
+    """What some work comes to, None where the process that it waits for dies first."""
+    task = asyncio.ensure_future(work)
+    waiting: set[asyncio.Future[Any]] = {task, member.died}
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+
+
+async def _finish_uncancelled(work: Coroutine[Any, Any, Result]) -> Result:
+    """Do something that must not be left half done: being cancelled meanwhile takes effect after it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with suppress(asyncio.CancelledError, Exception):
+            await task
+        raise

@@ -1,0 +1,85 @@
+"""Values that came back, as text. Showing one never raises, and is short work whatever it holds.
+
+Python itself refuses to write an integer of more than some 4,000 digits, and numpy takes minutes for a small array of
+many dimensions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fractions
+import reprlib
+import sys
+from typing import Any, Final
+
+_BITS_PER_DIGIT: Final = 3
+"""Fewer than there are, so that what is said to fit does."""
+_SHOWN: Final = 40
+"""Hexadecimal digits of a long integer, from either end."""
+_ITEMS: Final = 1000
+_DIMENSIONS: Final = 4
+
+
+def is_writable(number: int) -> bool:
+    """Whether Python writes an integer in decimal, and in little time."""
+    most = sys.int_info.default_max_str_digits
+    return number.bit_length() <= _BITS_PER_DIGIT * min(sys.get_int_max_str_digits() or most, most)
+
+
+def integer_text(number: int) -> str:
+    """An integer in decimal; one that is too long in hexadecimal, cut in the middle."""
+    if is_writable(number):
+        return str(number)
+    digits = hex(number)
+    return f"{digits[:_SHOWN]}…{digits[-_SHOWN:]} (an integer of {number.bit_length():,} bits)"
+
+
+def fraction_text(number: fractions.Fraction) -> str:
+    """A fraction as `1/3`."""
+    if number.denominator == 1:
+        return integer_text(number.numerator)
+    return f"{integer_text(number.numerator)}/{integer_text(number.denominator)}"
+
+
+def array_text(array: Any) -> str:
+    """What numpy says of an array; of a large one of many dimensions, its first items in a row."""
+    if array.size <= _ITEMS or array.ndim <= _DIMENSIONS:
+        return repr(array)
+    return f"{array.reshape(-1)[:_ITEMS]!r} (the first {_ITEMS:,} items of an array of the shape {array.shape})"
+
+
+class _Shower(reprlib.Repr):
+    """Python's own shortened `repr`, for what it raises at or takes long for too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 8
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = 50
+        self.maxstring = self.maxlong = self.maxother = 4000
+
+    def repr_int(self, number: int, _: int) -> str:
+        return integer_text(number)
+
+    def repr_Fraction(self, number: fractions.Fraction, _: int) -> str:  # noqa: N802 - a class's own name
+        return f"Fraction({integer_text(number.numerator)}, {integer_text(number.denominator)})"
+
+    def repr_ndarray(self, array: Any, _: int) -> str:
+        return array_text(array)
+
+    def repr_instance(self, value: Any, level: int) -> str:
+        if dataclasses.is_dataclass(value) and level > 0:
+            fields = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value) if one.repr)
+            inside = ", ".join(f"{name}={self.repr1(part, level - 1)}" for name, part in fields)
+            return f"{type(value).__name__}({inside})"
+        try:
+            return super().repr_instance(value, level)
+        except Exception as error:  # noqa: BLE001 - a class that isn't Python's own may raise anything
+            return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
+
+
+_SHOWER: Final = _Shower()
+
+
+def format_value(value: Any) -> str:
+    """A value as Python writes it, cut where it is long."""
+    return _SHOWER.repr(value)

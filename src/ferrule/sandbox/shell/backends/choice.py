@@ -1,0 +1,69 @@
+"""Which back end a shell sandbox gets on this machine; a refusal where none keeps what its tier promises."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.doctor import detect_layers
+from ferrule.sandbox.shell.access_plan import AccessPlan
+from ferrule.sandbox.shell.backends.landlock import LandlockBackend
+from ferrule.sandbox.shell.backends.namespaces import NamespaceBackend
+from ferrule.sandbox.shell.backends.seatbelt import SeatbeltBackend
+from ferrule.sandbox.shell.host_rules import HostRules
+from ferrule.sandbox.shell.process import CommandStart, ContainedProcess
+from ferrule.sandbox.shell.proxy import FilteringProxy
+from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.tiers import Tier
+
+__all__ = ["choose_backend"]
+
+
+async def choose_backend(settings: ShellSettings) -> Backend:
+    """The back end of the tier that was asked for, or of the best there is.
+
+    Raises `SandboxUnavailable`: the tier isn't to be had, or can't keep the network's rules.
+    """
+    network = settings.network if isinstance(settings.network, bool) else HostRules(settings.network)
+    if settings.tier is Tier.NONE:
+        return LandlockBackend(Tier.NONE, network=True)
+    found = await asyncio.to_thread(detect_layers)
+    if settings.tier is Tier.SEATBELT or (settings.tier is None and found.tier is Tier.SEATBELT):
+        if found.seatbelt is None:
+            raise SandboxUnavailable(f"the seatbelt tier needs macOS: {_describe_missing(found.missing)}")
+        return SeatbeltBackend(found.seatbelt, network)
+    if settings.tier in {None, Tier.FULL} and found.shell_tier is Tier.FULL:
+        return NamespaceBackend(network)
+    if settings.tier is Tier.FULL:
+        raise SandboxUnavailable(f"the full tier isn't to be had here: {_describe_missing(found.missing)}")
+    if not (found.landlock and found.seccomp):
+        raise SandboxUnavailable(f"this machine can't contain a command: {_describe_missing(found.missing)}")
+    if isinstance(network, HostRules):
+        raise SandboxUnavailable(
+            "the container tier can keep no rule for hosts, since Landlock knows ports and no hosts: choose "
+            "network=False, or a machine with the full tier"
+        )
+    return LandlockBackend(Tier.CONTAINER, network=network)
+
+
+def _describe_missing(missing: tuple[str, ...]) -> str:
+    return "; ".join(missing) or "`ferrule sandbox doctor` says what is missing"
+
+
+class Backend(Protocol):
+    """Starts commands."""
+
+    tier: Tier
+
+    needs: Sequence[str]
+    """Paths that commands must be able to read, whatever the lists say."""
+    has_mounts: bool
+    """Whether commands have mounts of their own: a `/tmp`, and covers over what they may not change."""
+
+    async def start(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """A command under a layout, and the proxy that serves it, where there is one."""
+
+    async def aclose(self) -> None:
+        """End what the back end itself keeps running."""

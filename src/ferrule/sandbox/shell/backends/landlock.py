@@ -1,0 +1,139 @@
+"""The container tier: Landlock and seccomp, put on each command by a launcher."""
+
+from __future__ import annotations
+
+import asyncio
+
+# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# ruff: noqa: PTH110
+import os
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.doctor import detect_layers
+from ferrule.sandbox.linux.shell_filter import shell_filter
+from ferrule.sandbox.scheduling import run_in_thread
+from ferrule.sandbox.shell.access_plan import Access, AccessPlan, list_ancestors
+from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher
+from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, describe_start
+from ferrule.sandbox.shell.proxy import FilteringProxy
+from ferrule.sandbox.tiers import Tier
+from ferrule.sandbox.visible_paths import is_within
+
+__all__ = ["LandlockBackend"]
+
+
+@cache
+def _filter(network: bool) -> str:
+    return shell_filter(network, namespaced=False).hex()
+
+
+class LandlockBackend:
+    """Asks one launcher, which is started with the first command and again should it have ended.
+
+    In tier `NONE` the same launcher starts commands without restricting them.
+    """
+
+    needs: Sequence[str] = ()  # the launcher is not restricted
+    has_mounts: bool = False
+
+    def __init__(self, tier: Tier, network: bool) -> None:
+        self.tier, self._network = tier, network
+        self._launcher: Launcher | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """See `Backend`."""
+        request = await asyncio.to_thread(self._make_request, layout, start)
+        for _ in range(2):
+            launcher = await self._get_launcher()
+            try:
+                kept, _ = await launcher.begin(request, start)
+            except StaleLauncher:
+                await self._end(launcher)
+            else:
+                return kept, None
+        raise SandboxUnavailable("the launcher of shell commands ended as soon as it was started")
+
+    def _make_request(self, layout: AccessPlan, start: CommandStart) -> dict[str, Any]:
+        is_contained = self.tier is not Tier.NONE
+        return describe_start(start) | {
+            "folder": layout.folder,
+            "space": None,
+            "filter": _filter(self._network) if is_contained else None,
+            "network": self._network,
+            "landlock": detect_layers().landlock if is_contained else 0,
+            "grants": plan_grants(layout, network=self._network) if is_contained else [],
+        }
+
+    async def _get_launcher(self) -> Launcher:
+        async with self._starting:
+            if self._launcher is None:
+                self._launcher = await Launcher.start("restricted")
+            return self._launcher
+
+    async def _end(self, launcher: Launcher) -> None:
+        """Of several commands that found it gone, the first ends it."""
+        if launcher is self._launcher:
+            self._launcher = None
+            await run_in_thread(launcher.end)
+
+    async def aclose(self) -> None:
+        """See `Backend`: the launcher ends when its socket does."""
+        if self._launcher is not None:
+            await self._end(self._launcher)
+
+
+Grant = tuple[str, str]
+"""A path, and `read`, `write` or `list`."""
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+# Of the machine, and of no process: what lies in /proc by number would show how others were started.
+_FIGURES = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys/kernel/osrelease")
+_ORDER = {Access.HIDDEN: 0, Access.READ: 1, Access.WRITE: 2}
+
+
+def plan_grants(layout: AccessPlan, *, network: bool) -> list[Grant]:
+    """What Landlock is told, for paths that exist now."""
+    told = [(f"/dev/{name}", "write") for name in _DEVICES]
+    told += [(f"/proc/{name}", "read") for name in _FIGURES] + [("/sys/devices/system/cpu", "read")]
+    told += [(os.path.realpath("/etc/resolv.conf"), "read")] if network else []
+    there = [grant for grant in told if os.path.exists(grant[0])]
+    return [*_GrantWalk(layout).below("/", Access.HIDDEN), (layout.scratch, "write"), *there]
+
+
+class _GrantWalk:
+    """Goes down the folders as far as there are deeper rules."""
+
+    def __init__(self, layout: AccessPlan) -> None:
+        self._rules, self._workspace = dict(layout.rules), layout.workspace
+        # By path, what the rules below it allow; only folders on the way to a rule are in it.
+        self._deeper: dict[str, set[Access]] = {}
+        for path, access in layout.rules:
+            for folder in list_ancestors(path):
+                self._deeper.setdefault(folder, set()).add(access)
+
+    def below(self, path: str, around: Access) -> Iterator[Grant]:
+        """The grants for a path and what lies below it, where `around` holds for what has no rule."""
+        access = self._rules.get(path, around)
+        deeper = self._deeper.get(path, set())
+        is_whole = access is not Access.HIDDEN and all(_ORDER[each] >= _ORDER[access] for each in deeper)
+        if is_whole:
+            yield path, access.value
+        elif is_within(path, self._workspace) and access is not Access.HIDDEN:
+            yield path, "list"
+        if deeper:
+            for name in _list_entries(path):
+                inner = f"{path.rstrip('/')}/{name}"
+                if not is_whole or inner in self._rules or inner in self._deeper:
+                    yield from self.below(inner, access)
+
+
+def _list_entries(path: str) -> list[str]:
+    """The names in a folder, without links: a grant would be on what they lead to."""
+    try:
+        return [entry.name for entry in os.scandir(path) if not entry.is_symlink()]
+    except OSError:
+        return []

@@ -1,0 +1,232 @@
+"""The seatbelt tier: each command under a profile of its own, which `sandbox-exec` puts on before the shell begins."""
+
+# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# ruff: noqa: PTH120
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.hidden_paths import list_home_folders
+from ferrule.sandbox.macos.process_group import ProcessGroup, limit_arguments
+from ferrule.sandbox.macos.profiles import shell_profile
+from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
+from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
+from ferrule.sandbox.shell.host_rules import HostRules
+from ferrule.sandbox.shell.output import OutputCapture
+from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, ShellExit
+from ferrule.sandbox.shell.proxy import FilteringProxy, proxy_variables
+from ferrule.sandbox.shell.selftest import ShellCanary, run_canaries
+from ferrule.sandbox.tiers import Tier
+
+__all__ = ["SeatbeltBackend", "SeatbeltCommand", "reserve_port"]
+
+# Run first under the profile, as a sign that it was put on: its descriptor 3 is for nothing else.
+_SIGN = 'printf x >&3 && exec 3>&- && exec "$0" "$@"'
+_SIGN_PLACE = 3
+_PORTS_TRIED = 20
+
+
+class SeatbeltBackend:
+    """Starts commands under `tool`, a `sandbox-exec`; before the first it tries what its profile should stop."""
+
+    tier: Tier = Tier.SEATBELT
+    needs: Sequence[str] = ()  # the proxy is outside
+    has_mounts: bool = False
+
+    def __init__(self, tool: Path, network: bool | HostRules) -> None:
+        self._tool, self._network = tool, network
+        self._trying = asyncio.Lock()
+        self._is_tried = False
+
+    async def start(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """See `Backend`. Raises `SandboxUnavailable` too where a canary got out before the first command."""
+        async with self._trying:
+            if not self._is_tried:
+                await self._try_out(layout, start)
+                self._is_tried = True
+        return self._begin(layout, start)
+
+    async def aclose(self) -> None:
+        """See `Backend`: nothing is kept."""
+
+    def _begin(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+        if isinstance(self._network, bool):
+            return SeatbeltCommand.start(self._tool, layout, start, self._network), None
+        with ExitStack() as failing:
+            listening, held = reserve_port()
+            for each in (listening, *held):
+                failing.callback(each.close)
+            port = listening.getsockname()[1]
+            environment = start.environment | proxy_variables(port)
+            contained = SeatbeltCommand.start(self._tool, layout, replace(start, environment=environment), port, held)
+            proxy = FilteringProxy(self._network)
+            proxy.serve(listening)
+            failing.pop_all()
+        return contained, proxy
+
+    async def _try_out(self, layout: AccessPlan, start: CommandStart) -> None:
+        state = os.path.dirname(layout.scratch)
+
+        async def run(script: str, seconds: float) -> CommandResult:
+            output = OutputPipe(OutputCapture(64 * 1024, Path(state, "spilled", "selftest.txt"), 64 * 1024))
+            try:
+                # Nothing is read, and all of it goes to one pipe.
+                streams = (start.streams[0], output.writing, output.writing)
+                tried = replace(start, argv=["/bin/sh", "-c", script], streams=streams)
+                contained, proxy = self._begin(layout, tried)
+            except BaseException:
+                output.close()
+                raise
+            command = Command(contained, output, None, seconds, 0.0)
+            output.begin(lambda: command.stop("output", at_once=True))
+            try:
+                return await command.follow_links()
+            finally:
+                if proxy is not None:
+                    await proxy.aclose()
+
+        reached = await run_canaries(run, canaries(state, network=self._network is True))
+        if reached:
+            raise SandboxUnavailable(
+                f"the seatbelt tier doesn't hold on this machine: {', '.join(reached)} worked from inside of the "
+                "sandbox. Nothing was run"
+            )
+
+
+class SeatbeltCommand:
+    """One command: its group of processes, and the sign that its profile was put on."""
+
+    def __init__(self, group: ProcessGroup, sign: int, held: Sequence[socket.socket]) -> None:
+        self._group, self._sign, self._held = group, sign, held
+
+    @classmethod
+    def start(
+        cls,
+        tool: Path,
+        layout: AccessPlan,
+        start: CommandStart,
+        network: bool | int,
+        held: Sequence[socket.socket] = (),
+    ) -> SeatbeltCommand:
+        """Start a command; `network` as in `shell_profile`, `held` is closed with it. Raises `SandboxUnavailable`."""
+        profile = shell_profile(
+            rules=build_seatbelt_rules(layout), scratch=layout.scratch, absent=layout.absent, network=network
+        )
+        limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": start.file_size, "RLIMIT_NPROC": start.processes}
+        sign, signing = os.pipe()
+        try:
+            command = profile.command(tool, ["/bin/sh", "-c", _SIGN, *start.argv])
+            group = ProcessGroup(
+                limit_arguments(command, limits, {signing: _SIGN_PLACE}),
+                environment=start.environment,
+                folder=layout.folder,
+                streams=start.streams,
+                passed=(signing,),
+            )
+        except OSError as error:
+            os.close(sign)
+            raise SandboxUnavailable(f"a command can't be started under {tool}: {error}") from error
+        finally:
+            os.close(signing)
+        return cls(group, sign, held)
+
+    async def ended(self) -> ShellExit:
+        """See `ContainedProcess`. What has left the group is not found again, and stays under the profile."""
+        gone = await asyncio.shield(self._group.ended)
+        self._group.sweep()
+        if os.read(self._sign, 1) != b"x":
+            raise SandboxUnavailable("sandbox-exec could not contain the command")
+        return ShellExit.of_status(gone.status) if gone.status >= 0 else ShellExit(None, -gone.status)
+
+    def terminate(self) -> None:
+        """See `ContainedProcess`."""
+        self._group.signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """See `ContainedProcess`."""
+        self._group.signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """See `ContainedProcess`."""
+        os.close(self._sign)
+        for each in self._held:
+            each.close()
+
+
+def reserve_port() -> tuple[socket.socket, list[socket.socket]]:
+    """A listening socket, and one that keeps others from the same port by IPv6: a profile has `localhost` for both.
+
+    Raises `SandboxUnavailable` where no port is free in both.
+    """
+    for _ in range(_PORTS_TRIED):
+        listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        held = socket.socket(socket.AF_INET6)
+        try:
+            held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            held.bind(("::1", listening.getsockname()[1]))
+        except OSError as error:
+            held.close()
+            if error.errno != errno.EADDRINUSE:
+                return listening, []  # no IPv6 here, and so nobody who listens by it
+            listening.close()
+            continue
+        return listening, [held]
+    raise SandboxUnavailable("no port of this machine is free for the proxy that keeps the network's rules")
+
+
+# What macOS has of its own that no command should read, beside the lists of `places`. The user's other programs have
+# their temporary files in the last one.
+_OF_A_HOME = (
+    *("Accounts", "Calendars", "Containers", "Cookies", "Group Containers", "HTTPStorages", "IdentityServices"),
+    *("Keychains", "Mail", "Messages", "Metadata", "Mobile Documents", "Reminders", "Safari", "Suggestions", "WebKit"),
+    *(f"Application Support/{name}" for name in ("AddressBook", "BraveSoftware", "Firefox", "Google", "MobileSync")),
+    *(f"Application Support/{name}" for name in ("Claude", "Code", "Cursor", "Microsoft Edge", "com.apple.TCC")),
+)
+_OF_THE_MACHINE = ("/private/etc/master.passwd", "/private/var/db/dslocal", "/private/var/root")
+_TEMPORARY = "/private/var/folders"
+
+
+def build_seatbelt_rules(layout: AccessPlan) -> list[tuple[str, str]]:
+    """The layout's rules by real paths, and what macOS has beside them; the layout's own word goes before."""
+    own = {
+        os.path.realpath(f"{home}/Library/{name}"): Access.HIDDEN for home in list_home_folders() for name in _OF_A_HOME
+    }
+    own |= dict.fromkeys(_OF_THE_MACHINE, Access.HIDDEN)
+    if layout.mode is not Mode.FULL:
+        own[_TEMPORARY] = Access.HIDDEN
+    # Of the layout's paths these alone may be links: `/tmp` is one.
+    own |= {os.path.realpath(path): access for path, access in layout.rules if path in REPLACED}
+    own |= {path: access for path, access in layout.rules if path not in REPLACED}
+    return [(path, access.value) for path, access in own.items()]
+
+
+def canaries(state: str, *, network: bool) -> tuple[ShellCanary, ...]:
+    """What is tried beside the canaries of every tier. Whatever isn't the profile's refusal is said to have worked.
+
+    `state` is the sandbox's own folder, of which a command sees `tmp` alone. `network`: all of it is allowed.
+    """
+    canary, linked, moved = (quote(f"{state}/{name}") for name in ("canary", "tmp/linked", "tmp/moved"))
+    refused = '*"not permitted"*|*"ermission denied"*'
+
+    def unless_refused(name: str, command: str) -> ShellCanary:
+        return ShellCanary(name, f"case $(LC_ALL=C {command} 2>&1) in {refused}) false;; *) true;; esac")
+
+    found = [
+        unless_refused("signal-outside", f"/bin/sh -c 'kill -0 {os.getpid()} && echo reached'"),
+        ShellCanary("link-hidden", f"/bin/ln {canary} {linked} && read -r line <{linked}"),
+        ShellCanary("move-hidden", f"/bin/mv {canary} {moved} && read -r line <{moved}"),
+    ]
+    if not network:
+        found.append(unless_refused("network", "/bin/bash -c 'exec 9<>/dev/tcp/127.0.0.1/9'"))
+    return tuple(found)

@@ -1,0 +1,253 @@
+"""An opened shell sandbox: its folder on the host, its back end, and the commands that run in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, ExitStack, suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.installation import Installation, find_hard_links, record_opened_paths
+from ferrule.sandbox.scheduling import run_in_thread
+from ferrule.sandbox.shell import placeholders
+from ferrule.sandbox.shell.access_plan import AccessPlan, AccessPlanner, Mode
+from ferrule.sandbox.shell.backends.choice import Backend, choose_backend
+from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
+from ferrule.sandbox.shell.environment import clean_environment
+from ferrule.sandbox.shell.git_repositories import REDIRECT
+from ferrule.sandbox.shell.launcher_client import PathVanished
+from ferrule.sandbox.shell.output import OutputCapture
+from ferrule.sandbox.shell.process import CommandStart
+from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths, resolve_opened
+from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
+from ferrule.sandbox.shell.selftest import canaries, run_canaries
+from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
+from ferrule.sandbox.temporary_folders import TemporaryFolder
+from ferrule.sandbox.tiers import Tier
+from ferrule.sandbox.visible_paths import is_within
+
+__all__ = ["CommandRequest", "CommandRunner"]
+
+_MOST_RETRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """What a caller wants to be run; see `ShellSandbox.run`."""
+
+    command: str
+    folder: str | None = None
+    input: str | bytes | None = None
+    writable: tuple[str, ...] = ()
+    separate: bool = False
+    timeout: float | None = None
+
+
+class CommandRunner:
+    """Starts commands and follows them; all on one event loop."""
+
+    def __init__(self, settings: ShellSettings, backend: Backend, guards: ProtectedPaths, own: TemporaryFolder) -> None:
+        self._settings, self._backend, self._state = settings, backend, own.path
+        readable = [os.path.realpath(path) for path in settings.readable] + [
+            os.path.realpath(path) for path in backend.needs
+        ]
+        self._make_protected_paths = guards
+        self._planner = AccessPlanner(
+            Mode(settings.mode), settings.hidden, self._make_protected_paths, readable, can_cover=backend.has_mounts
+        )
+        self._scan = self._planner.scan(settings.scan_limit)
+        self._scanning = asyncio.Lock()
+        self._started: set[Command] = set()
+        self._names = count(1)
+        self._lingering: asyncio.TimerHandle | None = None
+        # For a program that ends without closing; what runs ends with it too.
+        self._removing = weakref.finalize(self, _remove, own)
+
+    @classmethod
+    async def open(cls, settings: ShellSettings) -> CommandRunner:
+        """Make the folder, choose the back end and try it. Raises `SandboxUnavailable` where it does not contain."""
+        backend = await choose_backend(settings)
+        guards = await run_in_thread(_make_protected_paths, settings, backend.tier)
+        # Nobody else may look into it: what commands wrote lies there.
+        own = TemporaryFolder("ferrule-shell-")
+        with ExitStack() as failing:
+            failing.callback(own.remove)
+            state = Path(own.path)
+            (state / "tmp").mkdir()
+            (state / "spilled").mkdir()
+            (state / "empty").touch(0o444)
+            (state / "canary").write_text("reached\n", encoding="utf-8")
+            running = cls(settings, backend, guards, own)
+            failing.pop_all()
+        try:
+            await running.try_out(backend.tier)
+        except BaseException:
+            await running.aclose()
+            raise
+        return running
+
+    async def try_out(self, tier: Tier) -> None:
+        """Raise `SandboxUnavailable` where something works that the tier promises to stop."""
+
+        async def run(script: str, seconds: float) -> CommandResult:
+            return await self.run(CommandRequest(script, timeout=seconds))
+
+        worked = await run_canaries(run, canaries(tier, Path(self._state)))
+        if worked:
+            raise SandboxUnavailable(
+                f"the {tier} tier doesn't hold on this machine: {', '.join(worked)} worked from inside of the sandbox. "
+                "`ferrule sandbox doctor` says which layer is missing"
+            )
+
+    async def run(self, asked: CommandRequest) -> CommandResult:
+        """A command from start to end; cancelled, it is ended at once."""
+        command = await self.start(asked)
+        try:
+            return await asyncio.shield(command.task)
+        except asyncio.CancelledError:
+            command.stop("killed", at_once=True)
+            await asyncio.wait([command.task])
+            raise
+
+    async def start(self, asked: CommandRequest) -> Command:
+        """Survey the workspace, start a command and follow it; anew where what was found has gone since."""
+        environment = validate_environment(self._environment())
+        retries = 0
+        while True:
+            try:
+                return await self._start(asked, await self._plan_access(asked), environment)
+            except PathVanished:
+                retries += 1
+                if retries > _MOST_RETRIES:
+                    raise
+
+    async def _start(self, asked: CommandRequest, layout: AccessPlan, environment: dict[str, str]) -> Command:
+        async with AsyncExitStack() as leaving:
+            # What protects is taken away only after the last process is gone, so it is entered first.
+            await self._create_placeholders(layout.placeholders)
+            leaving.callback(self._release_placeholders, layout.placeholders)
+            command, proxy = await self._begin(asked, layout, environment)
+            command.task = asyncio.create_task(self._follow(command, layout, proxy, leaving.pop_all()))
+        self._started.add(command)
+        command.task.add_done_callback(lambda _: self._started.discard(command))
+        return command
+
+    async def aclose(self) -> None:
+        """End what runs, then delete the folder."""
+        commands = tuple(self._started)
+        for command in commands:
+            command.stop("killed", at_once=True)
+        await asyncio.gather(*(command.task for command in commands), return_exceptions=True)
+        await self._backend.aclose()
+        if self._lingering is not None:
+            self._lingering.cancel()
+        await run_in_thread(self._removing)
+
+    async def _create_placeholders(self, paths: Sequence[str]) -> None:
+        if placeholders.all_exist(paths):
+            placeholders.create(paths)
+        else:
+            await run_in_thread(placeholders.create, paths)
+
+    def _release_placeholders(self, paths: Sequence[str]) -> None:
+        placeholders.release(paths)
+        if self._lingering is not None:
+            self._lingering.cancel()
+        self._lingering = asyncio.get_running_loop().call_later(placeholders.LINGER_SECONDS, placeholders.remove_unused)
+
+    async def _plan_access(self, asked: CommandRequest) -> AccessPlan:
+        arguments = (self._scan, self._state, asked.folder, asked.writable)
+        async with self._scanning:
+            if self._scan.is_large:
+                return await asyncio.to_thread(self._planner.plan, *arguments)
+            return self._planner.plan(*arguments)
+
+    async def _begin(
+        self, asked: CommandRequest, layout: AccessPlan, environment: dict[str, str]
+    ) -> tuple[Command, FilteringProxy | None]:
+        with open_standard_input(asked.input) as given, ExitStack() as failing:
+            output = self._stream(failing)
+            errors = self._stream(failing) if asked.separate else None
+            start = CommandStart(
+                argv=[self._settings.shell, "-c", asked.command],
+                environment=environment,
+                streams=(given, output.writing, (errors or output).writing),
+                processes=self._settings.processes,
+                file_size=self._settings.file_size,
+            )
+            contained, proxy = await self._backend.start(layout, start)
+            failing.pop_all()
+        command = Command(contained, output, errors, asked.timeout, self._settings.grace)
+        for stream in (output, errors):
+            if stream is not None:
+                stream.begin(lambda: command.stop("output", at_once=True))
+        return command, proxy
+
+    async def _follow(
+        self, command: Command, layout: AccessPlan, proxy: FilteringProxy | None, leaving: AsyncExitStack
+    ) -> CommandResult:
+        async with leaving:
+            if proxy is not None:
+                leaving.push_async_callback(proxy.aclose)
+            done = await command.follow_links()
+        refused = proxy.refused if proxy is not None else RefusedHosts()
+        appeared = tuple(path for path in layout.absent if os.path.lexists(path))
+        _remove_redirects(appeared)
+        return replace(
+            done,
+            refused=tuple(refused.hosts),
+            refused_left_out=refused.left_out,
+            appeared=appeared,
+            unsearched=layout.unsearched,
+            hint=self._make_protected_paths.hint(f"{done.output}{done.errors or ''}") if done.exit_code else "",
+        )
+
+    def _stream(self, failing: ExitStack) -> OutputPipe:
+        spill = Path(self._state, "spilled", f"{next(self._names)}.txt")
+        stream = OutputPipe(OutputCapture(self._settings.max_output, spill, self._settings.max_spill))
+        failing.callback(stream.close)
+        return stream
+
+    def _environment(self) -> dict[str, str]:
+        settings = self._settings
+        own = {"TMPDIR": "/tmp" if self._backend.has_mounts else f"{self._state}/tmp"}
+        if self._backend.tier is Tier.FULL and os.geteuid() == 0:
+            own["TAR_OPTIONS"] = "--no-same-owner"  # root's commands can't give files away, which tar tries for root
+        return clean_environment(os.environ, passed=settings.passed, given=own | dict(settings.environment))
+
+
+def _remove_redirects(appeared: Sequence[str]) -> None:
+    """A repository that was given has git look elsewhere for its hooks: no mount keeps that file from being made."""
+    for path in map(Path, appeared):
+        if path.name == REDIRECT:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _remove(own: TemporaryFolder) -> None:
+    placeholders.remove_unused()
+    own.remove()
+
+
+def _make_protected_paths(settings: ShellSettings, tier: Tier) -> ProtectedPaths:
+    """What is protected; where nothing is written, or nothing contained, nothing of ferrule's own is."""
+    workspace, mode = str(settings.workspace), Mode(settings.mode)
+    if tier is Tier.NONE or mode is Mode.READ_ONLY:
+        return ProtectedPaths(workspace, settings.protected, Installation((), ()), ())
+    installation = Installation.around(workspace)
+    opened = resolve_opened(settings.open_installation, workspace, installation)
+    links = find_hard_links(workspace, installation.places) if not opened else []
+    installation = replace(installation, places=(*installation.places, *limit_paths(links, workspace)))
+    guards = ProtectedPaths(workspace, settings.protected, installation, opened)
+    named = ", ".join(repr(str(path)) for path in settings.open_installation)
+    record_opened_paths(
+        [path for path in opened if mode is Mode.FULL or is_within(path, workspace)],
+        f"ShellSandbox(open_installation=[{named}])",
+    )
+    return guards

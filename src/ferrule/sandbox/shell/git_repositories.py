@@ -1,0 +1,123 @@
+"""What belongs to a git repository, so that it can be protected, or given to one command."""
+
+# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# ruff: noqa: PTH112, PTH114, PTH118, PTH120, PTH208
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.regular_files import open_regular_file
+from ferrule.sandbox.visible_paths import is_within
+
+__all__ = ["REDIRECT", "find_locked_parts", "find_protected_repository", "find_writable_paths"]
+
+_POINTER = "gitdir: "
+_LONGEST_POINTER = 8192
+REDIRECT = "commondir"
+"""In a repository, the name of a file that has git look for settings and hooks in another."""
+_MOST_MODULES = 1000
+
+
+def find_protected_repository(git: str, workspace: str) -> list[str]:
+    """The repository in the workspace that a `.git` leads to, where it is a link, or a worktree's or submodule's file.
+
+    Only what is one: a command that names any other folder keeps nobody from writing it.
+    """
+    pointed = os.path.realpath(git) if os.path.islink(git) else _read_pointer(git)
+    found = [
+        each
+        for each in (pointed, _find_common_folder(pointed))
+        if each and each != workspace and is_within(each, workspace)
+    ]
+    return [each for each in found if os.path.lexists(os.path.join(each, "HEAD"))]
+
+
+def find_writable_paths(git: str) -> list[str]:
+    """What a command may write that was given `.git`: for a worktree or submodule also its repository, outside of it.
+
+    The file of either is believed only where the repository names it in return, as git itself checks: a command
+    could have written `gitdir: /anything`. Raises `SandboxUnavailable` otherwise.
+    """
+    pointed = _read_pointer(git)
+    if pointed is None:
+        return [git]
+    if _is_submodule(pointed, git):
+        return [git, pointed]
+    named = (_read_text(os.path.join(pointed, "gitdir")) or "").strip()
+    common = _find_common_folder(pointed)
+    if (
+        common is None
+        or os.path.realpath(named) != os.path.realpath(git)
+        or not is_within(pointed, f"{common}/worktrees")
+    ):
+        raise SandboxUnavailable(
+            f"{git} points at {pointed}, which doesn't name it as its worktree: run the command in the repository "
+            "itself, or repair the link with `git worktree repair`"
+        )
+    return [git, common]
+
+
+def _is_submodule(repository: str, git: str) -> bool:
+    """Whether a repository lies where git puts those of submodules, and names the folder of `git` in its settings."""
+    settings = _read_text(os.path.join(repository, "config")) or ""
+    named = re.findall(r"^[ \t]*worktree[ \t]*=[ \t]*(\S.*)$", settings, re.MULTILINE)
+    folders = [os.path.realpath(os.path.join(repository, path.strip())) for path in named]
+    return "/.git/modules/" in repository and folders == [os.path.realpath(os.path.dirname(git))]
+
+
+def find_locked_parts(git: str) -> list[str]:
+    """What stays as it is of a `.git` that was given, there or not: git runs what it says.
+
+    No commit writes it. So stay these parts of each submodule's repository in it, and what tells each worktree where
+    they are.
+    """
+    parts = [os.path.join(git, "config"), *_list_submodule_parts(git)]
+    with suppress(OSError):
+        trees = [os.path.join(git, "worktrees", name) for name in os.listdir(os.path.join(git, "worktrees"))]
+        parts += [os.path.join(tree, name) for tree in trees for name in (REDIRECT, "config.worktree")]
+    there = [path for path in parts if os.path.lexists(path)]
+    own = [os.path.join(git, name) for name in ("config.worktree", "hooks", REDIRECT)] if os.path.isdir(git) else []
+    return [*there, *own]
+
+
+def _list_submodule_parts(git: str) -> Iterator[str]:
+    """The settings and hooks of the repositories below `modules`, which may lie within one another."""
+    waiting, found = [os.path.join(git, "modules")], 0
+    while waiting and found < _MOST_MODULES:
+        folder = waiting.pop()
+        is_repository = os.path.lexists(os.path.join(folder, "HEAD"))
+        if is_repository:
+            found += 1
+            yield from (os.path.join(folder, name) for name in ("config", "config.worktree", "hooks"))
+        inner = os.path.join(folder, "modules") if is_repository else folder
+        with suppress(OSError):
+            waiting += [entry.path for entry in os.scandir(inner) if entry.is_dir(follow_symlinks=False)]
+
+
+def _read_pointer(git: str) -> str | None:
+    """The folder that a `.git` file names, resolved; None for a folder or a file that isn't one of git's."""
+    text = _read_text(git)
+    if text is None or not text.startswith(_POINTER):
+        return None
+    return os.path.realpath(os.path.join(os.path.dirname(git), text.removeprefix(_POINTER).strip()))
+
+
+def _find_common_folder(folder: str | None) -> str | None:
+    """The repository that a worktree's folder belongs to."""
+    text = None if folder is None else _read_text(os.path.join(folder, REDIRECT))
+    return None if folder is None or text is None else os.path.realpath(os.path.join(folder, text.strip()))
+
+
+def _read_text(path: str) -> str | None:
+    """The beginning of a file that names a path; None where it isn't one."""
+    try:
+        with open_regular_file(path) as file:
+            text = os.read(file, _LONGEST_POINTER).decode() if file is not None else None
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if text is not None and "\0" not in text else None

@@ -1,0 +1,187 @@
+"""This side of `launcher.py`: the launcher's process, and each command that it keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.shell.process import CommandStart, ShellExit, wait_until_readable
+
+__all__ = ["INTERPRETER", "Launcher", "PathVanished", "StaleLauncher", "SupervisedCommand"]
+
+INTERPRETER = os.path.realpath(sys.executable)
+
+# The folder that the launcher's modules lie in: `ferrule` itself.
+_PACKAGE = Path(__file__).parents[2]
+_PROGRAM = "sandbox/shell/launcher.py"
+_LONGEST = 65_536
+
+
+class StaleLauncher(Exception):  # noqa: N818 - what happened
+    """The launcher has ended, or what it was started among isn't what was asked for any more: start another."""
+
+
+class PathVanished(SandboxUnavailable):
+    """A place was there when the workspace was searched, and not when it was to be mounted on: search again."""
+
+
+class Launcher:
+    """A process that starts commands, and ends with all of them when it is ended."""
+
+    def __init__(self, process: subprocess.Popen[bytes], requests: socket.socket, errors: int) -> None:
+        self._process, self._requests, self._errors = process, requests, errors
+
+    @classmethod
+    async def start(cls, kind: str, mounts: Mapping[str, Any] | None = None) -> Launcher:
+        """Start one and wait until it takes requests.
+
+        `kind` is as `launcher.py` has it, and `mounts` what it reads from MOUNTS. Raises `SandboxUnavailable` with what
+        was said instead, `PathVanished` where a place is there no more.
+        """
+        requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        errors = os.memfd_create("errors", os.MFD_CLOEXEC)
+        program = [INTERPRETER, "-I", "-S", f"{_PACKAGE}/{_PROGRAM}", str(_PACKAGE)]
+        try:
+            with theirs, _make_json_file("mounts", mounts or {}) as listed:
+                passed = (theirs.fileno(), listed.fileno())
+                process = _spawn([*program, str(passed[0]), kind, str(passed[1])], errors, passed)
+        except BaseException:
+            requests.close()
+            os.close(errors)
+            raise
+        launcher = cls(process, requests, errors)
+        try:
+            await launcher._wait_until_ready()
+        except BaseException:
+            launcher.end()
+            raise
+        return launcher
+
+    async def _wait_until_ready(self) -> None:
+        await wait_until_readable(self._requests.fileno())
+        if not self._requests.recv(_LONGEST):
+            self._process.wait()
+            said = os.pread(self._errors, _LONGEST, 0).decode(errors="replace").strip()
+            raise _make_error("the launcher of shell commands did not start", said)
+
+    async def begin(self, request: Mapping[str, Any], start: CommandStart) -> tuple[SupervisedCommand, Sequence[int]]:
+        """A command that has begun, and the descriptors that came with the news.
+
+        Raises `StaleLauncher` where nothing has been started, `SandboxUnavailable` where it could not be contained, and
+        `PathVanished` where that is for a place that is there no more.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        kept = SupervisedCommand(ours)
+        try:
+            with theirs:
+                self._send(request, start, theirs)
+            receive, descriptors = await kept.receive()
+            if not receive or receive.get("stale"):
+                raise StaleLauncher
+            if "error" in receive:
+                raise _make_error("the command could not be contained", receive["error"])
+        except BaseException:
+            kept.kill()
+            with suppress(SandboxUnavailable):
+                await asyncio.shield(asyncio.create_task(kept.ended()))
+            kept.close()
+            raise
+        return kept, descriptors
+
+    def end(self) -> None:
+        """End it and its commands, and wait until they are gone. Not to be called twice."""
+        self._requests.close()
+        self._process.wait()
+        os.close(self._errors)
+
+    def _send(self, request: Mapping[str, Any], start: CommandStart, line: socket.socket) -> None:
+        with _make_json_file("request", request) as file:
+            try:
+                socket.send_fds(self._requests, [b"r"], [file.fileno(), *start.streams, line.fileno()])
+            except (BrokenPipeError, ConnectionResetError) as error:
+                raise StaleLauncher from error
+
+
+def _make_error(what: str, said: str) -> SandboxUnavailable:
+    kind = PathVanished if f"[Errno {errno.ENOENT}]" in said else SandboxUnavailable
+    return kind(f"{what}: {said}")
+
+
+class SupervisedCommand:
+    """One command, through the keeper that watches it."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        line.setblocking(False)
+
+    async def receive(self) -> tuple[dict[str, Any], Sequence[int]]:
+        """What comes next from the keeper, empty where it has ended, and the descriptors that came with it."""
+        await wait_until_readable(self._line.fileno())
+        with suppress(ConnectionResetError):
+            message, descriptors, _, _ = socket.recv_fds(self._line, _LONGEST, 1)
+            return (json.loads(message) if message else {}), descriptors
+        return {}, ()
+
+    async def ended(self) -> ShellExit:
+        """See `ContainedProcess`."""
+        receive: dict[str, Any] = {"began": True}
+        while "began" in receive:
+            receive, descriptors = await self.receive()
+            for descriptor in descriptors:
+                os.close(descriptor)
+        if not receive:
+            raise SandboxUnavailable("the process that watched the command ended before it")
+        if "error" in receive:
+            raise SandboxUnavailable(f"the command could not be contained: {receive['error']}")
+        return ShellExit.of_status(receive["exit"]) if "exit" in receive else ShellExit(None, receive["signal"])
+
+    def terminate(self) -> None:
+        """See `ContainedProcess`."""
+        self._send_signal(b"T")
+
+    def kill(self) -> None:
+        """See `ContainedProcess`."""
+        self._send_signal(b"K")
+
+    def close(self) -> None:
+        """See `ContainedProcess`."""
+        self._line.close()
+
+    def _send_signal(self, what: bytes) -> None:
+        with suppress(OSError):
+            self._line.send(what)
+
+
+def _make_json_file(name: str, content: Mapping[str, Any]) -> BinaryIO:
+    """A file in memory that holds JSON, to be read from its beginning."""
+    file = os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b")
+    file.write(json.dumps(content).encode())
+    file.flush()
+    file.seek(0)
+    return file
+
+
+def _spawn(argv: Sequence[str], errors: int, passed: Sequence[int]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv,
+            env={},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=passed,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SandboxUnavailable(f"{argv[0]} can't be started: {error}") from error

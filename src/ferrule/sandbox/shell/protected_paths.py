@@ -1,0 +1,153 @@
+"""What a command may not change of what it may write: protected places, and what ferrule itself is started from."""
+
+# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# ruff: noqa: PTH114, PTH118, PTH119
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.hidden_paths import PROTECTED
+from ferrule.sandbox.installation import Installation
+from ferrule.sandbox.shell.git_repositories import find_locked_parts, find_protected_repository, find_writable_paths
+from ferrule.sandbox.visible_paths import is_within, is_within_any
+
+__all__ = ["ProtectedPaths", "limit_paths", "resolve_opened"]
+
+_MOST = 1000
+_REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted", "not writeable")
+_TO_OPEN = "ShellSandbox(open_installation=…) is the setting that opens it"
+
+
+class ProtectedPaths:
+    """The places of one sandbox."""
+
+    def __init__(
+        self, workspace: str, protected: Sequence[str], installation: Installation, opened: Sequence[str]
+    ) -> None:
+        """`protected` are paths from the workspace, `opened` absolute ones of the installation that can be written.
+
+        Raises `SandboxInputError` for a path outside, and `SandboxUnavailable` where the workspace can't be written
+        without the installation.
+        """
+        for name in protected:
+            if not is_within(os.path.normpath(os.path.join(workspace, name)), workspace) or name.strip("./") == "":
+                raise SandboxInputError(f"{name!r} can't be protected: it should be a path within the workspace")
+        self.workspace = workspace
+        self.protected = tuple(name.rstrip("/") for name in protected)
+        self.names = frozenset(self.protected).intersection(PROTECTED)
+        """Those that are protected in any folder."""
+        self.installation = tuple(path for path in installation.places if not is_within_any(path, opened))
+        self.opened = tuple(
+            path for path in opened if is_within_any(path, installation.places) or path in installation.loose
+        )
+        around = next((path for path in self.installation if is_within(workspace, path)), None)
+        if around is not None and not is_within_any(workspace, self.opened):
+            raise SandboxUnavailable(
+                f"the workspace {workspace} lies in {around}, which ferrule itself is started from: what a command "
+                f"writes there would be run uncontained. Choose another workspace, or mode='read-only'; {_TO_OPEN}"
+            )
+        loose = next((path for path in installation.loose if is_within(path, workspace)), None)
+        if loose is not None and not is_within_any(loose, opened):
+            raise SandboxUnavailable(
+                f"{loose}, the interpreter of ferrule, lies loose in the workspace, where a pyvenv.cfg beside it would "
+                f"say what it runs: start ferrule from an environment of its own; {_TO_OPEN}"
+            )
+
+    def resolve_writable(self, writable: Sequence[str]) -> list[str]:
+        """The paths of protected places that a command was given, and with `.git` of a worktree its repository.
+
+        Raises `SandboxInputError` for any other.
+        """
+        resolve_writable: list[str] = []
+        for name in writable:
+            if not isinstance(name, str) or "\0" in name:
+                raise SandboxInputError(f"{name!r} isn't a path")
+            path = os.path.normpath(os.path.join(self.workspace, name))
+            if is_within_any(path, self.installation):
+                raise SandboxInputError(
+                    f"{name!r} belongs to what ferrule itself is started from, which no command is given; {_TO_OPEN}"
+                )
+            if not self._is_protected(os.path.relpath(path, self.workspace)) or os.path.realpath(path) != path:
+                raise SandboxInputError(
+                    f"{name!r} isn't a protected place of the workspace; these are: {', '.join(self.protected)}"
+                )
+            resolve_writable += find_writable_paths(path) if os.path.basename(path) == ".git" else [path]
+        return resolve_writable
+
+    def _is_protected(self, below: str) -> bool:
+        parts = below.split("/")
+        is_named = ".." not in parts and any(part in self.names for part in parts)
+        return is_named or any(is_within(below, each) for each in self.protected)
+
+    def places(self, found: Sequence[str], resolve_writable: Sequence[str]) -> list[str]:
+        """What is not to be changed, there or not, but for what was given; a link beside what it leads to.
+
+        `found` are those of a protected name. Of a repository that was given git's hooks and settings stay, unless they
+        were named.
+        """
+        guarded = [self._resolve_name(name) for name in self.protected]
+        guarded += [target for path in guarded if (target := self._resolve_target(path))]
+        found = limit_paths(found, self.workspace)
+        guarded += found
+        repositories = [path for path in found if path.endswith("/.git")]
+        guarded += [part for git in repositories for part in find_protected_repository(git, self.workspace)]
+        kept = [path for path in guarded if not is_within_any(path, resolve_writable)]
+        kept += [part for each in resolve_writable for part in find_locked_parts(each) if part not in resolve_writable]
+        return list(dict.fromkeys([*kept, *self.installation]))
+
+    def hint(self, said: str) -> str:
+        """What to tell whoever reads that a command could not write a place of the installation; often nothing."""
+        if not any(refusal in said for refusal in _REFUSALS):
+            return ""
+        for place in self.installation:
+            below = os.path.relpath(place, self.workspace)
+            if place in said or (
+                is_within(place, self.workspace) and re.search(rf"(?<![\w/]){re.escape(below)}\b", said)
+            ):
+                return (
+                    f"{place} can't be changed by commands, since ferrule itself is started from there. To install "
+                    "packages, make an environment of your own (python -m venv NAME) and use that one"
+                )
+        return ""
+
+    def _resolve_name(self, name: str) -> str:
+        """The path of a protected name, of which the last part alone may be a link."""
+        folder, last = os.path.split(os.path.normpath(os.path.join(self.workspace, name)))
+        return os.path.join(folder if folder == self.workspace else os.path.realpath(folder), last)
+
+    def _resolve_target(self, path: str) -> str | None:
+        """What a link leads to in the workspace."""
+        target = os.path.realpath(path) if os.path.islink(path) else self.workspace
+        return target if is_within(target, self.workspace) and target != self.workspace else None
+
+
+def resolve_opened(named: Iterable[str | os.PathLike[str]], workspace: str, installation: Installation) -> list[str]:
+    """What a user opens, as real paths. Raises `SandboxInputError` for what nothing is started from."""
+    opened = [os.path.realpath(os.path.join(workspace, name)) for name in named]
+    places = (*installation.places, *installation.loose)
+    for path in opened:
+        if not any(is_within(path, each) or is_within(each, path) for each in places):
+            raise SandboxInputError(
+                f"{path} can be opened by no setting, since ferrule isn't started from there; it is from: "
+                + ", ".join(places)
+            )
+    return opened
+
+
+def limit_paths(paths: Sequence[str], workspace: str) -> list[str]:
+    """Each path, or where they are very many, instead of most of them the folders at the top that hold these."""
+    if len(paths) <= _MOST:
+        return list(paths)
+    branches: dict[str, list[str]] = {}
+    for path in paths:
+        name = path[len(workspace) + 1 :].partition("/")[0]
+        branches.setdefault(f"{workspace}/{name}", []).append(path)
+    left, kept = len(paths), []
+    for top, within in sorted(branches.items(), key=lambda each: len(each[1]), reverse=True):
+        kept += [top] if left > _MOST else within
+        left -= len(within) - 1
+    return kept

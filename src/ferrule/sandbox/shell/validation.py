@@ -1,0 +1,79 @@
+"""What a caller asks for, refused before anything runs where it can't be used."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ferrule.errors import SandboxInputError
+
+__all__ = ["open_standard_input", "validate_command", "validate_environment", "validate_seconds"]
+
+# The kernel's limit on one argument.
+_LONGEST_COMMAND = 128 * 1024 - 1
+
+
+def validate_command(command: str) -> str:
+    """A command that a shell can be given. Raises `SandboxInputError` for any other."""
+    if not isinstance(command, str):
+        raise SandboxInputError(f"a command is text, not {type(command).__name__}")
+    if not command.strip():
+        raise SandboxInputError("the command is empty")
+    if "\0" in command:
+        raise SandboxInputError("the command has a null byte in it, which no shell can be given")
+    try:
+        length = len(command.encode())
+    except UnicodeEncodeError as error:
+        raise SandboxInputError(f"the command can't be written as UTF-8: {error}") from error
+    if length > _LONGEST_COMMAND:
+        raise SandboxInputError(
+            f"the command has {length} bytes, and the kernel takes {_LONGEST_COMMAND}: write it to a file and run that"
+        )
+    return command
+
+
+def validate_seconds(name: str, seconds: float | None) -> float | None:
+    """A time that can be waited for; None is for ever."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise SandboxInputError(f"`{name}` is {seconds!r}, and should be seconds above zero, or None")
+    return float(seconds)
+
+
+def validate_environment(variables: dict[str, str]) -> dict[str, str]:
+    """Variables that a process can be started with."""
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in f"{name}{value}":
+            raise SandboxInputError(
+                f"the environment can't have {name!r}: a null byte, or a name with = or without text"
+            )
+    return variables
+
+
+@contextmanager
+def open_standard_input(content: str | bytes | None) -> Iterator[int]:
+    """A descriptor to read `content` from; without one, of nothing."""
+    if not isinstance(content, str | bytes | None):
+        raise SandboxInputError(f"`input` is text or bytes, not {type(content).__name__}")
+    if content is None:
+        descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    else:
+        descriptor = _unnamed_file()
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _unnamed_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("stdin", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
