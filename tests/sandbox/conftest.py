@@ -5,8 +5,8 @@ from collections.abc import Generator
 import pytest
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.layers import layers
-from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.doctor import detect_layers
+from ferrule.sandbox.tiers import Tier
 
 collect_ignore = ["escapes"]
 """Payloads, some of which are named like tests."""
@@ -25,10 +25,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def _skipped_without_a_layer() -> Generator[None]:
     try:
         yield
-    except SandboxUnavailable as error:
-        found = layers()
-        if found.tier is not Tier.FULL:
+    except SandboxUnavailable:
+        found = detect_layers()
+        if Tier.FULL not in {found.tier, found.shell_tier} or found.missing:
             pytest.skip(f"this machine has no full tier: {'; '.join(found.missing)}")
-        if found.bubblewrap is None and "bubblewrap" in str(error):
-            pytest.skip("bubblewrap is missing")
         raise

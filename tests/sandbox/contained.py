@@ -1,4 +1,4 @@
-"""Runs pieces of Python in processes of their own: plainly, or contained by `ferrule.sandbox.contain`."""
+"""Runs pieces of Python in processes of their own: plainly, or contained by `ferrule.sandbox.containment`."""
 
 import atexit
 import functools
@@ -16,6 +16,7 @@ import pytest
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 PROGRAM = Path(__file__).with_name("contained_program.py").read_text()
+WHOLE = "whole"
 OPEN_PYTHON = "/usr/bin/python3"
 """An interpreter that every user may start, where there is one."""
 
@@ -54,16 +55,23 @@ def ways():
     return found + [Way("container", user, refused) for user in users for refused in (False, True)]
 
 
+def canary_of(folder):
+    """A file outside of all that a body is given, which holds `WHOLE` unless the body got there."""
+    return Path(folder, "outside", "canary")
+
+
 def started(body, way, folder, *, limits=None, readable=()):
     """The process that runs the body, in an empty folder that it leaves as it likes."""
-    own, viewed = Path(folder, "runs"), Path(folder, "viewed")
+    own, viewed, canary = Path(folder, "runs"), Path(folder, "viewed"), canary_of(folder)
     own.mkdir()
+    canary.parent.mkdir()
     viewed.write_text("seen")
+    canary.write_text(WHOLE)
     Path(folder).chmod(0o755)
     is_other = way.user == "nobody" and os.geteuid() == 0
     if is_other:
-        shutil.chown(own, "nobody", "nogroup")
-        shutil.chown(viewed, "nobody", "nogroup")
+        for path in (own, viewed, canary.parent, canary):
+            shutil.chown(path, "nobody", "nogroup")
     given = {
         "source": open_source() if is_other else SOURCE,
         "body": body,
@@ -71,6 +79,7 @@ def started(body, way, folder, *, limits=None, readable=()):
         "refused": way.refused,
         "folder": str(own),
         "viewed": str(viewed),
+        "canary": str(canary),
         "readable": [str(viewed), *map(str, readable)],
         "limits": limits or {},
     }
@@ -92,6 +101,9 @@ def run(body, way, *, limits=None, readable=(), timeout=60):
         started(body, way, folder, limits=limits, readable=readable) as process,
     ):
         out, err = process.communicate(timeout=timeout)
+        canary = canary_of(folder)
+        if way.tier is not None and (not canary.exists() or canary.read_text() != WHOLE):
+            pytest.fail(f"{way}: a file outside was changed")
     if not out:
         pytest.fail(f"{way}: status {process.returncode}, {err.decode()[-1500:]}")
     return json.loads(out)

@@ -25,15 +25,15 @@ from pathlib import Path
 given = json.loads(sys.argv[1])
 sys.path.append(given["source"])
 
-from ferrule.sandbox.contain import Limits, confine, enter, prepare
+from ferrule.sandbox.containment import RunLimits, confine, enter, prepare
 from ferrule.sandbox.linux import syscalls
 from ferrule.sandbox.linux.container_filter import refuse_namespaces
 from ferrule.sandbox.linux.syscalls import call
-from ferrule.sandbox.tier import Tier
-from ferrule.sandbox.view import python_view
+from ferrule.sandbox.tiers import Tier
+from ferrule.sandbox.visible_paths import find_python_paths
 
-VIEWED = given["viewed"]
-VIEW = python_view([Path(path) for path in given["readable"]])
+VIEWED, CANARY = given["viewed"], given["canary"]
+VIEW = find_python_paths([Path(path) for path in given["readable"]])
 OTHER = os.getpid()
 
 
@@ -64,6 +64,13 @@ def forked():
     return pid if isinstance(pid, str) else "forked"
 
 
+def shared_memory():
+    """A System V block, taken away again: it would outlive every process."""
+    block = call("shmget", 0, 4096, 0o600)
+    attempt(call, "shmctl", block, 0, 0)
+    return "made"
+
+
 def each(attempts):
     outcomes = {}
     for name, source in attempts.items():
@@ -83,7 +90,7 @@ def main():
     if given["tier"] is not None:
         tier = Tier(given["tier"])
         entered = enter(VIEW, tier, folder=None if tier is Tier.FULL else Path(given["folder"]))
-        prepared, forker = prepare(entered, Limits(**given["limits"])), os.getpid()
+        prepared, forker = prepare(entered, RunLimits(**given["limits"])), os.getpid()
     child = os.fork()
     if child == 0:
         try:

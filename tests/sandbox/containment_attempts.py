@@ -1,7 +1,8 @@
 """What a contained process tries, as source lines: each with the outcome that it has where nothing contains it.
 
 Contained, the outcome is the name of one of `REFUSALS`. An errno as the plain outcome means that the kernel looked at
-the arguments. The lines may use what `contained.py` imports.
+the arguments. The lines may use what `contained_program.py` imports and names, and change nothing on the machine but
+`CANARY`, a file made for them, and the process that runs them.
 """
 
 REFUSALS = {"EPERM", "EACCES", "EROFS", "ENOENT", "ENOSYS", "ENOTTY", "EXDEV"}
@@ -10,23 +11,20 @@ ATTEMPTS = {
     "read outside": ("attempt(lambda: Path('/etc/passwd').read_text()[:0])", ""),
     "list outside": ("attempt(lambda: os.listdir('/var')[:0])", []),
     "read through a link": ("attempt(os.symlink, '/etc/passwd', 'l'); attempt(lambda: open('l').close())", None),
-    "write outside": ("attempt(lambda: Path('/var/tmp/canary-of-tests').write_text(''))", 0),
-    "truncate outside": ("attempt(os.truncate, '/var/tmp/canary-of-tests', 0)", None),
-    "open to truncate": (
-        "attempt(lambda: os.close(os.open('/var/tmp/canary-of-tests', os.O_RDONLY | os.O_TRUNC)))",
-        None,
-    ),
-    "mode outside": ("attempt(os.chmod, '/var/tmp/canary-of-tests', 0o600)", None),
+    "write outside": ("attempt(lambda: Path(CANARY).write_text(''))", 0),
+    "truncate outside": ("attempt(os.truncate, CANARY, 0)", None),
+    "open to truncate": ("attempt(lambda: os.close(os.open(CANARY, os.O_RDONLY | os.O_TRUNC)))", None),
+    "mode outside": ("attempt(os.chmod, CANARY, 0o600)", None),
     "mode through a descriptor": ("attempt(lambda: os.fchmod(os.open(VIEWED, os.O_RDONLY), 0o644))", None),
     "attribute outside": ("attempt(os.setxattr, VIEWED, 'user.x', b'')", None),
     "times outside": ("attempt(os.utime, VIEWED)", None),
     "hard link": ("attempt(os.link, VIEWED, 'hard')", None),
-    "rename outside": ("attempt(os.rename, '/var/tmp/canary-of-tests', '/var/tmp/canary-of-tests')", None),
+    "rename outside": ("attempt(os.rename, CANARY, CANARY)", None),
     "special file": ("attempt(os.mkfifo, 'pipe')", None),
     "proc": ("attempt(lambda: Path('/proc/self/environ').read_bytes()[:0].decode())", ""),
     "fork": ("forked()", "forked"),
     "program": ("attempt(lambda: __import__('subprocess').run(['/bin/true']).returncode)", 0),
-    "exec": ("attempt(call, 'execve', b'/nowhere', 0, 0)", "ENOENT"),
+    "exec": ("attempt(call, 'execve', b'', 0, 0)", "ENOENT"),
     "exec of a descriptor": ("attempt(call, 'execveat', 0, b'', 0, 0, 0x1000)", "EACCES"),
     "clone3": ("attempt(call, 'clone3', 0, 0)", "EINVAL"),
     "tcp": ("attempt(lambda: socket.socket().close())", None),
@@ -41,7 +39,7 @@ ATTEMPTS = {
     "signal by thread": ("attempt(call, 'tkill', call('gettid'), 0)", 0),
     "queue a signal": ("attempt(call, 'rt_sigqueueinfo', os.getpid(), 0, 0)", "EFAULT"),
     "limits of another": ("attempt(call, 'prlimit64', OTHER, 7, 0, 0)", 0),
-    "priority": ("attempt(call, 'setpriority', 0, 0, 1)", 0),
+    "priority": ("attempt(call, 'setpriority', 0, 0, os.getpriority(0, 0))", 0),
     "affinity": ("attempt(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))", None),
     "handle of a process": ("attempt(lambda: os.close(os.pidfd_open(os.getpid())))", None),
     "memory of a process": ("attempt(call, 'process_vm_readv', os.getpid(), 0, 0, 0, 0, 0)", 0),
@@ -52,7 +50,7 @@ ATTEMPTS = {
     "mount": ("attempt(call, 'mount', 0, 0, 0, 0, 0)", "EFAULT"),
     "new mount calls": ("attempt(call, 'open_tree', -1, 0, 0)", "EFAULT"),
     "handle of a file": ("attempt(call, 'open_by_handle_at', -1, 0, 0)", "EFAULT"),
-    "shared memory": ("attempt(call, 'shmget', 0, 4096, 0o600) >= 0", True),
+    "shared memory": ("attempt(shared_memory)", "made"),
     "message queue": ("attempt(call, 'mq_open', 0, 0, 0, 0)", "EFAULT"),
     "memory file": ("attempt(lambda: os.close(os.memfd_create('x')))", None),
     "io_uring": ("attempt(call, 'io_uring_setup', 1, 0)", "EFAULT"),

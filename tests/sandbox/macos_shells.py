@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ferrule.sandbox.shell.command import Command, Done, Stream
-from ferrule.sandbox.shell.inputs import standard_input
-from ferrule.sandbox.shell.layout import Layout, Mode, Surveyor
-from ferrule.sandbox.shell.output import Capture
-from ferrule.sandbox.shell.places import HIDDEN, PROTECTED
-from ferrule.sandbox.shell.process import Start
-from ferrule.sandbox.shell.seatbelted import Seatbelted
+from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
+from ferrule.sandbox.installation import Installation
+from ferrule.sandbox.shell.access_plan import AccessPlan, AccessPlanner, Mode
+from ferrule.sandbox.shell.backends.seatbelt import SeatbeltCommand
+from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
+from ferrule.sandbox.shell.output import OutputCapture
+from ferrule.sandbox.shell.process import CommandStart
+from ferrule.sandbox.shell.protected_paths import ProtectedPaths
+from ferrule.sandbox.shell.validation import open_standard_input
 
 
 class Shells:
@@ -22,18 +24,22 @@ class Shells:
             each.mkdir(parents=True)
         (self.state / "canary").write_text("reached\n", encoding="utf-8")
 
-    def layout(self) -> Layout:
-        surveyor = Surveyor(Mode.WORKSPACE_WRITE, str(self.workspace), HIDDEN, PROTECTED, [], can_cover=False)
-        return surveyor.survey(surveyor.scan(100), str(self.state), None, ())
+    def layout(self, *installed: str) -> AccessPlan:
+        installation = Installation(tuple(f"{self.workspace}/{name}" for name in installed), ())
+        guards = ProtectedPaths(str(self.workspace), PROTECTED, installation, ())
+        surveyor = AccessPlanner(Mode.WORKSPACE_WRITE, HIDDEN, guards, [], can_cover=False)
+        return surveyor.plan(surveyor.scan(100), str(self.state), None, ())
 
-    def start(self, command: str, streams: tuple[int, int, int]) -> Start:
-        return Start(["/bin/sh", "-c", command], {"PATH": "/usr/bin:/bin"}, streams, 1024, 2**30)
+    def start(self, command: str, streams: tuple[int, int, int]) -> CommandStart:
+        return CommandStart(["/bin/sh", "-c", command], {"PATH": "/usr/bin:/bin"}, streams, 1024, 2**30)
 
-    async def run(self, command: str, *, given: str | None = None, timeout: float = 20.0, grace: float = 1.0) -> Done:
-        output = Stream(Capture(10_000, self.state / "spilled/1.txt", 100_000))
-        with standard_input(given) as stdin:
+    async def run(
+        self, command: str, *, given: str | None = None, timeout: float = 20.0, grace: float = 1.0
+    ) -> CommandResult:
+        output = OutputPipe(OutputCapture(10_000, self.state / "spilled/1.txt", 100_000))
+        with open_standard_input(given) as stdin:
             start = self.start(command, (stdin, output.writing, output.writing))
-            contained = Seatbelted.start(self.tool, self.layout(), start, False)
+            contained = SeatbeltCommand.start(self.tool, self.layout(), start, False)
         running = Command(contained, output, None, timeout, grace)
         output.begin(lambda: running.stop("output", at_once=True))
-        return await running.followed()
+        return await running.follow_links()

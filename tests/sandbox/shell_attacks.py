@@ -1,24 +1,28 @@
 """What a hostile command tries, and how to tell that it worked.
 
 Each is run in a plain subprocess, where it must work (else it proves nothing), and in each tier, where it must not.
+There it reaches what these tests made (files, processes, sockets), and nothing that belongs to the machine.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ferrule.sandbox.shell import Done
+from ferrule.sandbox.shell import CommandResult
 
 SECRET = "the-canary-secret"
 # Seconds to sleep, by which no other run of these tests takes a process for its own.
@@ -38,6 +42,10 @@ class World:
     port: int
     heard: list[str] = field(default_factory=list)
 
+    def abstract(self) -> str:
+        """The name of a socket without a path, which is all of a machine's that shares its network."""
+        return f"ferrule-test-{self.port}"
+
     def words(self) -> dict[str, str]:
         """What a command's text may name."""
         return {
@@ -48,13 +56,13 @@ class World:
             "descriptor": str(self.descriptor),
             "port": str(self.port),
             "socket": str(self.root / "host.sock"),
-            "abstract": str(self.root),
+            "abstract": self.abstract(),
             "mark": MARK,
             "python": os.path.realpath(sys.executable),
         }
 
 
-Hit = Callable[[World, Done], bool]
+Hit = Callable[[World, CommandResult], bool]
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class Attack:
     command: str
     hit: Hit
     tiers: tuple[str, ...] = ("full", "container")
+    control: tuple[str, ...] = ("/bin/sh", "-c")
+    """What runs it uncontained, where a plain shell would reach more than what these tests made."""
 
 
 @contextmanager
@@ -99,7 +109,7 @@ def world(root: Path) -> Iterator[World]:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         made = World(root, workspace, home, outside, victim, descriptor, tcp.getsockname()[1])
         listening = [("tcp", tcp)]
-        for name, address in (("path", str(root / "host.sock")), ("abstract", f"\0{root}")):
+        for name, address in (("path", str(root / "host.sock")), ("abstract", f"\0{made.abstract()}")):
             server = stack.enter_context(socket.socket(socket.AF_UNIX))
             server.bind(address)
             server.listen()
@@ -114,6 +124,7 @@ def world(root: Path) -> Iterator[World]:
         for _, server in listening:
             server.shutdown(socket.SHUT_RDWR)
         udp.sendto(b"end", udp.getsockname())
+        threads[-1].join()
 
 
 def _hear(made: World, name: str, server: socket.socket) -> None:
@@ -157,7 +168,7 @@ def has_died(process: subprocess.Popen[bytes]) -> bool:
 def survives() -> Hit:
     """A process with a telling argument runs on; it is ended then."""
 
-    def found(_: World, done: Done) -> bool:
+    def found(_: World, done: CommandResult) -> bool:
         alive = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -178,7 +189,7 @@ def _python(code: str) -> str:
     return '{python} -I -S -c "' + code + '"'
 
 
-def _was_replaced(world: World, _: Done) -> bool:
+def _was_replaced(world: World, _: CommandResult) -> bool:
     return not (world.workspace / ".git/HEAD").exists() or (world.workspace / ".git/evil").exists()
 
 
@@ -232,10 +243,11 @@ FILES = [
 ]
 
 PROCESSES = [
-    Attack("environment", "env", said("unmistakable")),
-    Attack("environment-of-parent", "cat /proc/{parent}/environ | tr '\\0' '\\n'", said("PATH=")),
+    # Of what is read, only the names and the canaries are printed: the rest is not for a test's output.
+    Attack("environment", "env | grep -o unmistakable", said("unmistakable")),
+    Attack("environment-of-parent", "tr '\\0' '\\n' </proc/{parent}/environ | grep -ao '^[A-Z]*='", said("PATH=")),
     Attack("environment-of-other", "tr '\\0' '\\n' </proc/{victim}/environ", said()),
-    Attack("environment-of-all", "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'", said()),
+    Attack("environment-of-all", "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a ^VICTIM=", said()),
     Attack("arguments-of-others", "cat /proc/{victim}/cmdline", said("sleep")),
     Attack("root-of-other", "cat /proc/{victim}/root{home}/.netrc", said()),
     Attack("descriptor", "cat /proc/self/fd/{descriptor} || cat <&{descriptor}", said()),
@@ -247,8 +259,8 @@ PROCESSES = [
     ),
     Attack(
         "renice-other",
-        "renice 19 -p {victim}",
-        lambda world, _: os.getpriority(os.PRIO_PROCESS, world.victim.pid) == 19,
+        "renice 19 -p {victim} && echo reached",  # the tests may have been started with that priority already
+        said("reached"),
     ),
     Attack("left-behind", "sleep {mark} & sleep 0.2", survives()),
     Attack("left-behind-session", "setsid -f sleep {mark} >/dev/null 2>&1; sleep 0.2", survives()),
@@ -264,9 +276,10 @@ PROCESSES = [
         said("passed"),
     ),
     Attack(
-        "core-pattern",
-        "[ -w /proc/sys/kernel/core_pattern ] && : >>/proc/sys/kernel/core_pattern && echo reached",
+        "kernel-setting",
+        "cd /proc/sys/kernel && [ -w domainname ] && : >>domainname && echo reached",
         said("reached"),
+        control=("unshare", "--uts", "/bin/sh", "-c"),  # to which this setting belongs
     ),
 ]
 
@@ -301,7 +314,79 @@ NETWORK = [
     ),
 ]
 
-ATTACKS = FILES + [each for each in PROCESSES if each.name != "core-pattern" or os.geteuid() == 0] + NETWORK
 
-needed = ("git", "prlimit", "renice", "setsid", "unshare")
+def _flags(path: Path) -> int:
+    with path.open("rb") as file:
+        return struct.unpack("=Ii", fcntl.ioctl(file, _GET_FLAGS, bytes(8)))[0]
+
+
+def _kernel_has(try_out: Callable[[int], object]) -> bool:
+    """Whether this kernel, and the file system of temporary files, have what an attack uses."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "file").touch()
+        with Path(folder, "file").open("rb") as file:
+            try:
+                try_out(file.fileno())
+            except OSError:
+                return False
+    return True
+
+
+def _peers_handle(_: int) -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        os.close(one.getsockopt(socket.SOL_SOCKET, _PEER_PIDFD))
+
+
+_GET_FLAGS, _SET_FLAGS, _NO_DUMP, _PEER_PIDFD = 0x80086601, 0x40086602, 0x40, 77
+_IMPORTS = "import fcntl,socket,struct; "
+HANDLES = [
+    Attack(
+        "flags-outside",
+        _python(_IMPORTS + "fcntl.ioctl(open('{outside}/file'),0x40086602,struct.pack('=Ii',0x40,0))"),
+        lambda world, _: bool(_flags(world.outside / "file") & _NO_DUMP),
+    ),
+    Attack(
+        "extended-flags-outside",
+        _python(
+            _IMPORTS + "f=open('{outside}/file'); s=bytearray(fcntl.ioctl(f,0x801C581F,bytes(28))); s[0]|=0x80; "
+            "fcntl.ioctl(f,0x401C5820,bytes(s))"
+        ),
+        lambda world, _: bool(_flags(world.outside / "file") & _NO_DUMP),
+    ),
+    Attack(
+        "lease-outside",
+        _python(_IMPORTS + "f=open('{outside}/file'); fcntl.fcntl(f,1024,fcntl.F_RDLCK); print('rea' 'ched')"),
+        said("reached"),
+    ),
+    Attack(
+        "handle-of-a-peer",
+        _python(_IMPORTS + "one,other=socket.socketpair(); one.getsockopt(1,77); print('rea' 'ched')"),
+        said("reached"),
+    ),
+    Attack(
+        "handle-in-a-message",
+        _python(
+            _IMPORTS + "one,other=socket.socketpair(); one.setsockopt(1,76,1); other.send(b'x'); "
+            "print('rea' 'ched' if one.recvmsg(1,64)[1] else '')"
+        ),
+        said("reached"),
+    ),
+]
+_NEEDS: dict[str, Callable[[int], object]] = {
+    "flags-outside": lambda file: fcntl.ioctl(file, _SET_FLAGS, struct.pack("=Ii", _NO_DUMP, 0)),
+    "extended-flags-outside": lambda file: fcntl.ioctl(file, 0x401C5820, fcntl.ioctl(file, 0x801C581F, bytes(28))),
+    "lease-outside": lambda file: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK),
+    "handle-of-a-peer": _peers_handle,
+    "handle-in-a-message": _peers_handle,
+}
+
+ATTACKS = (
+    [each for each in HANDLES if _kernel_has(_NEEDS[each.name])]
+    + FILES
+    + [each for each in PROCESSES if each.name != "kernel-setting" or os.geteuid() == 0]
+    + NETWORK
+)
+
+needed = ("git", "grep", "prlimit", "renice", "setsid", "unshare")
 missing = [name for name in needed if shutil.which(name) is None]

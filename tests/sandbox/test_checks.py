@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sandbox.checks import LONGEST, check, explained
+from ferrule.sandbox.checks import check, explain_findings
+from ferrule.sandbox.checks.profiles import LONGEST
+from ferrule.sandbox.python import PythonSandbox
 
 HUMANEVAL = Path(__file__).parents[3] / "shared" / "vectors" / "humaneval.jsonl.gz"
 
@@ -47,7 +49,7 @@ ATTRIBUTES = words(
 )
 
 
-def found(code, profile="seed"):
+def found(code, profile="strict"):
     return [(one.rule, one.name, one.listed) for one in check(code, profile=profile)]
 
 
@@ -56,20 +58,20 @@ def found(code, profile="seed"):
     "line", ["import {}", "import {} as x", "import {}.inner", "from {} import x", "def f(): import {}"]
 )
 def test_every_module_of_the_seed_is_refused(name, line):
-    assert found(line.format(name)) == [("module", name, "seed")]
-    assert check(line.format(name), profile="seed")[0].refuses
+    assert found(line.format(name)) == [("module", name, "original")]
+    assert check(line.format(name), profile="strict")[0].refuses
 
 
 @pytest.mark.parametrize("name", BUILTINS)
 def test_every_builtin_of_the_seed_is_refused_unless_the_code_defines_it(name):
-    assert found(f"x = {name}('a')") == [("builtin", name, "seed")]
+    assert found(f"x = {name}('a')") == [("builtin", name, "original")]
     assert found(f"def {name}(a): return a\n{name}('a')") == []
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_every_attribute_of_the_seed_is_refused(name):
-    assert found(f"x.{name}()") == [("attribute", name, "seed")]
-    assert found(f"from mine import {name}") == [("attribute", name, "seed")]
+    assert found(f"x.{name}()") == [("attribute", name, "original")]
+    assert found(f"from mine import {name}") == [("attribute", name, "original")]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_every_attribute_of_the_seed_is_refused(name):
     ],
 )
 def test_strings_that_look_like_files_are_refused(code, rule):
-    assert [(one.rule, one.listed) for one in check(code, profile="seed")] == [(rule, "seed")]
+    assert [(one.rule, one.listed) for one in check(code, profile="strict")] == [(rule, "original")]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +124,10 @@ def test_text_may_be_read_as_a_table_and_a_file_may_not(name):
     assert found(f"import io\nimport pandas as pd\npd.{name}(io.StringIO('a,b\\n1,/tmp/x.csv'))") == []
     assert found(f"from io import StringIO\nimport pandas as pd\ntext = StringIO('a')\npd.{name}(text)") == []
     assert found(f"import io as i\nimport pandas\npandas.{name}(i.StringIO(text), sep=';')") == []
-    assert found(f"pd.{name}(name)") == [("attribute", name, "seed")]
-    assert found(f"text = io.StringIO('a')\ntext = other\nimport io\npd.{name}(text)") == [("attribute", name, "seed")]
+    assert found(f"pd.{name}(name)") == [("attribute", name, "original")]
+    assert found(f"text = io.StringIO('a')\ntext = other\nimport io\npd.{name}(text)") == [
+        ("attribute", name, "original")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -131,13 +135,13 @@ def test_text_may_be_read_as_a_table_and_a_file_may_not(name):
     ["import io\nio.open('x')", "import io\nx = io", "from io import BytesIO", "import io\nio.StringIO('a')\nf(io)"],
 )
 def test_io_is_refused_for_anything_else(code):
-    assert found(code) == [("module", "io", "seed")]
+    assert found(code) == [("module", "io", "original")]
 
 
 def test_what_we_add_is_marked_as_ours():
-    assert found("import importlib") == [("module", "importlib", "ours")]
-    assert found("x.__subclasses__()") == [("attribute", "__subclasses__", "ours")]
-    assert found("f('a.parquet')") == [("extension", "a.parquet", "ours")]
+    assert found("import importlib") == [("module", "importlib", "added")]
+    assert found("x.__subclasses__()") == [("attribute", "__subclasses__", "added")]
+    assert found("f('a.parquet')") == [("extension", "a.parquet", "added")]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_advice_tells_what_can_not_work_and_refuses_nothing(code, rule, name):
         "match x:\n    case {'a': 1, **input}: input()",
         *(["def f[input]():\n    input()"] if sys.version_info >= (3, 12) else []),
         "getattr(1, 'real')\nimport sys, io, sqlite3, ctypes",
-        "from multiprocessing.pool import ThreadPool",
+        "from concurrent.futures import ThreadPoolExecutor\nfrom multiprocessing.dummy import Process",
         "import asyncio\nawait asyncio.sleep(0)",
         "pd.read_csv('data.csv')",
         "x = 'https://example.org'",
@@ -196,11 +200,17 @@ def test_advice_tells_of_each_name_once_at_its_first_place():
 
 def test_off_finds_nothing_and_unknown_profiles_are_refused():
     assert check("import os; os.system(", profile="off") == ()
-    with pytest.raises(ValueError, match="one of seed, advise, off, not 'strict'"):
-        check("1", profile="strict")
+    with pytest.raises(ValueError, match="one of strict, advise, off, not 'strictest'"):
+        check("1", profile="strictest")
 
 
-@pytest.mark.parametrize("profile", ["seed", "advise"])
+def test_seed_is_another_name_of_strict():
+    code = "names.remove('a')"
+    assert check(code, profile="seed") == check(code, profile="strict") != ()
+    assert PythonSandbox(checks="seed").checks == "strict"
+
+
+@pytest.mark.parametrize("profile", ["strict", "advise"])
 @pytest.mark.parametrize(
     ("code", "line", "column", "said"),
     [
@@ -218,34 +228,34 @@ def test_off_finds_nothing_and_unknown_profiles_are_refused():
 def test_a_syntax_error_is_told_with_its_place(profile, code, line, column, said):
     [finding] = check(code, profile=profile)
     assert (finding.line, finding.column, finding.rule, finding.listed) == (line, column, "syntax", "python")
-    assert said in explained([finding])
+    assert said in explain_findings([finding])
     assert not finding.refuses
-    explained([finding]).encode()
+    explain_findings([finding]).encode()
 
 
 def test_a_syntax_error_is_shown_with_a_caret():
-    assert explained(check("total = 1\nif total = 2:\n    pass\n")).endswith("\n    if total = 2:\n       ^")
+    assert explain_findings(check("total = 1\nif total = 2:\n    pass\n")).endswith("\n    if total = 2:\n       ^")
     assert check("if 1:\n\tif x = 1:\n\t\tpass")[0].caret == "\tif x = 1:\n\t   ^"
 
 
 def test_columns_count_characters():
-    [finding] = check("é = 'ü'; eval(é)", profile="seed")
+    [finding] = check("é = 'ü'; eval(é)", profile="strict")
     assert (finding.line, finding.column) == (1, 10)
-    [finding] = check("(values\n    .remove(1))", profile="seed")
+    [finding] = check("(values\n    .remove(1))", profile="strict")
     assert (finding.line, finding.column) == (2, 6)
 
 
 def test_findings_come_in_the_order_of_the_lines():
     code = "x = '/tmp'\nimport os\ny = 'a.csv'\neval(x)\n"
-    assert [one.line for one in check(code, profile="seed")] == [1, 2, 3, 4]
-    assert explained(check(code, profile="seed")).count("\n") == 3
-    assert explained(()) == ""
+    assert [one.line for one in check(code, profile="strict")] == [1, 2, 3, 4]
+    assert explain_findings(check(code, profile="strict")).count("\n") == 3
+    assert explain_findings(()) == ""
 
 
 def test_code_that_is_too_long_to_check_is_refused_by_the_seed_only():
     code = "x = 1\n" * (LONGEST // 6 + 1)
     assert check(code) == ()
-    [finding] = check(code, profile="seed")
+    [finding] = check(code, profile="strict")
     assert (finding.rule, finding.refuses) == ("length", True)
 
 
@@ -265,7 +275,7 @@ NESTED = {
 }
 
 
-@pytest.mark.parametrize("profile", ["seed", "advise"])
+@pytest.mark.parametrize("profile", ["strict", "advise"])
 @pytest.mark.parametrize("shape", NESTED)
 def test_hostile_code_costs_little_and_raises_nothing(profile, shape):
     started = time.process_time()
@@ -278,7 +288,8 @@ WORDS = words("import from os io . ( ) = x ' \" f' { } ~ / .csv : é lambda def 
 
 
 @given(
-    st.text() | st.lists(st.sampled_from(WORDS + SIGNS), max_size=30).map("".join), st.sampled_from(["seed", "advise"])
+    st.text() | st.lists(st.sampled_from(WORDS + SIGNS), max_size=30).map("".join),
+    st.sampled_from(["strict", "advise"]),
 )
 def test_any_text_has_findings_that_can_be_written(code, profile):
     for finding in check(code, profile=profile):
@@ -300,10 +311,10 @@ def test_the_seed_refuses_three_of_humaneval_and_advice_says_nothing_of_it():
         task = json.loads(line)
         code = task["prompt"] + task["canonical_solution"]
         assert check(code) == ()
-        for finding in check(code, profile="seed"):
+        for finding in check(code, profile="strict"):
             refused[task["task_id"]] = (finding.rule, finding.name, finding.listed)
     assert refused == {
-        "HumanEval/70": ("attribute", "remove", "seed"),
-        "HumanEval/144": ("path", "/", "seed"),
-        "HumanEval/160": ("builtin", "eval", "seed"),
+        "HumanEval/70": ("attribute", "remove", "original"),
+        "HumanEval/144": ("path", "/", "original"),
+        "HumanEval/160": ("builtin", "eval", "original"),
     }

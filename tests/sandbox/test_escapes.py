@@ -5,10 +5,12 @@ the container tier under a filter that really refuses unshare, mount and setns.
 """
 
 import asyncio
+import os
+from pathlib import Path
 
 import pytest
-from escaping.circumstances import TIERS, USERS, run_corpus, tries
-from escaping.payloads import CANARIES, files, payloads
+from escaping.circumstances import TIERS, USERS, namespaces, run_corpus, tries
+from escaping.payloads import CANARIES, files, header, payloads
 
 from ferrule.sandbox.python import PythonSandbox
 
@@ -39,7 +41,7 @@ def test_there_are_at_least_150_payloads():
 def test_a_payload_says_what_it_is(path):
     payload = PAYLOADS.get(f"{path.parent.name}/{path.stem}")
     if payload is None:
-        assert "machine: " in path.read_text()
+        assert header(path).keys() & {"machine", "protocol"}
         return
     assert payload.family == path.parent.name.replace("_", " ")
     assert payload.canaries <= CANARIES.keys()
@@ -90,6 +92,14 @@ def test_no_payload_gets_out(where, tier, user, names):
     found = run_corpus(where, user=user, tier=tier, names=names)
     assert gone_through(found, tier) == {}
     assert found.keys() == chosen(names, where)
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_what_root_changes_uncontained_is_not_the_machine_s(user):
+    """An ordinary user can change none of it, and can't enter a namespace of its own as root does."""
+    own = namespaces(user=user)
+    for kind in ("ipc", "mnt", "uts"):
+        assert (own[kind] != str(Path(f"/proc/self/ns/{kind}").readlink())) == (os.geteuid() == 0)
 
 
 @pytest.mark.parametrize("user", USERS)

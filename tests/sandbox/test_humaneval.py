@@ -33,7 +33,7 @@ async def test_every_solution_passes_its_tests_under_advice():
 
 async def test_the_seeds_lists_refuse_three_and_fail_none():
     kinds = {}
-    async with PythonSandbox(packages=(), checks="seed") as sandbox:
+    async with PythonSandbox(packages=(), checks="strict") as sandbox:
         for task in tasks():
             run = await sandbox.run(task["prompt"] + task["canonical_solution"], timeout=30)
             kinds[task["task_id"]] = run.error.kind if run.error else "done"

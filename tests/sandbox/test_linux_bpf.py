@@ -4,13 +4,13 @@ import struct
 
 import pytest
 
-from ferrule.sandbox.linux.bpf import ALLOW, KILL, NOTIFY, Check, Rule, assembled, high, low, refuse
-from ferrule.sandbox.linux.call_groups import DANGEROUS, PYTHON_MAY, PYTHON_MAY_NOT
-from ferrule.sandbox.linux.numbers import AUDIT_ARCH, numbers_of
+from ferrule.sandbox.linux.bpf import ALLOW, KILL, NOTIFY, ArgumentCheck, ArgumentRule, assemble, high, low, refuse
 from ferrule.sandbox.linux.python_filter import PythonFilter, fork_questions
 from ferrule.sandbox.linux.shell_filter import shell_filter
+from ferrule.sandbox.linux.syscall_groups import DANGEROUS, PYTHON_MAY, PYTHON_MAY_NOT
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, numbers_of
 
-EPERM, ENOSYS, ENOTTY, EOPNOTSUPP = refuse(1), refuse(38), refuse(25), refuse(95)
+EPERM, ENOSYS, ENOTTY, EOPNOTSUPP, ENOPROTOOPT = map(refuse, (1, 38, 25, 95, 92))
 MACHINES = ["x86_64", "aarch64"]
 X86 = AUDIT_ARCH["x86_64"]
 
@@ -44,30 +44,32 @@ def answer(program, number, *arguments, architecture=X86):
 @pytest.mark.parametrize("count", [1, 2, 3, 40, 70])
 def test_each_number_finds_its_own_decision(count):
     decisions = {number * 2: refuse(number % 100 + 1) for number in range(count)}
-    program = assembled(decisions, ALLOW, architecture=X86)
+    program = assemble(decisions, ALLOW, architecture=X86)
     for number in range(count * 2 + 2):
         assert answer(program, number) == decisions.get(number, ALLOW)
 
 
 def test_neighbours_with_one_decision_are_one_interval():
-    assert len(assembled(dict.fromkeys(range(400), ALLOW), EPERM, architecture=X86)) < 12 * 8
+    assert len(assemble(dict.fromkeys(range(400), ALLOW), EPERM, architecture=X86)) < 12 * 8
 
 
 def test_too_many_intervals_are_refused():
     with pytest.raises(ValueError, match="too many"):
-        assembled({number * 2: refuse(number) for number in range(1, 300)}, ALLOW, architecture=X86)
+        assemble({number * 2: refuse(number) for number in range(1, 300)}, ALLOW, architecture=X86)
 
 
 def test_other_architectures_and_the_x32_table_are_killed():
-    program = assembled({1: ALLOW}, ALLOW, architecture=X86)
+    program = assemble({1: ALLOW}, ALLOW, architecture=X86)
     assert answer(program, 1, architecture=0x40000003) == KILL
     assert answer(program, 0x40000001) == KILL
     assert answer(program, -1) == KILL
 
 
 def test_checks_hold_all_together_and_by_their_masks():
-    rule = Rule((Check(low(0), (1, 2)), Check(low(1), (4,), mask=0xF4), Check(high(2), (0,))), EPERM)
-    program = assembled({7: rule}, ENOSYS, architecture=X86)
+    rule = ArgumentRule(
+        (ArgumentCheck(low(0), (1, 2)), ArgumentCheck(low(1), (4,), mask=0xF4), ArgumentCheck(high(2), (0,))), EPERM
+    )
+    program = assemble({7: rule}, ENOSYS, architecture=X86)
     assert answer(program, 7, 1, 4, 9) == ALLOW
     assert answer(program, 7, 2, 0x0F, 9) == ALLOW
     assert answer(program, 7, 3, 4, 9) == EPERM
@@ -77,7 +79,9 @@ def test_checks_hold_all_together_and_by_their_masks():
 
 
 def test_unwanted_values_are_refused_and_others_not():
-    program = assembled({7: Rule((Check(low(0), (1, 2, 3), wanted=False),), EPERM)}, ENOSYS, architecture=X86)
+    program = assemble(
+        {7: ArgumentRule((ArgumentCheck(low(0), (1, 2, 3), wanted=False),), EPERM)}, ENOSYS, architecture=X86
+    )
     assert [answer(program, 7, value) for value in range(5)] == [ALLOW, EPERM, EPERM, EPERM, ALLOW]
 
 
@@ -127,6 +131,10 @@ def test_python_may_what_is_listed_and_nothing_else(machine):
         ("socketpair", (1, 1 | 0x80000), ALLOW),
         ("socketpair", (1, 2), EPERM),
         ("socketpair", (2, 1), EPERM),
+        ("getsockopt", (3, 1, 3), ALLOW),
+        ("getsockopt", (3, 1, 17), ENOPROTOOPT),
+        ("getsockopt", (3, 1, 77), ENOPROTOOPT),
+        ("getsockopt", (3, 6, 3), ENOPROTOOPT),
         ("sendto", (3, 4, 5, 0x4000, 0, 0), ALLOW),
         ("sendto", (3, 4, 5, 0, 0x7FFF00000000, 0), EPERM),
         ("sendto", (3, 4, 5, 1, 0, 0), EPERM),
@@ -208,6 +216,20 @@ def test_shell_commands(machine, network, unix, namespaced):
     assert said("connect") == when(network or unix)
     assert said("ioctl", 0, 0x5412) == said("ioctl", 0, 0x541C) == EPERM
     assert said("ioctl", 0, 0x5413) == ALLOW
+    for option in (76, 77, 77 | 1 << 40):
+        assert said("getsockopt", 3, 1, option) == said("setsockopt", 3, 1, option) == ENOPROTOOPT
+    assert said("getsockopt", 3, 41, 77) == said("setsockopt", 3, 1, 9) == said("getsockopt", 3, 1, 17) == ALLOW
+    for terminal_or_pipe in (0x5401, 0x5402, 0x802C542A, 0x541B, 0x5421, 0x80045430, 0x8912, 0x801C581F, 0x40049409):
+        assert said("ioctl", 0, terminal_or_pipe) == ALLOW
+    # FS_IOC_SETFLAGS, of 32 bits too, FS_IOC_FSSETXATTR, FS_IOC_SETVERSION, FS_IOC_ENABLE_VERITY,
+    # FS_IOC_SET_ENCRYPTION_POLICY, FIDEDUPERANGE, FAT_IOCTL_SET_ATTRIBUTES, EXT4_IOC_MIGRATE, BTRFS_IOC_DEFRAG
+    for of_a_file in (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685, 0x800C6613, 0xC0189436, 0x40047211):
+        assert said("ioctl", 0, of_a_file) == said("ioctl", 0, of_a_file | 1 << 40) == (ALLOW if namespaced else ENOTTY)
+    for of_a_filesystem in (0x6609, 0x50009402, 0xB701, 0xFF01):
+        assert said("ioctl", 0, of_a_filesystem) == (ALLOW if namespaced else ENOTTY)
+    assert said("ioctl", 0, 0x8901) == said("ioctl", 0, 0x8902) == said("fcntl", 0, 8) == when(namespaced)
+    assert said("fcntl", 0, 1024) == said("fcntl", 0, 1026) == said("fcntl", 0, 1036) == said("fcntl", 0, 1038) == EPERM
+    assert said("fcntl", 0, 2) == said("fcntl", 0, 1030) == said("fcntl", 0, 1031) == said("fcntl", 0, 1025) == ALLOW
     assert said("mknodat", 0, 0, 0o010644) == ALLOW
     assert said("mknodat", 0, 0, 0o020644) == EPERM
     assert said("fchmodat") == said("fchownat") == said("setxattr") == said("shmget") == when(namespaced)

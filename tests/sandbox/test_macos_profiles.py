@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from seatbelt import allows, expressions, unconditional
 
 from ferrule.sandbox.macos.profiles import python_profile, shell_profile
-from ferrule.sandbox.macos.sbpl import Profile, Rules
+from ferrule.sandbox.macos.sbpl import Profile, ProfileBuilder
 
 HOSTILE = (
     *(
@@ -75,11 +75,11 @@ def test_any_workspace_gives_a_profile_or_is_refused(path: str) -> None:
 @pytest.mark.parametrize("path", ["relative", "/a/../b", "/a/./b", "/nul\0", ""])
 def test_a_path_that_is_not_real_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="absolute and real"):
-        Rules().on("allow file-read*", below=[path])
+        ProfileBuilder().on("allow file-read*", below=[path])
 
 
 def test_a_rule_without_a_path_is_left_out() -> None:
-    rules = Rules()
+    rules = ProfileBuilder()
     rules.on("allow file-write*")
     assert rules.profile() == Profile("(version 1)\n(deny default)", ())
 

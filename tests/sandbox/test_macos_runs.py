@@ -18,21 +18,21 @@ from seatbelt import stand_in
 
 from ferrule.cli.sandbox_doctor import layer_lines
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.contain import Limits
-from ferrule.sandbox.layers import canary_results, layers_of
+from ferrule.sandbox.containment import RunLimits
+from ferrule.sandbox.doctor import detect_layers_of, try_canaries
 from ferrule.sandbox.macos.probes import PROBES
-from ferrule.sandbox.macos.runs import Ground, ground
-from ferrule.sandbox.macos.selftest import canary_results as results_under
+from ferrule.sandbox.macos.python_runs import InterpreterPaths, find_interpreter_paths
+from ferrule.sandbox.macos.selftest import try_canaries as results_under
 from ferrule.sandbox.python import PythonSandbox
-from ferrule.sandbox.python.conversing import run_once
-from ferrule.sandbox.python.launcher import package_paths
-from ferrule.sandbox.python.pool import Pool, Settings
-from ferrule.sandbox.python.process import Lost, Unstarted
-from ferrule.sandbox.python.requests import request
-from ferrule.sandbox.python.run import Run
-from ferrule.sandbox.python.seatbelted import Seatbelt
+from ferrule.sandbox.python.parent.child_process import ChildNotStarted, ZygoteLost
+from ferrule.sandbox.python.parent.execute import execute_once
+from ferrule.sandbox.python.parent.request import encode_request
+from ferrule.sandbox.python.parent.seatbelt import SeatbeltStarter
+from ferrule.sandbox.python.parent.zygote_pool import ZygotePool, ZygoteSettings
+from ferrule.sandbox.python.parent.zygote_process import find_package_paths
+from ferrule.sandbox.python.result import PythonResult
 from ferrule.sandbox.shell import ShellSandbox
-from ferrule.sandbox.tier import PROMISES, Tier
+from ferrule.sandbox.tiers import PROMISES, Tier
 
 MB = 1024 * 1024
 # What the kernel decides about, and what a fresh process has or hasn't, whether or not there is a profile.
@@ -44,17 +44,19 @@ class Runs:
     """Children of a launcher, below the canaries that would keep it from starting here."""
 
     def __init__(self, tool: Path, folder: Path) -> None:
-        self.launcher, self.folder = Seatbelt(tool), folder
-        self.launcher.lay_ground(ground(()), folder, package_paths(), [])
+        self.launcher, self.folder = SeatbeltStarter(tool), folder
+        self.launcher.configure(find_interpreter_paths(()), folder, find_package_paths(), [])
 
-    async def run(self, code: str, inputs: dict[str, Any] | None = None, *, seconds: float = 20, **limits: int) -> Run:
-        child = self.launcher.spawn(asdict(Limits(**limits)), MB)
+    async def run(
+        self, code: str, inputs: dict[str, Any] | None = None, *, seconds: float = 20, **limits: int
+    ) -> PythonResult:
+        child = self.launcher.spawn(asdict(RunLimits(**limits)), MB)
         with ExitStack() as failing:
             failing.callback(child.close)
             await child.confined()
             child.begin()
             failing.pop_all()
-        return await run_once(child, request(code, inputs, "<run>"), seconds)
+        return await execute_once(child, encode_request(code, inputs, "<run>"), seconds)
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ async def runs(tool: Path, tmp_path: Path) -> AsyncIterator[Runs]:
     runs = Runs(tool, folder)
     yield runs
     runs.launcher.close()
-    await runs.launcher.gone()
+    await runs.launcher.wait_until_gone()
     assert list(folder.iterdir()) == []
 
 
@@ -115,6 +117,8 @@ async def test_each_run_is_a_process_of_its_own_with_nothing_of_ours(
     ],
 )
 async def test_what_a_run_may_use_is_limited(runs: Runs, code: str, limits: dict[str, Any], kind: str) -> None:
+    if "memory" in limits and not Path("/bin/ps").exists():
+        pytest.skip("ps is missing")
     run = await runs.run(code, **limits)
     assert run.error is not None
     assert run.error.kind == kind
@@ -139,30 +143,34 @@ async def test_a_tool_that_starts_nothing_is_told(tmp_path: Path) -> None:
     tool.write_text("#!/bin/sh\nexit 65\n")
     tool.chmod(0o755)
     runs = Runs(tool, tmp_path)
-    with pytest.raises(Unstarted, match="status 65 before it was contained"):
+    with pytest.raises(ChildNotStarted, match="status 65 before it was contained"):
         await runs.run("1")
     runs.launcher.close()
-    with pytest.raises(Lost):
-        runs.launcher.spawn(asdict(Limits()), MB)
-    await runs.launcher.gone()
+    with pytest.raises(ZygoteLost):
+        runs.launcher.spawn(asdict(RunLimits()), MB)
+    await runs.launcher.wait_until_gone()
     with pytest.raises(SandboxUnavailable, match="started nothing: it ended with status 65"):
-        results_under(tool, ground(()), {})
+        results_under(tool, find_interpreter_paths(()), {})
 
 
 def test_uncontained_the_probes_get_through(tool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = {result.name: result.reached for result in results_under(tool, ground(()), {"PATH": os.defpath})}
+    results = {
+        result.name: result.reached for result in results_under(tool, find_interpreter_paths(()), {"PATH": os.defpath})
+    }
     assert results.keys() == {probe.__name__ for probe in PROBES}
     assert {name for name, reached in results.items() if reached is None} == _STOPPED_ANYWHERE
     # The last of them has become another program, and so nobody was left to say so.
     assert results["become_program"] == "something: it never answered"
-    secrets = {result.name: result.reached for result in results_under(tool, ground(()), {"MY_TOKEN": "x"})}
+    secrets = {
+        result.name: result.reached for result in results_under(tool, find_interpreter_paths(()), {"MY_TOKEN": "x"})
+    }
     assert secrets["read_secrets"] == "MY_TOKEN"
 
 
 async def test_a_sandbox_refuses_to_start_where_nothing_is_contained(tool: Path, tmp_path: Path) -> None:
-    pool = Pool(Settings((), (), Tier.SEATBELT, MB, seatbelt=tool), Limits())
+    pool = ZygotePool(ZygoteSettings((), (), Tier.SEATBELT, MB, seatbelt=tool), RunLimits())
     with pytest.raises(SandboxUnavailable, match=r"seatbelt tier doesn't hold.*read_outside reached.*become_program"):
-        await pool.child(Limits())
+        await pool.child(RunLimits())
     await pool.aclose()
 
 
@@ -172,7 +180,7 @@ async def test_without_the_program_nothing_runs() -> None:
     with pytest.raises(SandboxUnavailable, match="needs macOS"):
         await ShellSandbox(".", tier="seatbelt").run("true")
     with pytest.raises(SandboxUnavailable, match="needs /usr/bin/sandbox-exec"):
-        canary_results(Tier.SEATBELT)
+        try_canaries(Tier.SEATBELT)
 
 
 async def test_there_are_no_sessions() -> None:
@@ -182,26 +190,26 @@ async def test_there_are_no_sessions() -> None:
 
 
 def test_the_tier_goes_by_the_platform(tool: Path, tmp_path: Path) -> None:
-    found = layers_of("darwin", tool)
-    assert (found.tier, found.seatbelt, found.landlock, found.bubblewrap) == (Tier.SEATBELT, tool, 0, None)
+    found = detect_layers_of("darwin", tool)
+    assert (found.tier, found.seatbelt, found.landlock, found.shell_tier) == (Tier.SEATBELT, tool, 0, Tier.SEATBELT)
     assert f"seatbelt: {tool} (untested: no Mac has ever run this; the canaries" in "\n".join(layer_lines(found))
-    without = layers_of("darwin", tmp_path / "nothing")
+    without = detect_layers_of("darwin", tmp_path / "nothing")
     assert not [line for line in layer_lines(without) if line.startswith("seatbelt")]
     assert (without.tier, without.seatbelt) == (Tier.NONE, None)
     assert "nothing, which isn't there" in without.missing[-1]
-    windows = layers_of("win32", tool)
+    windows = detect_layers_of("win32", tool)
     assert (windows.tier, windows.seatbelt, windows.missing[0].partition(":")[0]) == (Tier.NONE, None, "win32")
 
 
 def test_what_is_shown_is_real_and_never_everything(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
-    shown: Ground = ground([link / "nothing", link])
+    shown: InterpreterPaths = find_interpreter_paths([link / "nothing", link])
     assert str(tmp_path.resolve()) in shown.readable
     assert str(link) in shown.links
     assert all(os.path.realpath(path) == path for path in (*shown.readable, *shown.listed))
     with pytest.raises(ValueError, match="whole root"):
-        ground([Path("/")])
+        find_interpreter_paths([Path("/")])
 
 
 def test_nothing_on_the_way_is_linux_s_own() -> None:

@@ -16,9 +16,8 @@ from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.macos.profiles import shell_profile
 from ferrule.sandbox.python import PythonSandbox
 from ferrule.sandbox.shell import ShellSandbox
-from ferrule.sandbox.shell.hosts import HostRules
-from ferrule.sandbox.shell.seatbelt_rules import real_rules
-from ferrule.sandbox.shell.seatbelted import SeatbeltBackend, free_port
+from ferrule.sandbox.shell.backends.seatbelt import SeatbeltBackend, build_seatbelt_rules, reserve_port
+from ferrule.sandbox.shell.host_rules import HostRules
 
 needs_mac = pytest.mark.skipif(sys.platform != "darwin", reason="Seatbelt is macOS's, and has been tried on no Mac yet")
 
@@ -84,7 +83,9 @@ def test_the_profile_follows_the_layout(shells: Shells, tmp_path: Path) -> None:
     (workspace / "deep").mkdir()
     (workspace / "deep/.env").write_text("secret")
     layout = shells.layout()
-    profile = shell_profile(rules=real_rules(layout), scratch=layout.scratch, absent=layout.absent, network=False)
+    profile = shell_profile(
+        rules=build_seatbelt_rules(layout), scratch=layout.scratch, absent=layout.absent, network=False
+    )
     assert allows(profile, "file-write-create", f"{workspace}/deep/x")
     assert allows(profile, "file-write-create", f"{shells.state}/tmp/x")
     assert allows(profile, "file-read-data", "/usr/bin/true")
@@ -96,8 +97,22 @@ def test_the_profile_follows_the_layout(shells: Shells, tmp_path: Path) -> None:
     assert not allows(profile, "file-write-unlink", f"{workspace}/deep")
 
 
+def test_the_profile_keeps_what_ferrule_is_started_from(shells: Shells) -> None:
+    (shells.workspace / "tools/.venv").mkdir(parents=True)
+    (shells.workspace / "env").symlink_to("tools/.venv")
+    layout = shells.layout("tools/.venv", "env", "absent/site-packages")
+    profile = shell_profile(
+        rules=build_seatbelt_rules(layout), scratch=layout.scratch, absent=layout.absent, network=False
+    )
+    for name in ("tools/.venv/evil.pth", "env", "absent/site-packages", "absent/site-packages/evil.pth", ".vscode/x"):
+        assert not allows(profile, "file-write-create", f"{shells.workspace}/{name}"), name
+    for name in ("env", "tools", "tools/.venv", "absent"):
+        assert not allows(profile, "file-write-unlink", f"{shells.workspace}/{name}"), name
+    assert allows(profile, "file-write-create", f"{shells.workspace}/tools/new")
+
+
 def test_a_proxy_has_its_port_to_itself() -> None:
-    listening, held = free_port()
+    listening, held = reserve_port()
     port = listening.getsockname()[1]
     try:
         for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
-from ferrule.sandbox.python import Opaque, PythonSandbox, Run, Table
-from ferrule.sandbox.python.requests import MAX_CODE
+from ferrule.sandbox.python import DataTable, Opaque, PythonResult, PythonSandbox
+from ferrule.sandbox.python.parent.request import MAX_CODE
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ async def test_inputs_are_variables_and_files(sandbox: PythonSandbox, tmp_path: 
 async def test_values_of_libraries_come_back(sandbox: PythonSandbox) -> None:
     assert (await sandbox.run("import numpy as np\nnp.arange(3)")).value.tolist() == [0, 1, 2]
     table = (await sandbox.run("import pandas as pd\npd.DataFrame({'a': range(3000)})")).value
-    assert isinstance(table, Table)
+    assert isinstance(table, DataTable)
     assert (table.total_rows, len(table.rows)) == (3000, 1000)
     run = await sandbox.run("{'a': [1, 2, 3, object()]}")
     assert isinstance(run.value["a"][3], Opaque)
@@ -296,7 +296,7 @@ async def test_the_environment_is_bare(sandbox: PythonSandbox, monkeypatch: pyte
 async def test_checks_advise_or_refuse(sandbox: PythonSandbox) -> None:
     advised = await sandbox.run("import socket\n5")
     assert advised.value == 5
-    strict = PythonSandbox(checks="seed")
+    strict = PythonSandbox(checks="strict")
     run = await strict.run("x = [1]\neval('x')")
     assert run.error is not None
     assert run.error.kind == "refused"
@@ -352,7 +352,7 @@ async def test_declared_paths_are_readable(tmp_path: Path) -> None:
 
 async def test_no_tier_is_the_users_to_choose() -> None:
     async with PythonSandbox(packages=(), tier="none") as sandbox:
-        run: Run = await sandbox.run("open('a.txt', 'w').write('x')\n6 * 7")
+        run: PythonResult = await sandbox.run("open('a.txt', 'w').write('x')\n6 * 7")
         assert (run.value, run.files) == (42, {"a.txt": b"x"})
 
 

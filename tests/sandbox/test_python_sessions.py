@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
-from ferrule.sandbox.python import PythonSandbox, Session
-from ferrule.sandbox.python.accounting import cpu_seconds
+from ferrule.sandbox.python import PythonSandbox, SandboxSession
+from ferrule.sandbox.python.parent import session_process
+from ferrule.sandbox.python.parent.process_handle import children_of, cpu_seconds, parent_of
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def sandbox() -> Iterator[PythonSandbox]:
     sandbox.close()
 
 
-async def value(session: Session, code: str) -> Any:
+async def value(session: SandboxSession, code: str) -> Any:
     run = await session.run(code)
     assert run.error is None, run.error
     return run.value
@@ -228,3 +229,119 @@ async def test_without_namespaces_a_session_is_kept_but_not_forked() -> None:
         assert "the session is over" in ended.error.message
         with pytest.raises(SandboxUnavailable, match="has ended"):
             await session.run("1")
+
+
+THREAD_THAT_FORKS = """
+import os, threading
+made = []
+def fork():
+    while True:
+        try:
+            pid = os.fork()
+        except OSError:
+            continue
+        if pid == 0:
+            while True: pass
+        made.append(pid)
+threading.Thread(target=fork, daemon=True).start()
+x = 1
+"""
+
+
+async def test_a_thread_takes_no_fork_that_is_meant_for_a_checkpoint(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        await value(session, THREAD_THAT_FORKS)
+        for _ in range(5):
+            assert await value(session, "x, made") == (1, [])
+        checkpoint = await session.checkpoint()
+        async with await session.fork() as twin:
+            assert await value(twin, "x, made") == (1, [])
+        await value(session, "x = 2")
+        await session.rollback(checkpoint)
+        assert await value(session, "x, made, threading.active_count()") == (1, [], 1)
+
+
+FORGED_GREETING = """
+import os
+from ferrule.sandbox.python.child import runner as child
+from ferrule.sandbox.python.child import session_runner as session_child
+from ferrule.sandbox.python.wire.frames import pack_frame
+def forge(channel, tree):
+    if os.fork() == 0:
+        while True: pass
+    child.write(channel, pack_frame({"forked": tree["number"]}, []))
+session_child._fork = forge
+x = 2
+"""
+
+
+async def test_a_process_that_greets_in_place_of_its_fork_costs_the_last_run(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        await value(session, "x = 1")
+        await value(session, FORGED_GREETING)
+        undone = await session.run("x = 3")
+        assert undone.error is not None
+        assert undone.error.kind == "killed"
+        assert "as it was before the last one" in undone.error.message
+        assert await value(session, "x") == 1
+        assert await value(session, "x + 1") == 2
+        # What it forked has ended too: the session's processes are those that are known.
+        process = session._process
+        assert process.current is not None
+        assert process.before_run is not None
+        known = {process.current.pid, process.before_run.pid}
+        keeper = parent_of(process.current.pid)
+        while set(children_of(keeper)) - known:
+            await asyncio.sleep(0.01)
+
+
+THREAD_THAT_READS = """
+import os, threading
+def read():
+    while True:
+        for descriptor in range(3, 16):
+            try: os.read(descriptor, 1 << 20)
+            except OSError: pass
+threading.Thread(target=read, daemon=True).start()
+"""
+
+
+async def test_a_thread_that_reads_what_is_said_to_the_process_costs_runs_only(
+    sandbox: PythonSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whether it is the code or the word to fork that the thread takes, nobody answers: the wait is all that is shorter.
+    monkeypatch.setattr(session_process, "START_SECONDS", 2.0)
+    async with await sandbox.session() as session:
+        await value(session, "x = 1")
+        run = await session.run(THREAD_THAT_READS, timeout=1)
+        if run.error is None:
+            run = await session.run("1", timeout=1)
+        while run.error is not None:
+            run = await session.run("x", timeout=1)
+        assert run.value == 1
+
+
+TIMER_THAT_CONTINUES = """
+import ctypes, signal, threading
+signal.signal(signal.SIGCONT, lambda *_: None)
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()
+libc, timer = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p()
+event, often = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0), (ctypes.c_long * 4)(0, 5_000_000, 0, 5_000_000)
+made = libc.timer_create(1, event, ctypes.byref(timer))
+libc.timer_settime(timer, 0, often, None) if made == 0 else None
+made
+"""
+
+
+@pytest.mark.parametrize("tier", ["full", "container"])
+async def test_no_timer_wakes_a_session_between_runs(tier: str) -> None:
+    async with PythonSandbox(packages=(), tier=tier) as sandbox, await sandbox.session() as session:
+        assert await value(session, TIMER_THAT_CONTINUES) == -1
+        member = session._process.current
+        assert member is not None
+        await asyncio.sleep(0.05)
+        before = cpu_seconds(member.pid)
+        await asyncio.sleep(0.3)
+        assert cpu_seconds(member.pid) - before < 0.02

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.shell import HIDDEN, ShellSandbox
-from ferrule.sandbox.shell.scan import WorkspaceScan
+from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
@@ -93,6 +95,41 @@ async def test_a_command_that_was_given_git_commits_and_plants_no_hook(repositor
     assert "asked-for" in (repository / ".git/config").read_text()
 
 
+PLANTS = {
+    "hooks that weren't there": "mkdir .git/hooks; echo x >.git/hooks/evil",
+    "another repository": "cp -r .git .evil; echo x >.evil/evil; echo ../.evil >.git/commondir",
+    "a submodule's hook": "mkdir -p .git/modules/a/b/hooks; echo x >.git/modules/a/b/hooks/evil",
+    "a submodule's settings": "git config -f .git/modules/a/b/config core.fsmonitor evil",
+    "a submodule's own submodule": "git config -f .git/modules/a/b/modules/c/config core.fsmonitor evil",
+    "another submodule instead": "mv .git/modules .git/a; mkdir -p .git/modules/a; mv .git/a .git/modules/evil",
+    "another repository of a worktree": "echo /evil >.git/worktrees/tree/commondir",
+    "a worktree's settings": "git config -f .git/worktrees/tree/config.worktree core.fsmonitor evil",
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+async def test_a_command_that_was_given_git_gives_it_nothing_else_to_run(repository: Path, plant: str) -> None:
+    git = repository / ".git"
+    shutil.rmtree(git / "hooks", ignore_errors=True)
+    for place in (
+        "modules/a/b/HEAD",
+        "modules/a/b/config",
+        "modules/a/b/modules/c/HEAD",
+        "modules/a/b/modules/c/config",
+    ):
+        (git / place).parent.mkdir(parents=True, exist_ok=True)
+        (git / place).touch()
+    (git / "modules/a/b/hooks").mkdir()
+    (git / "worktrees/tree").mkdir(parents=True)
+    (git / "worktrees/tree/commondir").write_text("../..\n")
+    (git / "worktrees/tree/config.worktree").touch()
+    assert "made" in await said(repository, f"{COMMIT} made && git log --oneline; {plant}", writable=[".git"])
+    assert not (git / "commondir").exists()
+    assert not list(git.rglob("evil"))
+    read = [path.read_bytes() for path in git.rglob("*") if path.is_file()]
+    assert not any(b"evil" in each for each in read)
+
+
 async def test_a_command_that_was_given_nothing_can_not_commit(repository: Path) -> None:
     assert "made" not in await said(repository, f"{COMMIT} made; git log --oneline")
 
@@ -115,12 +152,22 @@ async def test_a_repository_can_not_be_made_where_there_is_none(workspace: Path)
     assert sorted(each.name for each in workspace.iterdir()) == ["inner"]
 
 
-async def test_protected_files_that_appear_are_named(workspace: Path) -> None:
+async def test_a_protected_place_can_not_be_made_or_is_named(workspace: Path) -> None:
+    """In the container tier nothing keeps one from being made, where the folder holds nothing else to be protected."""
+    make = "echo evil >ferrule.toml; mkdir -p .vscode; echo evil >.vscode/tasks.json; ls -A"
     async with ShellSandbox(workspace) as shell:
-        done = await shell.run("echo evil >ferrule.toml")
+        done = await shell.run(make)
         assert done.appeared == (str(workspace / "ferrule.toml"),)
         assert (await shell.run("echo more >>ferrule.toml")).appeared == ()
+    assert not (workspace / ".vscode").exists()
     assert (workspace / "ferrule.toml").read_text() == "evil\n"
+    (workspace / "ferrule.toml").unlink()
+    async with ShellSandbox(workspace, tier="container") as shell:
+        done = await shell.run(make)
+        assert done.appeared == (str(workspace / "ferrule.toml"), str(workspace / ".vscode"))
+        assert (await shell.run("echo more >>ferrule.toml; echo more >>.vscode/tasks.json")).appeared == ()
+    assert (workspace / "ferrule.toml").read_text() == "evil\n"
+    assert (workspace / ".vscode/tasks.json").read_text() == "evil\n"
     async with ShellSandbox(workspace / "inner", tier="container") as shell:
         done = await shell.run("git init")
         assert done.appeared == (str(workspace / "inner/.git"),)
@@ -132,6 +179,7 @@ async def test_nested_repositories_and_submodules(repository: Path, tier: str) -
     (repository / "inner/module").mkdir()
     (repository / "inner/module/.git").write_text("gitdir: ../../stored\n")
     (repository / "stored").mkdir()
+    (repository / "stored/HEAD").write_text("ref: refs/heads/main\n")
     command = (
         "echo x >inner/deep/.git/hooks/evil; echo x >inner/module/.git; echo x >stored/config; echo x >inner/deep/file"
     )
@@ -156,13 +204,20 @@ async def test_a_worktree_can_be_given_its_repository_and_no_other(tmp_path: Pat
         await said(tree, "true", writable=[".git"])
 
 
-@TIERS
-async def test_a_link_in_place_of_git_is_refused(workspace: Path, tier: str) -> None:
-    (workspace / ".git").symlink_to("inner")
-    with pytest.raises(SandboxUnavailable, match="symbolic link"):
-        await said(workspace, "true", tier=tier)
-    assert await said(workspace, "echo ran", tier=tier, protected=()) == "ran\n"
-    assert await said(workspace, "echo ran", tier=tier, mode="read-only") == "ran\n"
+async def test_a_submodule_can_be_given_its_repository_and_no_other(tmp_path: Path) -> None:
+    main, other = tmp_path / "main", tmp_path / "other"
+    for each in (main, other):
+        subprocess.run(f"git init -q {each} && cd {each} && {COMMIT} first", shell=True, check=True)
+    add = f"git -c protocol.file.allow=always submodule --quiet add {other} part"
+    subprocess.run(add, shell=True, cwd=main, check=True)
+    part = main / "part"
+    plant = "echo x >../.git/hooks/evil; echo x >../.git/modules/part/hooks/evil; git config core.fsmonitor evil"
+    assert "made" in await said(part, f"{COMMIT} made && git log --oneline; {plant}", writable=[".git"])
+    assert not list(main.rglob("evil"))
+    assert "evil" not in (main / ".git/modules/part/config").read_text()
+    (part / ".git").write_text("gitdir: ../.git\n")
+    with pytest.raises(SandboxUnavailable, match="doesn't name it as its worktree"):
+        await said(part, "true", writable=[".git"])
 
 
 @TIERS
@@ -240,18 +295,65 @@ async def test_devices_and_settings_of_the_kernel(workspace: Path) -> None:
     assert "shadow" not in arguments
 
 
-async def test_too_many_folders_are_refused(workspace: Path) -> None:
+@TIERS
+async def test_where_there_are_too_many_folders_those_that_hold_most_are_hidden(workspace: Path, tier: str) -> None:
     for number in range(30):
         (workspace / f"inner/{number}").mkdir()
-    with pytest.raises(SandboxUnavailable, match="scan_limit"):
-        await said(workspace, "true", scan_limit=20)
-    assert await said(workspace, "echo ran", scan_limit=40) == "ran\n"
+    for name in ("small", "inner/29"):
+        (workspace / name).mkdir(exist_ok=True)
+        (workspace / name / ".env").write_text("secret")
+        (workspace / name / "file").write_text("shown")
+    async with ShellSandbox(workspace, tier=tier, scan_limit=20) as shell:
+        done = await shell.run(
+            "cat small/* small/.env; cat inner/29/.env inner/29/file; echo x >small/new; cat small/new"
+        )
+    assert done.unsearched == (str(workspace / "inner"),)
+    assert done.output.count("shown") == 1
+    assert "secret" not in done.output
+    assert done.output.endswith("x\n") or tier == "container"  # where nothing is made beside a secret
+    async with ShellSandbox(workspace, tier=tier, scan_limit=40) as shell:
+        assert (await shell.run("cat inner/29/file")).output == "shown"
+
+
+@TIERS
+async def test_what_goes_while_a_command_is_started_keeps_it_from_nothing(workspace: Path, tier: str) -> None:
+    """A secret that the user's own program makes anew each time."""
+    is_over = threading.Event()
+
+    def renew() -> None:
+        while not is_over.is_set():
+            (workspace / "inner/.env").write_text("secret")
+            time.sleep(0.01)
+            (workspace / "inner/.env").unlink()
+            time.sleep(0.02)
+
+    async with ShellSandbox(workspace, tier=tier) as shell:
+        renewing = threading.Thread(target=renew)
+        renewing.start()
+        try:
+            for _ in range(25):
+                assert (await shell.run("echo ran")).output == "ran\n"
+        finally:
+            is_over.set()
+            renewing.join()
+
+
+@TIERS
+async def test_more_secrets_at_the_top_than_can_be_covered_are_told(workspace: Path, tier: str) -> None:
+    async with ShellSandbox(workspace, tier=tier) as shell:
+        await shell.run("i=0; while [ $i -lt 20001 ]; do : >.env$i; i=$((i+1)); done")
+        with pytest.raises(SandboxUnavailable, match=r"hidden \(.*\.env\d+ is one\) lie directly in the workspace"):
+            await shell.run("true")
+        (workspace / "secrets").mkdir()
+        for file in workspace.glob(".env?*"):
+            file.rename(workspace / "secrets" / file.name)
+        assert (await shell.run("echo ran")).output == "ran\n"
 
 
 def test_a_second_walk_reads_only_what_changed(workspace: Path) -> None:
     import re
 
-    scan = WorkspaceScan(str(workspace), re.compile(r"\.env.*"), 1000)
+    scan = WorkspaceScan(str(workspace), re.compile(r"\.env.*"), {".git"}, 1000)
     for number in range(20):
         (workspace / f"inner/{number}").mkdir()
     time.sleep(0.05)
@@ -260,7 +362,7 @@ def test_a_second_walk_reads_only_what_changed(workspace: Path) -> None:
     (workspace / "inner/8/.git").mkdir()
     assert scan.walk() == scan.walk()
     assert scan.walk().hidden == (str(workspace / "inner/7/.env"),)
-    assert scan.walk().repositories == (str(workspace / "inner/8/.git"),)
+    assert scan.walk().protected == (str(workspace / "inner/8/.git"),)
     (workspace / "inner/7/.env").unlink()
     assert scan.walk().hidden == ()
 

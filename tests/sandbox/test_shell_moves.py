@@ -71,6 +71,22 @@ async def test_a_repository_s_hooks_are_protected_wherever_its_folder_was_to_go(
 
 
 @TIERS
+@pytest.mark.parametrize("mode", ["000", "600", "100", "300"])
+async def test_what_lies_in_a_folder_that_was_shut_is_kept_from_whoever_opens_it(
+    workspace: Path, mode: str, tier: str
+) -> None:
+    """In the same sandbox and in another one, which finds the folder as the command left it."""
+    (workspace / "app/.git/hooks").mkdir(parents=True)
+    shut = f"chmod {mode} app/settings; chmod {mode} app"
+    plant = "chmod 755 app; chmod 755 app/settings; cat app/settings/.env; echo x >app/.git/hooks/pre-commit"
+    said = await commands(workspace, shut, plant, tier=tier)
+    for folder in (workspace / "app", workspace / "app/settings"):
+        folder.chmod(0o755)
+    assert SECRET not in "".join(said)
+    assert not list(workspace.rglob("pre-commit"))
+
+
+@TIERS
 async def test_what_a_link_led_to_stays_hidden_without_the_link(workspace: Path, tier: str) -> None:
     (workspace / "kept").mkdir()
     (workspace / "kept/production").write_text(SECRET)

@@ -16,7 +16,7 @@ from escaping.census import descendants, memory_of
 from escaping.circumstances import TIERS
 from escaping.hostile import HOSTILE
 
-from ferrule.background import on_background
+from ferrule._util.background import submit_to_background
 from ferrule.sandbox.python import PythonSandbox
 
 AT_ONCE = 4
@@ -94,7 +94,7 @@ async def survive(tier, runs, warm, folder):
 
 async def survive_from_nothing(tier, runs, warm, folder):
     """The same, and with the sandbox gone nothing is left at all."""
-    on_background(asyncio.sleep(0)).result()  # the loop in the background is started once, and stays
+    submit_to_background(asyncio.sleep(0)).result()  # the loop in the background is started once, and stays
     before = descriptors(), len(descendants())
     await survive(tier, runs, warm, folder)
     assert await settled(lambda: len(descendants()), before[1]) == before[1]

@@ -36,36 +36,36 @@ from macos_shells import Shells
 from seatbelt import stand_in
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.contain import Limits
-from ferrule.sandbox.layers import layers_of
-from ferrule.sandbox.macos.runs import ground
-from ferrule.sandbox.python.conversing import run_once
-from ferrule.sandbox.python.pool import Pool, Settings
-from ferrule.sandbox.python.requests import request
-from ferrule.sandbox.python.seatbelted import Seatbelt
-from ferrule.sandbox.tier import Tier
+from ferrule.sandbox.containment import RunLimits
+from ferrule.sandbox.doctor import detect_layers_of
+from ferrule.sandbox.macos.python_runs import find_interpreter_paths
+from ferrule.sandbox.python.parent.execute import execute_once
+from ferrule.sandbox.python.parent.request import encode_request
+from ferrule.sandbox.python.parent.seatbelt import SeatbeltStarter
+from ferrule.sandbox.python.parent.zygote_pool import ZygotePool, ZygoteSettings
+from ferrule.sandbox.tiers import Tier
 
 
 async def main(folder: Path) -> None:
     tool = stand_in(folder)
-    launcher = Seatbelt(tool)
-    launcher.lay_ground(ground(()), folder, [], [])
-    child = launcher.spawn(asdict(Limits()), 1000)
+    launcher = SeatbeltStarter(tool)
+    launcher.configure(find_interpreter_paths(()), folder, [], [])
+    child = launcher.spawn(asdict(RunLimits()), 1000)
     await child.confined()
     child.begin()
-    run = await run_once(child, request("5 + 7", None, "<run>"), 20)
+    run = await execute_once(child, encode_request("5 + 7", None, "<run>"), 20)
     launcher.close()
-    await launcher.gone()
+    await launcher.wait_until_gone()
     done = await Shells(tool, folder).run("cat; echo ran", given="x" * 9)
-    found = layers_of("darwin", tool)
+    found = detect_layers_of("darwin", tool)
     print(run.value, found.tier is Tier.SEATBELT, done.output.strip().removeprefix("x" * 9), await refusal(tool))
 
 
 async def refusal(tool: Path) -> str:
     """What a whole sandbox says, under a program that contains nothing."""
-    pool = Pool(Settings((), (), Tier.SEATBELT, 1000, seatbelt=tool), Limits())
+    pool = ZygotePool(ZygoteSettings((), (), Tier.SEATBELT, 1000, seatbelt=tool), RunLimits())
     try:
-        await pool.child(Limits())
+        await pool.child(RunLimits())
     except SandboxUnavailable as error:
         return str(error).partition(" on this machine")[0]
     return "nothing"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from contained import OPEN_PYTHON, SOURCE, needs_linux, open_source
 
-from ferrule.sandbox.linux.trees import remove_tree
+from ferrule.sandbox.temporary_folders import remove_tree
 
 pytestmark = needs_linux
 
@@ -30,7 +30,7 @@ for _ in range(3000):
 os.chdir(sys.argv[1])
 sys.path.append(sys.argv[3])
 from pathlib import Path
-from ferrule.sandbox.linux.trees import remove_tree
+from ferrule.sandbox.temporary_folders import remove_tree
 if os.geteuid():
     remove_tree(Path(sys.argv[1]))
 """

@@ -9,12 +9,12 @@ pytestmark = needs_linux
 
 # A session's process is contained with a listener; here its parent answers, in the program that is `started`.
 SESSION = """
-    from ferrule.sandbox.linux.notify import add_descriptor, allow, received, refuse
+    from ferrule.sandbox.linux.seccomp_notify import add_descriptor, allow, receive_call, refuse
     ours, theirs = socket.socketpair()
     tier = Tier({tier!r})
     folder = None if tier is Tier.FULL else Path.cwd()
-    entered = enter(python_view(), tier, folder=folder)
-    prepared, forker = prepare(entered, Limits()), os.getpid()
+    entered = enter(find_python_paths(), tier, folder=folder)
+    prepared, forker = prepare(entered, RunLimits()), os.getpid()
     answers, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -37,12 +37,12 @@ SESSION = """
     os.close(write)
     said, [listener], _, _ = socket.recv_fds(ours, 9, 1)
     number = syscalls.NUMBERS["clone"]
-    first = received(listener)
+    first = receive_call(listener)
     assert (said, first.number, first.arguments[0] & 0xFF) == (b"L", number, signal.SIGCHLD)
     allow(listener, first)
-    refuse(listener, received(listener), errno.EAGAIN)
+    refuse(listener, receive_call(listener), errno.EAGAIN)
     read, given = os.pipe()
-    third = received(listener)
+    third = receive_call(listener)
     add_descriptor(listener, third, given, 20)
     allow(listener, third)
     outcomes = json.loads(os.read(answers, 999))

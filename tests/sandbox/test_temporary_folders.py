@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.sandbox.folders import OwnFolder
+from ferrule.sandbox.temporary_folders import TemporaryFolder
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -32,11 +32,12 @@ def aged(path: Path) -> Path:
 
 def test_what_a_killed_program_left_is_swept_and_nothing_else(place: Path) -> None:
     program = (
-        "import os, signal; from ferrule.sandbox.folders import OwnFolder; own = OwnFolder('ferrule-test-'); "
+        "import os, signal; from ferrule.sandbox.temporary_folders import TemporaryFolder\n"
+        "own = TemporaryFolder('ferrule-test-'); "
         "open(own.path + '/spilled', 'w').close(); print(own.path, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )
     left = [Path(said(place, program).strip()) for _ in range(2)]
-    living = OwnFolder("ferrule-test-")
+    living = TemporaryFolder("ferrule-test-")
     open_to_others = place / "ferrule-test-shared"
     open_to_others.mkdir(0o755)
     link = place / "ferrule-test-link"
@@ -44,7 +45,7 @@ def test_what_a_killed_program_left_is_swept_and_nothing_else(place: Path) -> No
     (place / "elsewhere").mkdir(0o700)
     for each in (left[0], Path(living.path), open_to_others, place / "elsewhere"):
         aged(each)
-    OwnFolder("ferrule-test-").remove()
+    TemporaryFolder("ferrule-test-").remove()
     assert not left[0].exists()
     kept = (left[1], Path(living.path), open_to_others, place / "elsewhere")
     assert all(each.is_dir() for each in kept)
@@ -54,9 +55,10 @@ def test_what_a_killed_program_left_is_swept_and_nothing_else(place: Path) -> No
 
 
 def test_a_fork_leaves_its_parents_folder_alone(place: Path) -> None:
-    own = OwnFolder("ferrule-test-")
+    own = TemporaryFolder("ferrule-test-")
     program = (
-        "import os; from ferrule.sandbox.folders import OwnFolder; own = OwnFolder('ferrule-test-')\n"
+        "import os; from ferrule.sandbox.temporary_folders import TemporaryFolder\n"
+        "own = TemporaryFolder('ferrule-test-')\n"
         "if os.fork() == 0:\n    own.remove(); os._exit(0)\n"
         "os.wait(); print(os.path.isdir(own.path)); own.remove(); print(os.path.isdir(own.path))"
     )
