@@ -1,25 +1,32 @@
-"""Finds a family's notation by its name."""
+"""Finds families, their notations and dialects by name; a family's own file is loaded when it is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
+from typing import cast
 
 from ferrule.dialects import families as declared
-from ferrule.dialects.family import Family, TextNotation
-from ferrule.errors import DialectError
-from ferrule.plugins import plugin_named
+from ferrule.dialects.family import Family
+from ferrule.dialects.framing.dialect import FramedDialect
+from ferrule.dialects.notation import TextNotation
+from ferrule.dialects.protocol import Dialect
+from ferrule.errors import DialectError, PluginError
+from ferrule.tools.plugins import find_plugin
 
 
 @cache
 def families() -> dict[str, Family]:
     """All families by name: those of every file in `families/`, in the order of the files' names."""
-    found: dict[str, Family] = {}
-    for module in sorted(module.name for module in iter_modules(declared.__path__)):
-        for family in import_module(f"{declared.__name__}.{module}").FAMILIES:
-            found[family.name] = family
-    return found
+    modules = sorted(module.name for module in iter_modules(declared.__path__))
+    return {family.name: family for module in modules for family in _families_in(module)}
+
+
+def _families_in(module: str) -> tuple[Family, ...]:
+    return cast("tuple[Family, ...]", import_module(f"{declared.__name__}.{module}").FAMILIES)
 
 
 def get_notation(name: str) -> TextNotation:
@@ -27,14 +34,53 @@ def get_notation(name: str) -> TextNotation:
 
     Raises `DialectError` and `PluginError`.
     """
-    known = families()
-    for family in known.values():
+    for family in _likely_families(name):
         if name == family.name or name in family.aliases:
             return TextNotation(family)
-    plugin = plugin_named("dialects", name)
-    if plugin is not None:
-        loaded = plugin.load()
-        if isinstance(loaded, Family):
-            return TextNotation(loaded)
-        raise DialectError(f"{plugin} is a whole dialect and no notation alone; a `Family` is both")
-    raise DialectError(f"there is no notation {name!r}; known are {', '.join(sorted(known))}")
+    plugin = find_plugin("dialects", name)
+    if plugin is None:
+        raise DialectError(f"unknown notation {name!r}; known are {', '.join(sorted(families()))}")
+    loaded = plugin.load()
+    if isinstance(loaded, Family):
+        return TextNotation(loaded)
+    raise DialectError(f"{plugin} is a whole dialect and no notation alone; a `Family` is both")
+
+
+def dialect_names() -> tuple[str, ...]:
+    """The names that `get_dialect` knows, sorted: families whose turns are declared, and their other turns."""
+    return tuple(sorted(name for family in families().values() for name in _dialects_of(family)))
+
+
+def get_dialect(name: str) -> Dialect:
+    """A new dialect of that name. Raises `DialectError`, naming those there are, and `PluginError`."""
+    for family in _likely_families(name):
+        if name in _dialects_of(family):
+            return _make_dialect(family, name)
+    plugin = find_plugin("dialects", name)
+    if plugin is None:
+        raise DialectError(f"unknown dialect {name!r}; known are {', '.join(dialect_names())}")
+    loaded = plugin.load()
+    if isinstance(loaded, Family):
+        if not _dialects_of(loaded):
+            raise DialectError(f"{plugin} declares no turns, so whole conversations can't be written in it")
+        return _make_dialect(loaded, loaded.name)
+    if not callable(loaded):
+        raise PluginError(f"{plugin} is neither a Family nor a callable that makes a dialect")
+    return cast("Dialect", loaded())
+
+
+def _likely_families(name: str) -> Iterator[Family]:
+    """All families, those of the file of that name first: the others needn't be loaded then."""
+    if name.isidentifier() and find_spec(f"{declared.__name__}.{name}") is not None:
+        yield from _families_in(name)
+    yield from families().values()
+
+
+def _dialects_of(family: Family) -> tuple[str, ...]:
+    """The names of the dialects that a family declares."""
+    is_framed = family.turns is not None or family.make_dialect is not None
+    return (*((family.name,) if is_framed else ()), *(name for name, _ in family.other_turns))
+
+
+def _make_dialect(family: Family, name: str) -> Dialect:
+    return FramedDialect(family, name) if family.make_dialect is None else family.make_dialect()

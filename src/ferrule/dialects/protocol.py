@@ -20,7 +20,7 @@ class Reader(Protocol):
         ...
 
     def close(self, stopped: bool = False) -> list[ReaderEvent]:
-        """The text has ended; `stopped` says that the model ended it and no limit did."""
+        """The text has ended; `stopped`: the model ended it, not a limit."""
         ...
 
 
@@ -36,7 +36,7 @@ class Dialect(Protocol):
     rewrites_history: bool
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
-        """How the model is told of its tools; empty where the dialect has no words for it."""
+        """The text that offers tools to the model; empty where the dialect has none."""
         ...
 
     def call(self, call: ToolCall) -> str:
@@ -44,7 +44,7 @@ class Dialect(Protocol):
         ...
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
-        """The text of a result, markers included, and what had to be neutralised. Never refuses."""
+        """The text of a result, markers included, and what had to be neutralise. Never refuses."""
         ...
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:

@@ -57,23 +57,26 @@ class ImageSlot:
     image: Image
 
 
-Segment: TypeAlias = Control | Content | SampledIds | ImageSlot
+TextSegment: TypeAlias = Control | Content
+Segment: TypeAlias = TextSegment | SampledIds | ImageSlot
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The segments of a conversation, and how the next assistant message begins and ends.
 
-    `prompt` is what the system writes to open the assistant's turn (empty where the turn is open already),
-    `stops` are the control tokens with which a model ends its message; `strays` those that only the system writes,
-    so that a model that samples one has lost the thread and is stopped too. `losses` tells what was not written.
+    `prompt` is what the system writes to open the assistant's turn (empty where the turn is open already), `opens` a
+    marker that was written earlier and is still open there, as that of reasoning may be;
+    `stops` are the control tokens with which a model ends its message; `forbidden_tokens` those that only the system
+    writes, so that a model that samples one is stopped too. `losses` says what was not written.
     """
 
     segments: tuple[Segment, ...]
     prompt: tuple[Segment, ...] = ()
     stops: tuple[str, ...] = ()
-    strays: tuple[str, ...] = ()
+    forbidden_tokens: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
+    opens: str = ""
 
     @property
     def with_prompt(self) -> tuple[Segment, ...]:

@@ -1,4 +1,4 @@
-"""Cohere's families: a JSON array of calls that name their results by id, or in a fence where there are no ids."""
+"""Cohere's Command: a JSON array of calls that name their results by id, or in a fence where there are no ids."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ferrule.conversation import ToolResult
-from ferrule.dialects.family import NO_IMAGES, NO_TEXT_BESIDE, Family, JsonOffer, WrappedResults
-from ferrule.dialects.message_reader import Prose, Thinking
-from ferrule.dialects.notations.json_array import JsonArray, Layout, Named
+from ferrule.dialects.family import NO_IMAGES, NO_TEXT_BESIDE, Family
+from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.notations.json_array import ArrayLayout, JsonArray, Named
 from ferrule.dialects.notations.json_object import Keys
-from ferrule.dialects.turns import Turns
+from ferrule.dialects.reader.message import MessageMarkers, Thinking
+from ferrule.dialects.wording import MAY_CALL, JsonOffer, WrappedResults
 
-_OFFERED = "You may call these tools:\n"
 _TURNS = (
     "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|START_OF_TURN_TOKEN|>",
     "<|END_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>",
@@ -31,13 +31,13 @@ class _NumberedResults:
         """The results of one group of calls."""
         written = [
             f'    {{\n        "tool_call_id": {json.dumps(result.call_id, ensure_ascii=False)},\n'
-            f'        "results": {{\n            "0": {self._written(text)}\n        }},\n'
+            f'        "results": {{\n            "0": {self._write(text)}\n        }},\n'
             '        "is_error": null\n    }'
             for result, text in zip(results, texts, strict=True)
         ]
         return "<|START_TOOL_RESULT|>[\n" + ",\n".join(written) + "\n]<|END_TOOL_RESULT|>"
 
-    def _written(self, text: str) -> str:
+    def _write(self, text: str) -> str:
         return json.dumps({"content": text} if self.is_keyed else text, ensure_ascii=False)
 
 
@@ -49,7 +49,7 @@ _FRAMES = Turns(
     system=("<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|END_OF_TURN_TOKEN|>"),
     begin="<BOS_TOKEN>",
     no_system="<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|><|END_OF_TURN_TOKEN|>",
-    strays=("<|START_OF_TURN_TOKEN|>",),
+    forbidden_tokens=("<|START_OF_TURN_TOKEN|>",),
 )
 
 COHERE = Family(
@@ -59,10 +59,10 @@ COHERE = Family(
         "<|START_ACTION|>",
         "<|END_ACTION|>",
         Named(Keys(("tool_name", "name"), ("parameters", "arguments"), ("tool_call_id",)), writes_id="first"),
-        Layout("[\n    ", ",\n    ", "\n]"),
+        ArrayLayout("[\n    ", ",\n    ", "\n]"),
         before=_TURNS,
     ),
-    prose=Prose(
+    message=MessageMarkers(
         Thinking("<|START_THINKING|>", "<|END_THINKING|>", "", "", ""),
         turn_markers=_TURNS,
         result=("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>"),
@@ -70,7 +70,7 @@ COHERE = Family(
     ),
     results=_NumberedResults(),
     offer=JsonOffer(
-        _OFFERED,
+        MAY_CALL,
         '\n\nTo call some, write <|START_ACTION|>[{"tool_call_id": <id>, "tool_name": <name>, '
         '"parameters": <arguments>}, …]<|END_ACTION|>',
     ),
@@ -82,7 +82,7 @@ COHERE_2 = replace(
     COHERE,
     name="cohere2",
     models="Cohere 2 MoE",
-    prose=replace(COHERE.prose, answer=("<|START_TEXT|>", "<|END_TEXT|>")),
+    message=replace(COHERE.message, answer=("<|START_TEXT|>", "<|END_TEXT|>")),
     results=_NumberedResults(is_keyed=True),
     turns=replace(
         _FRAMES,
@@ -100,14 +100,14 @@ COHERE_R_PLUS = Family(
         "Action:\n```json\n",
         "```",
         Named(Keys(("tool_name", "name"), ("parameters", "arguments"))),
-        Layout(indent=4),
+        ArrayLayout(indent=4),
         also=(("Action: ```json\n", "```"), ("Action:```json\n", "```")),
         before=_TURNS,
     ),
-    prose=Prose(turn_markers=_TURNS, result=("<results>", "</results>"), before_call="\n", after_calls="\n"),
+    message=MessageMarkers(turn_markers=_TURNS, result=("<results>", "</results>"), before_call="\n", after_calls="\n"),
     results=WrappedResults("<results>\n", "</results>"),
     offer=JsonOffer(
-        _OFFERED,
+        MAY_CALL,
         '\n\nTo call some, write Action:\n```json\n[{"tool_name": <name>, "parameters": <arguments>}, …]\n```',
     ),
     turns=replace(
@@ -121,4 +121,8 @@ COHERE_R_PLUS = Family(
     ),
 )
 
-FAMILIES = (COHERE, COHERE_2, COHERE_R_PLUS)
+FAMILIES = (
+    COHERE,
+    COHERE_2,
+    COHERE_R_PLUS,
+)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls
-from ferrule.dialects.json_reading import INVALID
-from ferrule.dialects.mending import mended
-from ferrule.dialects.notations.json_object import Keys, call_object, reread_call, written
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.json_object import Keys, read_call_object, reread_call, write_call_object
+from ferrule.dialects.reader.calls import CallBuilder, Calls
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.repair import repair_call
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,49 +37,54 @@ class BareJson:
         """The same."""
         return (self.open,)
 
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """What stands between objects."""
+        return (self.separator,)
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The objects, without the marker: the families' templates write them so."""
-        return f"{self.separator} ".join(written(call, self.keys) for call in calls)
+        return f"{self.separator} ".join(write_call_object(call, self.keys) for call in calls)
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read what follows the marker: a call, and the calls after it."""
         call = calls.begin(stream)
         try:
-            yield from call_object(stream, call, self.keys)
+            yield from read_call_object(stream, call, self.keys)
             call.finish()
         except NotACall as fault:
-            yield from mended_object(stream, calls, fault, (*self.openers, *self.before), len(opener), self.keys)
+            yield from repair_object(stream, calls, fault, (*self.openers, *self.before), len(opener), self.keys)
         yield from self._more(stream, calls)
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a call that a message begins with, and those after it."""
-        stream.try_call()
-        yield from self._tried(stream, calls)
+        stream.begin_trial()
+        yield from self._try_call(stream, calls)
         yield from self._more(stream, calls)
         return True
 
-    def _more(self, stream: Stream, calls: Calls) -> Reading[None]:
+    def _more(self, stream: InputStream, calls: Calls) -> Reading[None]:
         while True:
-            stream.try_call()
-            if (yield from stream.space()) == self.separator:
-                stream.frame(stream.at + 1)
-            yield from self._tried(stream, calls)
+            stream.begin_trial()
+            if (yield from stream.skip_space()) == self.separator:
+                stream.take_framing(stream.at + 1)
+            yield from self._try_call(stream, calls)
 
-    def _tried(self, stream: Stream, calls: Calls) -> Reading[None]:
+    def _try_call(self, stream: InputStream, calls: Calls) -> Reading[None]:
         """A call, if one stands here; else `NotACall` while the stream is still trying."""
-        if (yield from stream.space()) != "{":
+        if (yield from stream.skip_space()) != "{":
             raise NotACall(INVALID)
         start = stream.raw.tell() if stream.raw else 0
         call = calls.begin(stream)
 
-        def met(key: str) -> None:
+        def check_key(key: str) -> None:
             if stream.is_trying and key not in (*self.keys.name, *self.keys.arguments, *self.keys.identifier, "type"):
                 raise NotACall("unexpected_text")
             if call.started and key in self.keys.arguments:
                 self._settle(stream, calls, call)
 
         try:
-            yield from call_object(stream, call, self.keys, met)
+            yield from read_call_object(stream, call, self.keys, check_key)
             if stream.is_trying and not call.arguments:
                 raise NotACall("no_arguments")
             self._settle(stream, calls, call)
@@ -92,17 +97,17 @@ class BareJson:
             if stream.is_trying:
                 calls.current = None
                 raise
-            yield from mended_object(stream, calls, fault, (*self.openers, *self.before), start, self.keys)
+            yield from repair_object(stream, calls, fault, (*self.openers, *self.before), start, self.keys)
 
-    def _settle(self, stream: Stream, calls: Calls, call: Call) -> None:
+    def _settle(self, stream: InputStream, calls: Calls, call: CallBuilder) -> None:
         """It has a name and arguments: it is a call, where it is one of a tool that was offered."""
-        if stream.is_trying and calls.offers_any and call.parameters is None:
+        if stream.is_trying and calls.has_tools and call.parameters is None:
             raise NotACall("unknown_tool")
-        stream.keep()
+        stream.keep_trial()
 
 
-def mended_object(
-    stream: Stream, calls: Calls, fault: NotACall, stops: tuple[str, ...], start: int, keys: Keys
+def repair_object(
+    stream: InputStream, calls: Calls, fault: NotACall, stops: tuple[str, ...], start: int, keys: Keys
 ) -> Reading[None]:
-    """As `mended`, for an object without a closer."""
-    yield from mended(stream, calls, fault, start, stream.stops(*stops), "", reread_call(keys))
+    """As `repair_call`, for an object without a closer."""
+    yield from repair_call(stream, calls, fault, start, stream.make_stops(*stops), "", reread_call(keys))

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Calls, escaped
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.reader.calls import Calls, escape_json
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.errors import DialectError
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class ExpressionSyntax:
     """The notation. `others` are markers that can't be inside of a call: they end one that was not closed."""
 
     open: str
@@ -36,22 +36,22 @@ class Expression:
         """Both."""
         return (self.open, self.close)
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read a call, its opener taken. Raises `NotACall` where another marker comes before the closer."""
         call = calls.begin(stream)
-        call.named(self.tool)
-        call.key(self.parameter)
+        call.set_name(self.tool)
+        call.begin_key(self.parameter)
 
         def put(end: int) -> None:
-            call.value(("" if call.arguments_begun else '"') + escaped(stream.text[stream.at : end]), end)
+            call.put_value(("" if call.has_arguments else '"') + escape_json(stream.text[stream.at : end]), end)
 
-        marker = yield from stream.find(stream.stops(self.open, self.close, *self.others), put)
+        marker = yield from stream.scan(stream.make_stops(self.open, self.close, *self.others), put)
         if not marker:
             raise EndOfText
         if marker != self.close:
             raise NotACall("unclosed")
-        stream.frame(stream.marker_end)
-        call.value('"' if call.arguments_begun else '""', stream.at)
+        stream.take_framing(stream.marker_end)
+        call.put_value('"' if call.has_arguments else '""', stream.at)
         call.close_object()
         call.finish()
 
@@ -64,7 +64,7 @@ class Expression:
         if call.name != self.tool:
             raise DialectError(f"this notation can't write a call of {call.name!r}, only of {self.tool!r}")
         try:
-            arguments = call.decoded()
+            arguments = call.decode()
         except (ValueError, RecursionError) as error:
             raise DialectError(f"the arguments of call {call.id!r} are not JSON: {error}") from error
         if not isinstance(arguments, dict) or set(arguments) != {self.parameter}:

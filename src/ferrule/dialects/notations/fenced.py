@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID
-from ferrule.dialects.mending import mended
-from ferrule.dialects.notations.endings import blank
-from ferrule.dialects.notations.json_object import Keys, call_object, reread_call, written
-from ferrule.dialects.parameters import Parameter
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.common import skip_blank
+from ferrule.dialects.notations.json_object import Keys, read_call_object, reread_call, write_call_object
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.parameters import ParameterType
+from ferrule.dialects.reader.repair import repair_call
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.errors import DialectError
 
 FENCE = "```"
 _KEYS = Keys()
-_STRING = Parameter(frozenset({"string"}))
+_STRING = ParameterType(frozenset({"string"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +47,40 @@ class JsonObjects:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, one after the other."""
         before, after = (f"{self.open}\n", f"\n{self.close}") if self.open else ("", "")
-        return "\n".join(f"{before}{written(call, _KEYS)}{after}" for call in calls)
+        return "\n".join(f"{before}{write_call_object(call, _KEYS)}{after}" for call in calls)
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read a block, its opener taken; one that names no tool was text."""
-        stream.try_call(with_opener=True)
+        stream.begin_trial(with_opener=True)
         start = stream.raw.tell() if stream.raw is not None else 0
         try:
             call = yield from _object(stream, calls)
-            yield from blank(stream)
-            yield from stream.marker(self.close)
+            yield from skip_blank(stream)
+            yield from stream.take_marker(self.close)
             call.finish()
         except NotACall as fault:
             if stream.is_trying:
                 raise
-            stops = stream.stops(self.close, self.open)
-            yield from mended(stream, calls, fault, start, stops, self.close, reread_call(_KEYS))
+            stops = stream.make_stops(self.close, self.open)
+            yield from repair_call(stream, calls, fault, start, stops, self.close, reread_call(_KEYS))
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a message that is nothing but objects."""
         if self.open:
             return False
         while True:
-            stream.try_call()
+            stream.begin_trial()
             call = yield from _object(stream, calls)
             call.finish()
 
 
-def _object(stream: Stream, calls: Calls) -> Reading[Call]:
+def _object(stream: InputStream, calls: Calls) -> Reading[CallBuilder]:
     """An object that is tried until it has named a tool; from there on it is a call, and streams."""
-    if (yield from stream.space()) != "{":
+    if (yield from stream.skip_space()) != "{":
         raise NotACall(INVALID)
     call = calls.begin(stream)
     try:
-        yield from call_object(stream, call, _KEYS, lambda _: _decide(stream, calls, call))
+        yield from read_call_object(stream, call, _KEYS, lambda _: _decide(stream, calls, call))
     except (NotACall, EndOfText):
         _decide(stream, calls, call)
         raise
@@ -88,13 +88,13 @@ def _object(stream: Stream, calls: Calls) -> Reading[Call]:
     return call
 
 
-def _decide(stream: Stream, calls: Calls, call: Call) -> None:
+def _decide(stream: InputStream, calls: Calls, call: CallBuilder) -> None:
     """Keep what has named a tool. Raises `NotACall` where there is no such tool."""
     if not stream.is_trying or not call.started:
         return
-    if calls.offers_any and call.parameters is None:
+    if calls.has_tools and call.parameters is None:
         raise NotACall("unknown_tool")
-    stream.keep()
+    stream.keep_trial()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +116,21 @@ class FencedCode:
         return "\n".join(f"{self.openers[0]}{self._code(call)}{self.closers[0]}" for call in calls)
 
     def _code(self, call: ToolCall) -> str:
-        arguments = json.loads(arguments_of(call))
+        arguments = json.loads(validate_arguments(call))
         code = arguments.get(self.parameter)
         if call.name != self.tool or set(arguments) != {self.parameter} or not isinstance(code, str):
             raise DialectError(f"a block of code is a call of {self.tool} with {self.parameter}, not of {call.name}")
         return code
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - the language is known
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - the language is known
         """Read a block, its opener taken."""
         call = calls.begin(stream)
-        call.named(self.tool)
-        if (yield from stream.follows(FENCE)):
-            stream.frame(stream.at + len(FENCE))
-            call.key(self.parameter)
-            call.value('""', stream.at)
-        elif not (yield from call.raw_value(self.parameter, stream.stops(*self.closers), _STRING)):
+        call.set_name(self.tool)
+        if (yield from stream.is_ahead(FENCE)):
+            stream.take_framing(stream.at + len(FENCE))
+            call.begin_key(self.parameter)
+            call.put_value('""', stream.at)
+        elif not (yield from call.read_raw_value(self.parameter, stream.make_stops(*self.closers), _STRING)):
             raise EndOfText
         call.close_object()
         call.finish()

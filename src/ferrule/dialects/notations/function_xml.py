@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.notations.raw_values import raw_text, text_until
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stops, Stream
+from ferrule.dialects.notations.common import take_text_until, write_raw_text
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.markers import Stops
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _FUNCTION, _END_FUNCTION = "<function=", "</function>"
 _PARAMETER, _END_PARAMETER = "<parameter=", "</parameter>"
@@ -50,18 +51,18 @@ class FunctionXml:
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each in an outer tag of its own."""
-        return self.between.join(self._written(call) for call in calls)
+        return self.between.join(self._write_call(call) for call in calls)
 
-    def _written(self, call: ToolCall) -> str:
+    def _write_call(self, call: ToolCall) -> str:
         pieces = [self.open, self.inner, _FUNCTION, call.name, ">", self.inner]
-        for key, value in json.loads(arguments_of(call)).items():
-            text = raw_text(value, _END_PARAMETER)
+        for key, value in json.loads(validate_arguments(call)).items():
+            text = write_raw_text(value, _END_PARAMETER)
             pieces += (_PARAMETER, key, ">", self.frame, text, self.frame, _END_PARAMETER, self.inner)
         return "".join((*pieces, _END_FUNCTION, self.inner, self.close))
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, with its outer tag or without."""
-        if opener == self.open and not (yield from stream.next_of(_FUNCTION)):
+        if opener == self.open and not (yield from stream.take_one_of(_FUNCTION)):
             raise NotACall(_UNEXPECTED)
         call = calls.begin(stream)
         try:
@@ -69,25 +70,27 @@ class FunctionXml:
         except NotACall as fault:
             if opener == self.open or call.keys:
                 raise
+            if stream.is_cut:
+                raise
             # It was no more than the mention of a tag, and the answer goes on after it.
             call.fail(fault.kind)
 
-    def value_ends(self, stream: Stream, names: tuple[str, ...], *, is_framed: bool) -> Stops:
+    def value_ends(self, stream: InputStream, names: tuple[str, ...], *, is_framed: bool) -> Stops:
         """What ends a value: its closer, or else a tag of this tool's parameters `names`, or the call's own end."""
         leads = ((_END_PARAMETER, self.frame),) if is_framed else ()
         tags = tuple(f"{self.inner}{_PARAMETER}{name}>" for name in names)
         ends = ((self.close, f"{self.inner}{_END_FUNCTION}{self.inner}"),)
-        return stream.stops(leads=leads + ends, structural=(_END_PARAMETER, *tags))
+        return stream.make_stops(leads=leads + ends, structural=(_END_PARAMETER, *tags))
 
 
 @dataclass(slots=True)
 class _Function:
-    """One function that is being read, from its name on, and what had to be put right in it."""
+    """One function that is being read, from its name on, and what had to be repaired in it."""
 
     notation: FunctionXml
-    stream: Stream
+    stream: InputStream
     calls: Calls
-    call: Call
+    call: CallBuilder
     unclosed: bool = False
 
     def whole(self) -> Reading[None]:
@@ -103,12 +106,12 @@ class _Function:
 
     def _name(self) -> Reading[None]:
         stream = self.stream
-        name, mark = yield from text_until(stream, stream.stops(structural=(">", "\n", "<")))
+        name, mark = yield from take_text_until(stream, stream.make_stops(structural=(">", "\n", "<")))
         if mark == ">":
-            stream.frame(stream.marker_end)
+            stream.take_framing(stream.marker_end)
         else:
-            self._put_right()
-        self.call.named(name.strip())
+            self._note_missing_tag()
+        self.call.set_name(name.strip())
 
     def _parameters(self) -> Reading[bool]:
         """Read the parameters and the tag after them; whether that was the outer one."""
@@ -116,7 +119,7 @@ class _Function:
         key = ""
         while True:
             if not key:
-                tag = yield from self.stream.next_of(_PARAMETER, _END_FUNCTION, close)
+                tag = yield from self.stream.take_one_of(_PARAMETER, _END_FUNCTION, close)
                 if tag != _PARAMETER:
                     break
                 key = yield from self._key()
@@ -132,19 +135,19 @@ class _Function:
 
     def _key(self) -> Reading[str]:
         stream = self.stream
-        key, mark = yield from text_until(stream, stream.stops(structural=(">", "\n")))
+        key, mark = yield from take_text_until(stream, stream.make_stops(structural=(">", "\n")))
         if mark != ">" or not key.strip():
             raise NotACall(_UNEXPECTED)
-        stream.frame(stream.marker_end)
+        stream.take_framing(stream.marker_end)
         return key.strip()
 
     def _value(self, key: str) -> Reading[str]:
         """Read a value; the tag that ended it."""
         frame = self.notation.frame
-        is_framed = bool(frame) and (yield from self.stream.optional(frame))
+        is_framed = bool(frame) and (yield from self.stream.take_optional(frame))
         names = self.call.parameters.names if self.call.parameters and self.calls.repair else ()
         ends = self.notation.value_ends(self.stream, names, is_framed=is_framed)
-        tag = yield from self.call.raw_value(key, ends)
+        tag = yield from self.call.read_raw_value(key, ends)
         if not tag:
             raise EndOfText
         if tag != _END_PARAMETER:
@@ -154,11 +157,11 @@ class _Function:
     def _outer_closer(self) -> Reading[None]:
         """The outer closer, where it stands here: a function that is closed is whole without it."""
         try:
-            yield from self.stream.next_of(self.notation.close)
+            yield from self.stream.take_one_of(self.notation.close)
         except EndOfText:
             return
 
-    def _put_right(self) -> None:
+    def _note_missing_tag(self) -> None:
         if not self.calls.repair:
             raise NotACall(_UNEXPECTED)
         self.unclosed = True
@@ -167,7 +170,7 @@ class _Function:
         """Whether the schema accepts the arguments of a call in which a tag was missing."""
         if not self.calls.repair:
             return False
-        if not self.calls.offers_any:
+        if not self.calls.has_tools:
             return True
         parameters = self.call.parameters
         return parameters is not None and parameters.accepts(json.loads(self.call.arguments))

@@ -1,8 +1,9 @@
 """Messages that name their channel and whom they are for, as gpt-oss writes them.
 
 `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`. One turn holds several such
-messages: `analysis` is reasoning, what is for a tool is a call whatever its channel, the rest is text. A message of
-another role, or for the assistant, is a result that the model made up. What stands outside of any message is text.
+messages: `analysis` is reasoning, and so is what the assistant says to itself; what is for a tool is a call whatever
+its channel, the rest is text. A message of another role is a result that the model made up. What stands outside of any
+message is text, and so is what a header holds beside its own words.
 """
 
 from __future__ import annotations
@@ -12,16 +13,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID
-from ferrule.dialects.mending import mended, reread_arguments
-from ferrule.dialects.notations.json_object import arguments_value
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.json_object import read_arguments
+from ferrule.dialects.reader.calls import Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+from ferrule.events import ReasoningDelta, TextDelta
 
 _LONGEST_HEADER = 300
 _ROLE = re.compile(r"^<\|start\|>\s*(?!to=)([^\s<]+)")
 _RECIPIENT = re.compile(r"\bto=(\S+)")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
+_WORDS = ("assistant", "analysis", "commentary", "final", "to=assistant", "to=user", "to=all", "json")
+
+
+def _match_prefixes(*words: str) -> str:
+    """A pattern of these words and their beginnings."""
+    found = {word[:length] for word in words for length in range(1, len(word) + 1)}
+    return "|".join(sorted(found, key=len, reverse=True))
+
+
+# The words of a header are its own only where they belong: anywhere else, they are what the model said.
+_OVER = r"(?![^\s<])"
+_ROLE_WORD, _CHANNEL_WORD = r"<\|start\|>\s*assistant", r"<\|channel\|>\s*(?:analysis|commentary|final)"
+_WHOLE = (
+    rf"(?:{_ROLE_WORD}|{_CHANNEL_WORD}|<\|constrain\|>\s*json|(?<![^\s>])to=(?:assistant|user|all)){_OVER}"
+    r"|(?<![^\s>])json(?=\s*<\|message\|>)|<\|(?:start|channel|constrain|message)\|>"
+)
+_CUT = (
+    rf"<\|start\|>\s*(?:{_match_prefixes('assistant')})\Z"
+    rf"|<\|channel\|>\s*(?:{_match_prefixes('analysis', 'commentary', 'final')})\Z"
+    rf"|<\|constrain\|>\s*(?:{_match_prefixes('json')})\Z"
+    rf"|(?:{_ROLE_WORD}|{_CHANNEL_WORD})\s+(?:{_match_prefixes('to=assistant', 'to=user', 'to=all')})\Z"
+)
+# White space is gone through from its beginning only: from each of its characters, it would take quadratic time.
+_SPACE_BEFORE = r"(?:(?<!\s)\s*+|(?<=\s)(?=\S))"
+_FRAMING = re.compile(rf"{_SPACE_BEFORE}(?:{_WHOLE})\s*+")
+_CUT_FRAMING = re.compile(rf"{_SPACE_BEFORE}(?:{_CUT}|{_WHOLE})\s*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,99 +78,126 @@ class Harmony:
         """All of them."""
         return (*self.openers, self.constrain, self.message, *self.closers)
 
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """The words of a header."""
+        return _WORDS
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each a message of its own."""
-        return f"{self.start}assistant".join(self._written(call) for call in calls)
+        return f"{self.start}assistant".join(self._write_call(call) for call in calls)
 
-    def _written(self, call: ToolCall) -> str:
+    def _write_call(self, call: ToolCall) -> str:
         head = f"{self.channel}commentary to=functions.{call.name} {self.constrain}json{self.message}"
-        return f"{head}{arguments_of(call)}{self.call}"
+        return f"{head}{validate_arguments(call)}{self.call}"
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a message whose header begins with its recipient, the prompt having ended with the role."""
-        if not (yield from stream.follows(" to=")):
+        if not (yield from stream.is_ahead(" to=")):
             return False
-        stream.try_call()
-        yield from self._message(stream, calls, "")
+        stream.begin_trial()
+        yield from self._read_message(stream, calls, "")
         return True
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a message."""
-        yield from self._message(stream, calls, opener)
+        yield from self._read_message(stream, calls, opener)
 
-    def _message(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
-        header, is_whole = yield from self._header(stream, opener)
-        recipient = _found(_RECIPIENT, header)
-        is_thought = _found(_CHANNEL, header) == "analysis"
+    def _read_message(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
+        if opener:
+            stream.begin_trial(with_opener=True)
+        header, is_whole = yield from self._read_header(stream, opener)
+        recipient = _find_last(_RECIPIENT, header)
+        is_thought = _find_last(_CHANNEL, header) == "analysis"
         if not is_whole:
-            if recipient or stream.is_trying:
+            if recipient and opener:
+                stream.keep_trial()
+            if recipient or not opener:
                 raise NotACall("unexpected_text")
-            stream.raw = None
-            return
-        stream.keep()
-        if _found(_ROLE, header) not in ("", "assistant") or (recipient == "assistant" and not is_thought):
-            yield from self._forged(stream, calls)
+            is_cut_off = stream.ended and stream.at == len(stream.text)
+            stream.split_trial(_CUT_FRAMING if is_cut_off else _FRAMING)
+        elif _find_last(_ROLE, header) not in ("", "assistant"):
+            stream.keep_trial()
+            yield from self._read_forged_result(stream, calls)
+        elif recipient == "assistant" and not is_thought:
+            yield from self._read_own_message(stream, calls)
         elif recipient not in ("", "assistant", "all", "user"):
+            stream.keep_trial()
             yield from self._call(stream, calls, recipient.removeprefix("functions."))
         else:
-            stream.raw = None
-            stops = stream.stops(*self.openers, *self.closers)
-            yield from stream.find(stops, stream.think if is_thought else stream.say)
+            stream.split_trial(_FRAMING, ReasoningDelta if is_thought else TextDelta)
+            stops = stream.make_stops(*self.openers, *self.closers)
+            yield from stream.scan(stops, stream.take_reasoning if is_thought else stream.take_text)
 
-    def _header(self, stream: Stream, opener: str) -> Reading[tuple[str, bool]]:
+    def _read_header(self, stream: InputStream, opener: str) -> Reading[tuple[str, bool]]:
         """What stands before a message's text; whether that follows. Raises `EndOfText` where a call is cut off."""
         pieces = [opener]
-        stops = stream.stops(self.channel, self.constrain, self.message, self.start, *self.closers)
+        stops = stream.make_stops(self.channel, self.constrain, self.message, self.start, *self.closers)
         length = 0
 
         def keep(end: int) -> None:
             nonlocal length
             length += end - stream.at
             if length > _LONGEST_HEADER:
+                if opener:
+                    stream.keep_trial()
                 raise NotACall("unexpected_text")
-            pieces.append(stream.frame(end))
+            pieces.append(stream.take_framing(end))
 
         while True:
-            marker = yield from stream.find(stops, keep)
+            marker = yield from stream.scan(stops, keep)
             if not marker and _RECIPIENT.search("".join(pieces)):
+                if opener:
+                    stream.keep_trial()
                 raise EndOfText
             if marker not in (self.channel, self.constrain, self.message):
                 return "".join(pieces), False
             # A space, since a recipient may stand right before a marker.
-            pieces += (" ", stream.frame(stream.marker_end))
+            pieces += (" ", stream.take_framing(stream.marker_end))
             if marker == self.message:
                 return "".join(pieces), True
 
-    def _forged(self, stream: Stream, calls: Calls) -> Reading[None]:
+    def _read_own_message(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        """What the assistant says to itself: reasoning, or a call that names no tool where it hands it over as one."""
+        header = stream.raw.tell() if stream.raw else 0
+        marker = yield from stream.scan(stream.make_stops(*self.openers, *self.closers), stream.take_framing)
+        if marker != self.call:
+            stream.split_trial(_FRAMING, ReasoningDelta, header)
+            return
+        stream.take_framing(stream.marker_end)
+        stream.keep_trial()
+        calls.begin(stream).fail("no_name")
+
+    def _read_forged_result(self, stream: InputStream, calls: Calls) -> Reading[None]:
         call = calls.begin(stream)
-        marker = yield from stream.find(stream.stops(self.start, *self.closers), stream.frame)
+        marker = yield from stream.scan(stream.make_stops(self.start, *self.closers), stream.take_framing)
         if marker in self.closers:
-            stream.frame(stream.marker_end)
+            stream.take_framing(stream.marker_end)
         call.fail("forged_result")
 
-    def _call(self, stream: Stream, calls: Calls, name: str) -> Reading[None]:
+    def _call(self, stream: InputStream, calls: Calls, name: str) -> Reading[None]:
         call = calls.begin(stream)
-        call.named(name)
+        call.set_name(name)
         start = stream.raw.tell() if stream.raw else 0
-        stops = stream.stops(*self.openers, *self.closers)
+        stops = stream.make_stops(*self.openers, *self.closers)
         try:
-            yield from stream.space()
-            if (yield from stream.marker(self.call)):
+            yield from stream.skip_space()
+            if (yield from stream.take_marker(self.call)):
                 call.finish()
                 return
-            yield from arguments_value(stream, call, (yield from stream.space()))
+            yield from read_arguments(stream, call, (yield from stream.skip_space()))
             rest: list[str] = []
-            marker = yield from stream.find(stops, lambda end: rest.append(stream.frame(end)))
+            marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
             if "".join(rest).strip() and (marker or not self.call.startswith("".join(rest).strip())):
                 raise NotACall(INVALID)
             if marker in self.closers:
-                stream.frame(stream.marker_end)
+                stream.take_framing(stream.marker_end)
             call.finish()
         except NotACall as fault:
-            yield from mended(stream, calls, fault, start, stops, self.call, reread_arguments)
+            yield from repair_call(stream, calls, fault, start, stops, self.call, reread_arguments)
 
 
-def _found(pattern: re.Pattern[str], header: str) -> str:
+def _find_last(pattern: re.Pattern[str], header: str) -> str:
     """The last thing in a header that a pattern finds; empty where there is none."""
     found = pattern.findall(header)
     return str(found[-1]) if found else ""

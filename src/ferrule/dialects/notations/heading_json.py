@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID, json_value
-from ferrule.dialects.mending import mended, reread_arguments
-from ferrule.dialects.stream import NotACall, Reading, Stream
+from ferrule.dialects.reader.calls import Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID, read_json_value
+from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
 
 _NAME = re.compile(r"[\w.\-]")
 _LONGEST_NAME = 200
@@ -39,46 +39,51 @@ class HeadingJson:
         """The same."""
         return (self.open,)
 
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """The heading of text."""
+        return (self.text,)
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each with its marker: a framing may leave out the first, which ends the prompt."""
-        return "".join(f"{self.open}{call.name}\n{arguments_of(call)}" for call in calls)
+        return "".join(f"{self.open}{call.name}\n{validate_arguments(call)}" for call in calls)
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read what stands under the heading that a message begins with."""
-        stream.try_call()
+        stream.begin_trial()
         yield from self._under_heading(stream, calls)
         return True
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read what stands under a heading."""
-        stream.try_call(with_opener=True)
+        stream.begin_trial(with_opener=True)
         yield from self._under_heading(stream, calls)
 
-    def _under_heading(self, stream: Stream, calls: Calls) -> Reading[None]:
+    def _under_heading(self, stream: InputStream, calls: Calls) -> Reading[None]:
         name = yield from self._heading(stream)
         if name == self.text:
-            stream.keep()
+            stream.keep_trial()
             stream.raw = None
             return
-        is_known = not calls.offers_any or calls.parameters(name) is not None
-        if not is_known or (yield from stream.ahead()) != "{":
+        is_known = not calls.has_tools or calls.parameters_of(name) is not None
+        if not is_known or (yield from stream.peek()) != "{":
             raise NotACall("unexpected_text")
         start = stream.raw.tell() if stream.raw else 0
         call = calls.begin(stream)
-        call.named(name)
-        stream.keep()
+        call.set_name(name)
+        stream.keep_trial()
         try:
-            yield from json_value(stream, call.put, call.wait)
+            yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
             call.finish()
         except NotACall as fault:
-            stops = stream.stops(*self.openers, *self.before)
-            yield from mended(stream, calls, fault, start, stops, "", reread_arguments)
+            stops = stream.make_stops(*self.openers, *self.before)
+            yield from repair_call(stream, calls, fault, start, stops, "", reread_arguments)
 
-    def _heading(self, stream: Stream) -> Reading[str]:
+    def _heading(self, stream: InputStream) -> Reading[str]:
         """The name on this line, and its line break. Raises `NotACall` where the line is something else."""
         name: list[str] = []
-        while _NAME.fullmatch((yield from stream.ahead())) and len(name) < _LONGEST_NAME:
-            name.append(stream.frame(stream.at + 1))
+        while _NAME.fullmatch((yield from stream.peek())) and len(name) < _LONGEST_NAME:
+            name.append(stream.take_framing(stream.at + 1))
         if not name:
             raise NotACall("no_name")
         yield from stream.expect("\n", INVALID)

@@ -13,21 +13,28 @@ from html import escape
 from typing import Any
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.groups import groups_of, joined_name, split_name
-from ferrule.dialects.json_reading import INVALID, json_value
-from ferrule.dialects.mending import mended, reread_arguments
 from ferrule.dialects.notations.json_object import JsonObject
-from ferrule.dialects.notations.sections import UNEXPECTED, Section, attributes, next_tag, section, texts
+from ferrule.dialects.notations.sections import (
+    UNEXPECTED,
+    SectionTags,
+    read_attributes,
+    read_section,
+    structural_stops,
+    take_next_tag,
+)
 from ferrule.dialects.notations.tag_values import TagValues
-from ferrule.dialects.stream import NotACall, Reading, Stream
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID, read_json_value
+from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
 from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
 
 _KINDS = ((str, "string"), (bool, "boolean"), (int | float, "number"), (dict, "object"), (list, "array"))
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TagLayout:
     """White space as the models' templates write it: in a section, between calls, before and after each parameter.
 
     `lead` and `tail` stand around each call.
@@ -42,26 +49,29 @@ class Layout:
     indent: str = ""
 
 
+FLAT_LAYOUT = TagLayout(section="", calls="", before="", after="")
+
+
 @dataclass(frozen=True, slots=True)
 class Invokes:
     """The notation.
 
     `tags` are the section and its calls, `parameter` the tags of one argument, `end` what ends an opening tag. `name`
     and `key` are attributes; `typed` is (the attribute that tells a value's type, what it says of a string); `owner`
-    is one for the group of a tool, which `groups` tells as `groups_of` does. `begins` are texts that begin a call
+    is one for the group of a tool, which `groups` tells as `map_groups` does. `begins` are texts that begin a call
     without a section, `tokens` the tags inside that a tokenizer may have tokens for. `are_rare`: no value holds these
     tags, so one whose closer is missing ends where the next begins. `escapes_names`: names are written with entities.
     `in_json`: the arguments are one JSON object; `or_json`: so may be the whole call.
     """
 
-    tags: Section
+    tags: SectionTags
     parameter: tuple[str, str] = ("<parameter", "</parameter>")
     end: str = ">"
     name: str = "name"
     key: str = "name"
     typed: tuple[str, str] | None = None
     begins: tuple[str, ...] = ()
-    layout: Layout = field(default_factory=Layout)
+    layout: TagLayout = field(default_factory=TagLayout)
     tokens: tuple[str, ...] = ()
     are_rare: bool = False
     escapes_names: bool = False
@@ -87,53 +97,53 @@ class Invokes:
         """The openers and closers, and the tags inside that a tokenizer may have tokens for."""
         return tuple(dict.fromkeys((*self.openers, *self.closers, *self.tokens)))
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a section, or a call by itself, its opener taken."""
-        if self.or_json and (yield from stream.space()) == "{":
+        if self.or_json and (yield from stream.skip_space()) == "{":
             yield from JsonObject(self.tags.open, self.tags.close, "").read(stream, calls, opener)
             return
-        yield from section(stream, calls, opener, self.tags, self._call)
+        yield from read_section(stream, calls, opener, self.tags, self._call)
 
-    def _call(self, stream: Stream, calls: Calls, call: Call, begun: str) -> Reading[str]:
-        found, is_empty = yield from attributes(stream, self.end, begun, escaped=self.escapes_names)
-        call.named(self._called(calls, found))
+    def _call(self, stream: InputStream, calls: Calls, call: CallBuilder, begun: str) -> Reading[str]:
+        found, is_empty = yield from read_attributes(stream, self.end, begun, escaped=self.escapes_names)
+        call.set_name(self._resolve_name(calls, found))
         if is_empty:
             call.finish()
             return ""
-        if (yield from stream.space()) == "{":
+        if (yield from stream.skip_space()) == "{":
             yield from self._json_body(stream, calls, call)
             return ""
         return (yield from self._parameters(stream, calls, call))
 
-    def _called(self, calls: Calls, found: Mapping[str, str]) -> str:
+    def _resolve_name(self, calls: Calls, found: Mapping[str, str]) -> str:
         """The name of the tool."""
         name = found.get(self.name, "")
         if self.owner:
-            return joined_name(found.get(self.owner, ""), name, groups_of(calls.tools)) if name else ""
+            return join_name(found.get(self.owner, ""), name, map_groups(calls.tools)) if name else ""
         half = name[: len(name) // 2]
         # Muse writes a name twice: `weather.weather`.
-        return half if half and name == f"{half}.{half}" and calls.parameters(name) is None else name
+        return half if half and name == f"{half}.{half}" and calls.parameters_of(name) is None else name
 
-    def _json_body(self, stream: Stream, calls: Calls, call: Call) -> Reading[None]:
+    def _json_body(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[None]:
         """The arguments as one JSON object."""
         start = stream.raw.tell() if stream.raw is not None else 0
         close = self.tags.call_close
         try:
-            yield from json_value(stream, call.put, call.wait)
-            if (yield from stream.space()) != close[0]:
+            yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
+            if (yield from stream.skip_space()) != close[0]:
                 raise NotACall(INVALID)
-            yield from next_tag(stream, texts(stream, close))
+            yield from take_next_tag(stream, structural_stops(stream, close))
             call.finish()
         except NotACall as fault:
-            stops = texts(stream, close, self.tags.close, self.tags.call_open)
-            yield from mended(stream, calls, fault, start, stops, close, reread_arguments)
+            stops = structural_stops(stream, close, self.tags.close, self.tags.call_open)
+            yield from repair_call(stream, calls, fault, start, stops, close, reread_arguments)
 
-    def _parameters(self, stream: Stream, calls: Calls, call: Call) -> Reading[str]:
+    def _parameters(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[str]:
         """The arguments one by one, and the end of the call: its closer, or the section's where that is missing."""
-        tags = texts(stream, self.parameter[0], self.tags.call_close, self.tags.close)
+        tags = structural_stops(stream, self.parameter[0], self.tags.call_close, self.tags.close)
         marker, is_whole = "", True
         while True:
-            marker = marker or (yield from next_tag(stream, tags))
+            marker = marker or (yield from take_next_tag(stream, tags))
             if marker != self.parameter[0]:
                 break
             marker = yield from self._parameter(stream, call)
@@ -152,35 +162,46 @@ class Invokes:
             call.fail(UNEXPECTED)
         return marker if marker == self.tags.close else ""
 
-    def _parameter(self, stream: Stream, call: Call) -> Reading[str]:
+    def _parameter(self, stream: InputStream, call: CallBuilder) -> Reading[str]:
         """One argument, its tag begun; "", or the tag that ended its value where the closer is missing."""
-        found, is_empty = yield from attributes(stream, self.end, escaped=self.escapes_names)
+        found, is_empty = yield from read_attributes(stream, self.end, escaped=self.escapes_names)
         key = found.get(self.key)
         if key is None:
             raise NotACall("no_name")
         if is_empty:
-            parameter = call.key(key)
-            call.value(parameter.json_of(""), stream.at)
+            parameter = call.begin_key(key)
+            call.put_value(parameter.to_json(""), stream.at)
             return ""
         close = self.parameter[1]
         cut = (self.parameter[0], self.tags.call_close, self.tags.close) if self.are_rare else ()
         listed = (close, *filter(None, cut))
         inside = self.values.inside
-        stops = stream.stops(*listed, structural=inside) if close in self.tokens else texts(stream, *listed, *inside)
+        stops = (
+            stream.make_stops(*listed, structural=inside)
+            if close in self.tokens
+            else structural_stops(stream, *listed, *inside)
+        )
         told = found.get(self.typed[0]) == self.typed[1] if self.typed and self.typed[0] in found else None
         marker = yield from self.values.read(stream, call, key, stops, told)
         return "" if marker == close else marker
+
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """What may stand around each call."""
+        return self.tags.around
 
     # Writing.
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls of one message, in their section where there is one."""
         layout = self.layout
-        body = layout.calls.join(f"{layout.lead}{self._written(c, at)}{layout.tail}" for at, c in enumerate(calls, 1))
+        body = layout.calls.join(
+            f"{layout.lead}{self._write_call(c, at)}{layout.tail}" for at, c in enumerate(calls, 1)
+        )
         return f"{self.tags.open}{layout.section}{body}{layout.section}{self.tags.close}" if self.tags.open else body
 
-    def _written(self, call: ToolCall, number: int) -> str:
-        text = arguments_of(call)
+    def _write_call(self, call: ToolCall, number: int) -> str:
+        text = validate_arguments(call)
         if self.in_json:
             body = f"\n{text}\n"
         else:
@@ -216,9 +237,37 @@ def _kind(value: Any, of_a_string: str) -> str:
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
 
 
-def _is_accepted(call: Call) -> bool:
+def _is_accepted(call: CallBuilder) -> bool:
     """Whether the tool's schema, where it is known, accepts the arguments as they were read."""
     try:
         return call.parameters is None or call.parameters.accepts(json.loads(call.arguments))
     except (ValueError, RecursionError):
         return False
+
+
+def map_groups(tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """The group that each tool is shown in, by the tool's name."""
+    return {spec.name: (spec.group.name if spec.group else spec.name) for spec in tools}
+
+
+def split_name(name: str, groups: Mapping[str, str]) -> tuple[str, str]:
+    """(group, function) of a tool; one that isn't on offer may have been read as `group.function`."""
+    if name in groups:
+        return groups[name], name
+    group, _, function = name.rpartition(".")
+    return (group, function) if group and group != function else (name, name)
+
+
+def join_name(group: str, function: str, groups: Mapping[str, str]) -> str:
+    """The name of the tool that a call means: `group.function` where none on offer is meant.
+
+    A model may leave the group out or make one up; but a function that it asks for in another group is not this one.
+    """
+    full = f"{group}.{function}"
+    if groups.get(function) == group:
+        return function
+    if full in groups:
+        return full
+    if function in groups:
+        return full if group in groups.values() else function
+    return function if group in ("", function) else full

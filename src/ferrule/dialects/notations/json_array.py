@@ -1,7 +1,8 @@
 """Calls as a JSON array of objects, with markers around it: `<TOOLCALL>[{"name": "f", "arguments": {…}}]</TOOLCALL>`.
 
-Each element is a call of its own, told of as it comes. Where nothing but the array says that there are calls (at the
-beginning of a message, or in a fence), it is a call once arguments follow the name of a tool that was offered.
+Each element is a call of its own, whose events are emitted as it arrives. Where nothing but the array says that there
+are calls (at the beginning of a message, or in a fence), it is a call once arguments follow the name of a tool that was
+offered.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from io import StringIO
 from typing import Protocol
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID, json_word
-from ferrule.dialects.mending import Mended, mended
-from ferrule.dialects.notations.json_object import Keys, arguments_value, call_object, written
-from ferrule.dialects.repair import repaired
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.json_object import Keys, read_arguments, read_call_object, write_call_object
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID, read_json_word
+from ferrule.dialects.reader.repair import RepairedCall, repair_call, repair_json
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.events import CallFinished, CallMalformed
 
 _FENCE = "```"
@@ -27,8 +27,8 @@ _FENCE = "```"
 class Element(Protocol):
     """How one call stands in the array."""
 
-    def read(self, stream: Stream, call: Call, known: Callable[[], object]) -> Reading[None]:
-        """Read the object ahead. `known` is told when arguments follow a name. Raises `NotACall` and `EndOfText`."""
+    def read(self, stream: InputStream, call: CallBuilder, settle: Callable[[], object]) -> Reading[None]:
+        """Read the object ahead. `known` is called when arguments follow a name. Raises `NotACall` and `EndOfText`."""
         ...
 
     def write(self, call: ToolCall) -> str:
@@ -43,21 +43,21 @@ class Named:
     keys: Keys = field(default_factory=Keys)
     writes_id: str = ""
 
-    def read(self, stream: Stream, call: Call, known: Callable[[], object]) -> Reading[None]:
+    def read(self, stream: InputStream, call: CallBuilder, settle: Callable[[], object]) -> Reading[None]:
         """Read the object."""
         keys = self.keys
 
-        def met(key: str) -> None:
+        def check_key(key: str) -> None:
             if call.started and key in keys.arguments:
-                known()
+                settle()
             elif stream.is_trying and key not in (*keys.name, *keys.arguments, *keys.identifier):
                 raise NotACall("unexpected_key")
 
-        yield from call_object(stream, call, keys, met)
+        yield from read_call_object(stream, call, keys, check_key)
 
     def write(self, call: ToolCall) -> str:
         """The object, with its id where templates give it one."""
-        inner = written(call, self.keys)[1:-1]
+        inner = write_call_object(call, self.keys)[1:-1]
         identifier = f'"{self.keys.identifier[0]}": {json.dumps(call.id, ensure_ascii=False)}'
         places = {"first": (identifier, inner), "last": (inner, identifier)}
         return f"{{{', '.join(places.get(self.writes_id, (inner,)))}}}"
@@ -67,28 +67,28 @@ class Named:
 class Keyed:
     """`{"f": {…}}`: the name is the key."""
 
-    def read(self, stream: Stream, call: Call, known: Callable[[], object]) -> Reading[None]:
+    def read(self, stream: InputStream, call: CallBuilder, settle: Callable[[], object]) -> Reading[None]:
         """Read the object."""
-        stream.frame(stream.at + 1)
-        if (yield from stream.space()) != '"':
-            raise NotACall("no_name" if (yield from stream.ahead()) == "}" else INVALID)
-        call.named((yield from json_word(stream)))
-        if (yield from stream.space()) != ":":
+        stream.take_framing(stream.at + 1)
+        if (yield from stream.skip_space()) != '"':
+            raise NotACall("no_name" if (yield from stream.peek()) == "}" else INVALID)
+        call.set_name((yield from read_json_word(stream)))
+        if (yield from stream.skip_space()) != ":":
             raise NotACall(INVALID)
-        stream.frame(stream.at + 1)
-        known()
-        yield from arguments_value(stream, call, (yield from stream.space()))
-        if (yield from stream.space()) != "}":
+        stream.take_framing(stream.at + 1)
+        settle()
+        yield from read_arguments(stream, call, (yield from stream.skip_space()))
+        if (yield from stream.skip_space()) != "}":
             raise NotACall(INVALID)
-        stream.frame(stream.at + 1)
+        stream.take_framing(stream.at + 1)
 
     def write(self, call: ToolCall) -> str:
         """The object."""
-        return f"{{{json.dumps(call.name, ensure_ascii=False)}: {arguments_of(call)}}}"
+        return f"{{{json.dumps(call.name, ensure_ascii=False)}: {validate_arguments(call)}}}"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ArrayLayout:
     """What is written before, between and after the elements; `indent`: they are laid out over lines, so deep."""
 
     before: str = "["
@@ -115,7 +115,7 @@ class JsonArray:
     open: str
     close: str = ""
     element: Element = field(default_factory=Named)
-    layout: Layout = field(default_factory=Layout)
+    layout: ArrayLayout = field(default_factory=ArrayLayout)
     also: tuple[tuple[str, str], ...] = ()
     fence: str = ""
     before: tuple[str, ...] = ()
@@ -136,63 +136,68 @@ class JsonArray:
         """Both; a fence stands in any text and is none."""
         return tuple(dict.fromkeys(text for text in (*self.openers, *self.closers) if text != self.fence))
 
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """The brackets and commas of the array, and its fence."""
+        return ("[", ",", "]", *((self.fence, _FENCE) if self.fence else ()))
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls as one array."""
         array = self.layout.write([self.element.write(call) for call in calls])
         return f"{self.open.removesuffix('[')}{array}{self.close}"
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read an array that a message begins with, where the family writes it so."""
         if self.open:
             return False
-        stream.try_call()
-        yield from self._opened(stream, calls, "", "")
+        stream.begin_trial()
+        yield from self._read_opened(stream, calls, "", "")
         if stream.is_trying:
-            stream.drop()
+            stream.drop_trial()
             return False
         stream.raw = None
         return True
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read the array that `opener` began."""
         closer = dict(((self.open, self.close), *self.also, (self.fence, _FENCE)))[opener]
         if self.fence and opener == self.fence:
-            stream.try_call(with_opener=True)
-        yield from self._opened(stream, calls, opener, closer)
-        stream.drop()
+            stream.begin_trial(with_opener=True)
+        yield from self._read_opened(stream, calls, opener, closer)
+        stream.drop_trial()
 
-    def _opened(self, stream: Stream, calls: Calls, opener: str, closer: str) -> Reading[None]:
+    def _read_opened(self, stream: InputStream, calls: Calls, opener: str, closer: str) -> Reading[None]:
         """What follows an opener: an array, or one object that should have stood in one."""
-        character = "[" if opener.endswith("[") else (yield from stream.space())
+        character = "[" if opener.endswith("[") else (yield from stream.skip_space())
         if character == "[" and not opener.endswith("["):
             for other in self.openers if stream.is_trying else ():
-                if (yield from stream.follows(other[:2])):
+                if (yield from stream.is_ahead(other[:2])):
                     # What is tried and dropped would not be looked at again.
                     raise NotACall("unexpected_text")
-            stream.frame(stream.at + 1)
+            stream.take_framing(stream.at + 1)
         elif character != "[" and (character != "{" or stream.is_trying):
             raise NotACall("unexpected_text")
         try:
             is_open = yield from self._elements(stream, calls, closer, in_array=character == "[")
-            while is_open and self.in_lines and (yield from self._goes_on(stream)):
+            while is_open and self.in_lines and (yield from self._has_more(stream)):
                 is_open = yield from self._elements(stream, calls, closer, in_array=False)
         except (NotACall, EndOfText):
             if stream.is_trying:
                 calls.current = None
             raise
         if is_open and closer and not stream.is_trying:
-            yield from self._closed(stream, closer)
+            yield from self._take_closer(stream, closer)
 
-    def _goes_on(self, stream: Stream) -> Reading[bool]:
+    def _has_more(self, stream: InputStream) -> Reading[bool]:
         """Whether another object follows on a line of its own."""
         try:
-            return (yield from stream.space()) == "{"
+            return (yield from stream.skip_space()) == "{"
         except EndOfText:
             return False
 
-    def _elements(self, stream: Stream, calls: Calls, closer: str, *, in_array: bool) -> Reading[bool]:
+    def _elements(self, stream: InputStream, calls: Calls, closer: str, *, in_array: bool) -> Reading[bool]:
         """The calls of an array up to its end; False where one was wrong and what closes them all is taken."""
-        character = yield from stream.space()
+        character = yield from stream.skip_space()
         while character != "]":
             if character != "{":
                 raise NotACall(INVALID)
@@ -202,94 +207,96 @@ class JsonArray:
             if not in_array:
                 return True
             try:
-                character = yield from stream.space()
+                character = yield from stream.skip_space()
             except EndOfText:
                 return False
             if character == ",":
-                stream.frame(stream.at + 1)
-                character = yield from stream.space()
+                stream.take_framing(stream.at + 1)
+                character = yield from stream.skip_space()
             elif character != "]":
-                if not (yield from self._over(stream, closer)):
+                if not (yield from self._ends_here(stream, closer)):
                     raise NotACall(INVALID)
                 return False
-        stream.frame(stream.at + 1)
+        stream.take_framing(stream.at + 1)
         return True
 
-    def _element(self, stream: Stream, calls: Calls, closer: str) -> Reading[bool]:
+    def _element(self, stream: InputStream, calls: Calls, closer: str) -> Reading[bool]:
         """One call; False where it could not be read as it stands."""
         start = stream.raw.tell() if stream.is_trying and stream.raw else 0
         if not stream.is_trying:
             stream.raw = StringIO()
         call = calls.begin(stream)
 
-        def known() -> None:
+        def settle() -> None:
             if stream.is_trying:
                 self._settle(stream, calls, call, start)
 
         try:
-            yield from self.element.read(stream, call, known)
+            yield from self.element.read(stream, call, settle)
             if stream.is_trying and call.arguments:
-                known()
+                settle()
             if stream.is_trying:
                 raise NotACall("no_arguments")
             call.finish()
         except NotACall as fault:
             if stream.is_trying:
                 raise
-            stops = stream.stops(*((closer,) if closer else ()), *self.openers, *self.before)
-            yield from mended(stream, calls, fault, 0, stops, closer, self._reread)
+            stops = stream.make_stops(*((closer,) if closer else ()), *self.openers, *self.before)
+            yield from repair_call(stream, calls, fault, 0, stops, closer, self._reread_calls)
             return False
         return True
 
-    def _settle(self, stream: Stream, calls: Calls, call: Call, start: int) -> None:
+    def _settle(self, stream: InputStream, calls: Calls, call: CallBuilder, start: int) -> None:
         """It is a call, and its text begins at `start` of what was tried. Raises `NotACall` where it is none."""
-        if calls.offers_any and call.parameters is None:
+        if calls.has_tools and call.parameters is None:
             raise NotACall("unknown_tool")
-        stream.keep()
+        stream.keep_trial()
         tried = stream.raw.getvalue() if stream.raw else ""
         stream.raw = StringIO()
         stream.raw.write(tried[start:])
 
-    def _closed(self, stream: Stream, closer: str) -> Reading[bool]:
+    def _take_closer(self, stream: InputStream, closer: str) -> Reading[bool]:
         """Take the closer, if it is what comes next; what else comes is no part of the calls."""
         try:
-            yield from stream.space()
+            yield from stream.skip_space()
         except EndOfText:
             return True
-        if (yield from stream.marker(closer)):
+        if (yield from stream.take_marker(closer)):
             return True
-        if stream.ended:
+        if stream.ended and closer.startswith(stream.text[stream.at :]):
             # As much of the closer as there is, where the text ends within it.
-            yield from stream.optional(closer)
+            stream.take_framing(len(stream.text))
         return stream.ended and stream.at == len(stream.text)
 
-    def _over(self, stream: Stream, closer: str) -> Reading[bool]:
+    def _ends_here(self, stream: InputStream, closer: str) -> Reading[bool]:
         """Whether an array whose bracket is missing ends here after all."""
-        if closer and (yield from self._closed(stream, closer)):
+        if closer and (yield from self._take_closer(stream, closer)):
             return True
         for marker in self.before:
-            if (yield from stream.follows(marker)):
+            if (yield from stream.is_ahead(marker)):
                 return True
-        return stream.ends_here
+        return stream.is_at_turn_end
 
-    def _reread(self, body: str) -> Mended | None:
+    def _reread_calls(self, body: str) -> RepairedCall | None:
         """The calls in what is left of an array, from the one on that could not be read."""
-        found = repaired(f"[{body.strip()}")
+        found = repair_json(f"[{body.strip()}")
         if found is None:
             return None
-        stream = Stream(found[0])
+        stream = InputStream(found[0])
         stream.ended = True
         calls = Calls((), repair=False)
         try:
-            for _ in self._opened(stream, calls, "", ""):
+            for _ in self._read_opened(stream, calls, "", ""):
                 pass
         except (NotACall, EndOfText):
             return None
         if stream.at < len(stream.text) or any(isinstance(event, CallMalformed) for event in stream.events):
             return None
         first, *others = [
-            Mended(e.call.name, e.call.arguments, found[1], e.call.id if e.call.id != f"call_{e.index + 1}" else None)
+            RepairedCall(
+                e.call.name, e.call.arguments, found[1], e.call.id if e.call.id != f"call_{e.index + 1}" else None
+            )
             for e in stream.events
             if isinstance(e, CallFinished)
         ]
-        return Mended(first.name, first.arguments, first.repairs, first.native_id, tuple(others))
+        return RepairedCall(first.name, first.arguments, first.repairs, first.native_id, tuple(others))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID, json_value
-from ferrule.dialects.mending import mended, reread_arguments
-from ferrule.dialects.notations.endings import end_of_call, word
-from ferrule.dialects.stream import NotACall, Reading, Stream
+from ferrule.dialects.notations.common import finish_call, read_word
+from ferrule.dialects.reader.calls import Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID, read_json_value
+from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
 
 _NAME = re.compile(r'[^"<>\n]++')
 _NAME_END = '">'
@@ -41,22 +41,24 @@ class JsonInTag:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each in its tag."""
         opener, closer = self.markers
-        return "\n".join(f"{opener}{call.name}{_NAME_END}{arguments_of(call)}{closer}" for call in calls)
+        return "\n".join(f"{opener}{call.name}{_NAME_END}{validate_arguments(call)}{closer}" for call in calls)
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, its opener taken."""
         call = calls.begin(stream)
         closer = self.closers[0]
-        name = yield from word(stream, _NAME)
+        name = yield from read_word(stream, _NAME)
         yield from stream.expect(_NAME_END, "no_name")
-        call.named(name)
+        call.set_name(name)
         start = stream.raw.tell() if stream.raw is not None else 0
         try:
-            character = yield from stream.space()
+            character = yield from stream.skip_space()
             if character == "{":
-                yield from json_value(stream, call.put, call.wait)
+                yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
             elif character != "<":
                 raise NotACall(INVALID)
-            yield from end_of_call(stream, call, closer, opener, kind=INVALID)
+            yield from finish_call(stream, call, closer, opener, kind=INVALID)
         except NotACall as fault:
-            yield from mended(stream, calls, fault, start, stream.stops(closer, opener), closer, reread_arguments)
+            yield from repair_call(
+                stream, calls, fault, start, stream.make_stops(closer, opener), closer, reread_arguments
+            )

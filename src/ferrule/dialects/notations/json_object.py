@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID, json_value, json_word
-from ferrule.dialects.mending import Mended, Reread, mended
-from ferrule.dialects.repair import repaired
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID, read_json_value, read_json_word
+from ferrule.dialects.reader.repair import RepairedCall, Reread, repair_call, repair_json
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,7 @@ class JsonObject:
     tag: str = ""
     tail: str | None = None
     between: str = "\n"
+    escapes_values: ClassVar[bool] = True
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -62,94 +62,96 @@ class JsonObject:
         """The calls, each between its markers."""
         before = f"{self.open}{self.tag}{self.inner}"
         after = f"{self.inner if self.tail is None else self.tail}{self.close}" if self.close else ""
-        return self.between.join(f"{before}{written(call, self.keys)}{after}" for call in calls)
+        return self.between.join(f"{before}{write_call_object(call, self.keys)}{after}" for call in calls)
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, its opener taken."""
         call = calls.begin(stream)
         start = len(opener)
         if self.tag:
-            yield from stream.space()
-            if not (yield from stream.marker(self.tag)):
+            yield from stream.skip_space()
+            if not (yield from stream.take_marker(self.tag)):
                 raise NotACall("unexpected_text")
             start = stream.raw.tell() if stream.raw else 0
         try:
-            yield from call_object(stream, call, self.keys)
+            yield from read_call_object(stream, call, self.keys)
             yield from self._end(stream, call)
         except NotACall as fault:
-            stops = stream.stops(*self.closers, *self.openers, *self.before)
-            yield from mended(stream, calls, fault, start, stops, self.close, reread_call(self.keys))
+            stops = stream.make_stops(*self.closers, *self.openers, *self.before)
+            yield from repair_call(stream, calls, fault, start, stops, self.close, reread_call(self.keys))
 
-    def _end(self, stream: Stream, call: Call) -> Reading[None]:
+    def _end(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
         """What follows a whole object: the closer, or at least nothing that belongs to the call."""
         if not self.close:
             call.finish()
             return
-        stops = stream.stops(self.close, *self.openers, *self.before)
+        stops = stream.make_stops(self.close, *self.openers, *self.before)
         rest: list[str] = []
-        marker = yield from stream.find(stops, lambda end: rest.append(stream.frame(end)))
+        marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
         left_over = "".join(rest).strip()
         if left_over and (marker or not self.close.startswith(left_over)):
             raise NotACall(INVALID)
         if marker == self.close:
-            stream.frame(stream.marker_end)
+            stream.take_framing(stream.marker_end)
         call.finish()
 
 
-def call_object(stream: Stream, call: Call, keys: Keys, met: Callable[[str], object] = lambda _: None) -> Reading[None]:
+def read_call_object(
+    stream: InputStream, call: CallBuilder, keys: Keys, met: Callable[[str], object] = lambda _: None
+) -> Reading[None]:
     """The object of a call: its name, its arguments, and whatever else it holds. Raises `NotACall`, `EndOfText`.
 
-    `met` is told of each key before its value is read: it may know by then that this is a call, or none.
+    `met` is called with each key before its value is read: by then it may be known whether this is a call.
     """
     seen: set[str] = set()
-    if (yield from stream.space()) != "{":
+    if (yield from stream.skip_space()) != "{":
         raise NotACall(INVALID)
-    stream.frame(stream.at + 1)
-    character = yield from stream.space()
+    stream.take_framing(stream.at + 1)
+    character = yield from stream.skip_space()
     while character != "}":
         if character != '"':
             raise NotACall(INVALID)
-        key = yield from json_word(stream)
+        key = yield from read_json_word(stream)
         yield from _punctuation(stream, ":")
         met(key)
         yield from _member(stream, call, keys, key, seen)
-        character = yield from stream.space()
+        character = yield from stream.skip_space()
         if character == ",":
-            stream.frame(stream.at + 1)
-            if (character := (yield from stream.space())) == "}":
+            stream.take_framing(stream.at + 1)
+            if (character := (yield from stream.skip_space())) == "}":
                 raise NotACall(INVALID)
         elif character != "}":
             raise NotACall(INVALID)
-    stream.frame(stream.at + 1)
+    stream.take_framing(stream.at + 1)
     if not call.started:
         raise NotACall("no_name")
 
 
-def _member(stream: Stream, call: Call, keys: Keys, key: str, seen: set[str]) -> Reading[None]:
+def _member(stream: InputStream, call: CallBuilder, keys: Keys, key: str, seen: set[str]) -> Reading[None]:
     """The value of one key of the object."""
     meaning = "name" if key in keys.name else "arguments" if key in keys.arguments else key
     if meaning in seen:
         # A key given twice would have been shown with one value and run with the other.
         raise NotACall("repeated_key")
     seen.add(meaning)
-    character = yield from stream.space()
+    character = yield from stream.skip_space()
     if meaning == "name" and character == '"':
-        call.named((yield from json_word(stream)))
+        call.set_name((yield from read_json_word(stream)))
     elif meaning == "arguments":
-        yield from arguments_value(stream, call, character)
+        yield from read_arguments(stream, call, character)
     elif key in keys.identifier and character == '"':
-        call.native_id = yield from json_word(stream)
+        call.native_id = yield from read_json_word(stream)
     else:
-        yield from json_value(stream, lambda _, end: stream.frame(end))
+        yield from read_json_value(stream, lambda _, end: stream.take_framing(end))
 
 
-def arguments_value(stream: Stream, call: Call, character: str) -> Reading[None]:
+def read_arguments(stream: InputStream, call: CallBuilder, character: str) -> Reading[None]:
     """The arguments, whose first character is ahead: an object, null for none, or an object inside of a string."""
     if character == "{":
-        yield from json_value(stream, call.put, call.wait)
+        yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
     elif character == '"':
-        text = yield from json_word(stream)
-        if not isinstance(_decoded(text), dict):
+        text = yield from read_json_word(stream)
+        if not isinstance(_decode(text), dict):
             raise NotACall("arguments_not_an_object")
         call.put(text, stream.at)
     else:
@@ -157,9 +159,9 @@ def arguments_value(stream: Stream, call: Call, character: str) -> Reading[None]
 
         def keep(fragment: str, end: int) -> None:
             pieces.append(fragment)
-            stream.frame(end)
+            stream.take_framing(end)
 
-        yield from json_value(stream, keep)
+        yield from read_json_value(stream, keep)
         if "".join(pieces) != "null":
             raise NotACall("arguments_not_an_object")
 
@@ -167,41 +169,41 @@ def arguments_value(stream: Stream, call: Call, character: str) -> Reading[None]
 def reread_call(keys: Keys) -> Reread:
     """`Reread` for a body that is nothing but the call's object."""
 
-    def reread(body: str) -> Mended | None:
-        found = repaired(body.strip())
-        return call_in(found[0], keys, found[1]) if found else None
+    def reread(body: str) -> RepairedCall | None:
+        found = repair_json(body.strip())
+        return parse_call_object(found[0], keys, found[1]) if found else None
 
     return reread
 
 
-def call_in(text: str, keys: Keys, repairs: tuple[str, ...] = ()) -> Mended | None:
+def parse_call_object(text: str, keys: Keys, repairs: tuple[str, ...] = ()) -> RepairedCall | None:
     """The call that a whole JSON object is; None where it is none."""
-    stream = Stream(text)
+    stream = InputStream(text)
     stream.ended = True
     calls = Calls(())
     call = calls.begin(stream)
     try:
-        for _ in call_object(stream, call, keys):
+        for _ in read_call_object(stream, call, keys):
             pass
     except (NotACall, EndOfText):
         return None
-    return Mended(call.name, call.arguments or "{}", repairs, call.native_id)
+    return RepairedCall(call.name, call.arguments or "{}", repairs, call.native_id)
 
 
-def _punctuation(stream: Stream, character: str) -> Reading[None]:
-    if (yield from stream.space()) != character:
+def _punctuation(stream: InputStream, character: str) -> Reading[None]:
+    if (yield from stream.skip_space()) != character:
         raise NotACall(INVALID)
-    stream.frame(stream.at + 1)
+    stream.take_framing(stream.at + 1)
 
 
-def _decoded(text: str) -> Any:
+def _decode(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def written(call: ToolCall, keys: Keys) -> str:
+def write_call_object(call: ToolCall, keys: Keys) -> str:
     """The object of a call. Raises `DialectError` where its arguments are not JSON."""
     name = json.dumps(call.name, ensure_ascii=False)
-    return f'{{"{keys.name[0]}": {name}, "{keys.arguments[0]}": {arguments_of(call)}}}'
+    return f'{{"{keys.name[0]}": {name}, "{keys.arguments[0]}": {validate_arguments(call)}}}'

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from io import StringIO
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
+from ferrule.dialects.notations.common import take_text_until, write_raw_text
 from ferrule.dialects.notations.json_object import JsonObject
-from ferrule.dialects.notations.raw_values import raw_text, text_until
-from ferrule.dialects.parameters import Parameter
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.parameters import ParameterType, parameter_type
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _UNEXPECTED = "unexpected_text"
 _NO_VALUE = "key_without_value"
@@ -26,8 +26,9 @@ _SPELLED_BREAK = r"\n"
 @dataclass(frozen=True, slots=True)
 class KeyValue:
     """The notation. `key`, `value` and `type` are pairs of tags, `after_name` a marker, `wrapper` what stands around
-    the calls of a message; `inner` is the white space after the name and each pair, `between` that between calls.
-    `in_json`: a call may hold a JSON object instead."""
+    the calls of a message; `inner` is the white space after the name and each pair, `between` that between calls, and
+    `between_pairs` that between pairs where it differs from `inner`. `in_json`: a call may hold a JSON object instead.
+    `also` is the same notation with other tags, which is read too."""
 
     open: str = "<tool_call>"
     close: str = "</tool_call>"
@@ -38,49 +39,67 @@ class KeyValue:
     wrapper: tuple[str, str] | None = None
     inner: str = "\n"
     between: str = "\n"
+    between_pairs: str | None = None
     in_json: JsonObject | None = None
+    also: KeyValue | None = None
 
     @property
     def openers(self) -> tuple[str, ...]:
         """What begins a call or a section of them. The closer of a section that is over already begins nothing."""
-        return (self.open, *(self.wrapper or ()))
+        return (self.open, *(self.wrapper or ()), *(self.also.openers if self.also else ()))
 
     @property
     def closers(self) -> tuple[str, ...]:
         """What ends a call."""
-        return (self.close,)
+        return (self.close, *(self.also.closers if self.also else ()))
 
     @property
     def markers(self) -> tuple[str, ...]:
         """All of them."""
         sep = (self.after_name,) if self.after_name else ()
-        return (*(self.wrapper or ()), self.open, self.close, *sep, *self.key, *self.value, *(self.type or ()))
+        own = (*(self.wrapper or ()), self.open, self.close, *sep, *self.key, *self.value, *(self.type or ()))
+        return (*own, *(self.also.markers if self.also else ()))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, in their wrapper where there is one."""
-        written = self.between.join(self._written(call) for call in calls)
+        written = self.between.join(self._write_call(call) for call in calls)
         return self.inner.join((self.wrapper[0], written, self.wrapper[1])) if self.wrapper else written
 
-    def _written(self, call: ToolCall) -> str:
-        pieces = [self.open, call.name, self.after_name, self.inner]
-        for key, value in json.loads(arguments_of(call)).items():
-            text = raw_text(value, self.value[1])
-            pieces += (self.key[0], key, self.key[1], self.inner, self.value[0], text, self.value[1], self.inner)
-        return "".join((*pieces, self.close))
+    def _write_call(self, call: ToolCall) -> str:
+        pairs = [
+            "".join(
+                (
+                    self.key[0],
+                    key,
+                    self.key[1],
+                    self.inner,
+                    self.value[0],
+                    write_raw_text(value, self.value[1]),
+                    self.value[1],
+                )
+            )
+            for key, value in json.loads(validate_arguments(call)).items()
+        ]
+        between = self.inner if self.between_pairs is None else self.between_pairs
+        last = self.inner if pairs else ""
+        return "".join((self.open, call.name, self.after_name, self.inner, between.join(pairs), last, self.close))
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, or a section of calls."""
+        if self.also is not None and opener in self.also.openers:
+            yield from self.also.read(stream, calls, opener)
+            return
         if self.wrapper is None:
             yield from self._call(stream, calls)
             return
         if opener == self.wrapper[1]:
             return
-        if opener == self.wrapper[0] and not (yield from stream.next_of(self.open)):
+        if opener == self.wrapper[0] and not (yield from stream.take_one_of(self.open)):
             raise NotACall(_UNEXPECTED)
         while True:
             yield from self._call(stream, calls)
             try:
-                marker = yield from stream.next_of(self.open, self.wrapper[1])
+                marker = yield from stream.take_one_of(self.open, self.wrapper[1])
             except EndOfText:
                 return
             if marker != self.open:
@@ -88,9 +107,9 @@ class KeyValue:
             stream.raw = StringIO()
             stream.raw.write(self.open)
 
-    def _call(self, stream: Stream, calls: Calls) -> Reading[None]:
+    def _call(self, stream: InputStream, calls: Calls) -> Reading[None]:
         """Read a call, its opener taken."""
-        if self.in_json is not None and (yield from stream.space()) == "{":
+        if self.in_json is not None and (yield from stream.skip_space()) == "{":
             taken = stream.raw.getvalue() if stream.raw is not None else ""
             yield from self.in_json.read(stream, calls, taken)
             return
@@ -109,44 +128,44 @@ class KeyValue:
         call.close_object()
         call.finish(tuple(repairs))
 
-    def _name(self, stream: Stream, call: Call) -> Reading[str]:
+    def _name(self, stream: InputStream, call: CallBuilder) -> Reading[str]:
         """Read the name; the tag after it."""
-        yield from stream.space()
+        yield from stream.skip_space()
         sep = (self.after_name,) if self.after_name else ()
-        stops = stream.stops(self.key[0], self.close, *sep, structural=("\n",))
-        name, tag = yield from text_until(stream, stops)
-        call.named(name.strip().removesuffix(_SPELLED_BREAK))
-        stream.frame(stream.marker_end)
+        stops = stream.make_stops(self.key[0], self.close, *sep, structural=("\n",))
+        name, tag = yield from take_text_until(stream, stops)
+        call.set_name(name.strip().removesuffix(_SPELLED_BREAK))
+        stream.take_framing(stream.marker_end)
         if tag == "\n":
             tag = yield from self._tag(stream, *sep, self.key[0], self.close)
         return (yield from self._tag(stream, self.key[0], self.close)) if tag in sep else tag
 
-    def _key(self, stream: Stream) -> Reading[str]:
-        key, tag = yield from text_until(stream, stream.stops(self.key[1], self.value[0], self.close))
+    def _key(self, stream: InputStream) -> Reading[str]:
+        key, tag = yield from take_text_until(stream, stream.make_stops(self.key[1], self.value[0], self.close))
         if tag != self.key[1]:
             raise NotACall(_UNEXPECTED)
-        stream.frame(stream.marker_end)
+        stream.take_framing(stream.marker_end)
         return key.strip()
 
-    def _value(self, stream: Stream, call: Call, key: str) -> Reading[tuple[str, bool]]:
+    def _value(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[tuple[str, bool]]:
         """Read what follows a key: (the tag after it, whether a value was there)."""
-        told: Parameter | None = None
+        told: ParameterType | None = None
         begin = (self.key[0], self.value[0], self.close)
         tag = yield from self._tag(stream, *begin, *(self.type[:1] if self.type else ()))
         if self.type is not None and tag == self.type[0]:
-            kind, _ = yield from text_until(stream, stream.stops(self.type[1]))
-            stream.frame(stream.marker_end)
-            told = Parameter(frozenset({kind.strip()}))
+            kind, _ = yield from take_text_until(stream, stream.make_stops(self.type[1]))
+            stream.take_framing(stream.marker_end)
+            told = parameter_type({"type": kind.strip()}, {})
             tag = yield from self._tag(stream, *begin)
         if tag != self.value[0]:
             return tag, False
-        if not (yield from call.raw_value(key, stream.stops(self.value[1]), told)):
+        if not (yield from call.read_raw_value(key, stream.make_stops(self.value[1]), told)):
             raise EndOfText
         return (yield from self._tag(stream, self.key[0], self.close)), True
 
-    def _tag(self, stream: Stream, *tags: str) -> Reading[str]:
+    def _tag(self, stream: InputStream, *tags: str) -> Reading[str]:
         """The next of `tags`; line breaks before it may be spelled out, as `\\n`. Raises `NotACall` if none follows."""
-        while not (tag := (yield from stream.next_of(*tags))):
-            if not (yield from stream.optional(_SPELLED_BREAK)):
+        while not (tag := (yield from stream.take_one_of(*tags))):
+            if not (yield from stream.take_optional(_SPELLED_BREAK)):
                 raise NotACall(_UNEXPECTED)
         return tag

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from io import StringIO
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID
-from ferrule.dialects.mending import mended, reread_arguments
-from ferrule.dialects.notations.json_object import Keys, arguments_value, call_object, written
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.json_object import Keys, read_arguments, read_call_object, write_call_object
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _NAME = re.compile(r"[\w.\-]+")
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -47,23 +47,29 @@ class Mistral:
         """All three."""
         return (self.open, self.identifier, self.arguments)
 
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """The brackets and commas of a list."""
+        return ("[", ",", "]")
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, in the form that is written."""
         if self.form == "list":
             objects = (
-                f'{written(call, self.keys)[:-1]}, "id": "{_nine(call, number)}"}}' for number, call in enumerate(calls)
+                f'{write_call_object(call, self.keys)[:-1]}, "id": "{_short_id(call, number)}"}}'
+                for number, call in enumerate(calls)
             )
             return f"{self.open}[{', '.join(objects)}]"
-        return "".join(self._named(call, number) for number, call in enumerate(calls))
+        return "".join(self._write_named(call, number) for number, call in enumerate(calls))
 
-    def _named(self, call: ToolCall, number: int) -> str:
-        identifier = f"{self.identifier}{_nine(call, number)}" if self.form == "named with id" else ""
-        return f"{self.open}{call.name}{identifier}{self.arguments}{arguments_of(call)}"
+    def _write_named(self, call: ToolCall, number: int) -> str:
+        identifier = f"{self.identifier}{_short_id(call, number)}" if self.form == "named with id" else ""
+        return f"{self.open}{call.name}{identifier}{self.arguments}{validate_arguments(call)}"
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call or a list of them."""
-        if (yield from stream.space()) == "[":
-            stream.frame(stream.at + 1)
+        if (yield from stream.skip_space()) == "[":
+            stream.take_framing(stream.at + 1)
             yield from self._list(stream, calls)
             return
         call = calls.begin(stream)
@@ -72,37 +78,37 @@ class Mistral:
             has_arguments = yield from self._head(stream, call)
             start = stream.raw.tell() if stream.raw else 0
             if has_arguments:
-                yield from arguments_value(stream, call, (yield from stream.space()))
+                yield from read_arguments(stream, call, (yield from stream.skip_space()))
             call.finish()
         except NotACall as fault:
-            stops = stream.stops(*self.openers, *self.before)
-            yield from mended(stream, calls, fault, start, stops, "", reread_arguments)
+            stops = stream.make_stops(*self.openers, *self.before)
+            yield from repair_call(stream, calls, fault, start, stops, "", reread_arguments)
 
-    def _list(self, stream: Stream, calls: Calls) -> Reading[None]:
-        if (yield from stream.space()) == "]":
-            stream.frame(stream.at + 1)
+    def _list(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        if (yield from stream.skip_space()) == "]":
+            stream.take_framing(stream.at + 1)
             return
         is_open = True
         while is_open:
             call = calls.begin(stream)
-            yield from call_object(stream, call, self.keys)
+            yield from read_call_object(stream, call, self.keys)
             call.finish()
             stream.raw = StringIO()
-            is_open = yield from self._goes_on(stream)
+            is_open = yield from self._has_more(stream)
 
-    def _goes_on(self, stream: Stream) -> Reading[bool]:
+    def _has_more(self, stream: InputStream) -> Reading[bool]:
         """Whether another object follows one that is whole; a list may miss its closer where the text ends."""
         try:
-            character = yield from stream.space()
+            character = yield from stream.skip_space()
         except EndOfText:
             return False
         if character not in (",", "]", ""):
             raise NotACall(INVALID)
         if character:
-            stream.frame(stream.at + 1)
+            stream.take_framing(stream.at + 1)
         return character == ","
 
-    def _head(self, stream: Stream, call: Call) -> Reading[bool]:
+    def _head(self, stream: InputStream, call: CallBuilder) -> Reading[bool]:
         """The name, and the id where there is one; whether arguments follow. None may follow where the call is over."""
         name, marker = yield from self._word(stream, self.identifier, self.arguments)
         if not _NAME.fullmatch(name):
@@ -110,20 +116,23 @@ class Mistral:
         identifier = ""
         if marker == self.identifier:
             identifier, marker = yield from self._word(stream, self.arguments)
-        if not marker and not (stream.stopped or stream.ends_here):
+            if not marker and not _ID.fullmatch(identifier):
+                # A name may be all of a call, with an id or without; where the id is cut off, more was to come.
+                raise EndOfText
+        if not marker and not (stream.stopped or stream.is_at_turn_end):
             raise EndOfText
-        call.named(name, identifier or None)
+        call.set_name(name, identifier or None)
         return marker in (self.arguments, "{")
 
-    def _word(self, stream: Stream, *ends: str) -> Reading[tuple[str, str]]:
+    def _word(self, stream: InputStream, *ends: str) -> Reading[tuple[str, str]]:
         pieces: list[str] = []
-        stops = stream.stops(self.open, *self.before, structural=(*ends, "{"))
-        marker = yield from stream.find(stops, lambda end: pieces.append(stream.frame(end)))
+        stops = stream.make_stops(self.open, *self.before, structural=(*ends, "{"))
+        marker = yield from stream.scan(stops, lambda end: pieces.append(stream.take_framing(end)))
         if marker in ends:
-            stream.frame(stream.marker_end)
+            stream.take_framing(stream.marker_end)
         return "".join(pieces).strip(), marker
 
 
-def _nine(call: ToolCall, number: int) -> str:
+def _short_id(call: ToolCall, number: int) -> str:
     """An id of nine letters and digits, as these models know them."""
     return call.id if _ID.fullmatch(call.id) else f"call{number + 1:05d}"

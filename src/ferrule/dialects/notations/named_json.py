@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from io import StringIO
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.json_reading import INVALID
-from ferrule.dialects.mending import Mended, mended, reread_arguments
-from ferrule.dialects.notations.json_object import arguments_value
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.json_object import read_arguments
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.repair import RepairedCall, repair_call, reread_arguments
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _NUMBERED = re.compile(r"(?:functions\.)?([^\s:]+):[0-9]+")
 _NUMBER = re.compile(r"[0-9]+")
@@ -56,34 +56,40 @@ class NamedJson:
     @property
     def markers(self) -> tuple[str, ...]:
         """All that may be tokens."""
-        inside = (self.kind[1], self.separator)
-        return (*self.openers, *self.closers, *(marker for marker in inside if len(marker) > 1))
+        return (*self.openers, *self.closers, *self._inside)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, in their section where there is one."""
-        written = self.between.join(self._written(call, number) for number, call in enumerate(calls))
+        written = self.between.join(self._write_call(call, number) for number, call in enumerate(calls))
         return f"{self.section[0]}{written}{self.section[1]}" if self.section else written
 
-    def _written(self, call: ToolCall, number: int) -> str:
+    def _write_call(self, call: ToolCall, number: int) -> str:
         name = native_id(call, number) if self.has_ids else call.name
         kind = call.id if self.id_first else self.kind[0]
         head = f"{self.open}{kind}{self.kind[1]}{name}{self.separator}"
-        return f"{head}{self.fence[0]}{arguments_of(call)}{self.fence[1]}{self.close}"
+        return f"{head}{self.fence[0]}{validate_arguments(call)}{self.fence[1]}{self.close}"
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
-        """Read a call, or a section of calls; what stands between those of a section means nothing."""
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a call, or a section of calls. What else stands in one is text after a call, and before the first one
+        what was meant as a call."""
         if self.section is None or opener == self.open:
             yield from self._call(stream, calls, opener)
             return
-        stops = stream.stops(*self.openers, self.section[1], *self.before)
         is_empty = True
         while True:
-            marker = yield from stream.find(stops, stream.frame)
+            marker, is_blank = yield from self._between(stream, is_first=is_empty)
             if marker in self.before or not marker:
                 if is_empty:
                     raise EndOfText
                 return
-            stream.frame(stream.marker_end)
+            if marker in self._inside:
+                yield from self._headless(stream, calls)
+                is_empty = False
+                continue
+            if is_empty and not is_blank:
+                calls.begin(stream).fail("unexpected_text")
+                is_empty = False
+            stream.take_framing(stream.marker_end)
             if marker == self.section[1]:
                 stream.raw = None
                 return
@@ -93,7 +99,36 @@ class NamedJson:
                 stream.raw.write(marker)
                 yield from self._call(stream, calls, marker)
 
-    def _call(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    @property
+    def _inside(self) -> tuple[str, ...]:
+        """The markers that stand inside of a call only."""
+        return tuple(marker for marker in (self.kind[1], self.separator) if len(marker) > 1)
+
+    def _between(self, stream: InputStream, *, is_first: bool) -> Reading[tuple[str, bool]]:
+        """(the next marker in a section, not taken; whether only white space stands before it). After a call, what
+        else stands there is said as it comes."""
+        is_blank = True
+
+        def sink(end: int) -> None:
+            nonlocal is_blank
+            if is_blank:
+                stream.take_framing(end - len(stream.text[stream.at : end].lstrip()))
+                is_blank = stream.at == end
+            if stream.at < end:
+                (stream.take_framing if is_first else stream.take_text)(end)
+
+        stops = stream.make_stops(*self.closers, *self.openers, *self._inside, *self.before)
+        marker = yield from stream.scan(stops, sink)
+        return marker, is_blank
+
+    def _headless(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        """A call whose opener is missing: it can't be read."""
+        calls.begin(stream)
+        stream.take_framing(stream.marker_end)
+        stops = stream.make_stops(*self.closers, *self.openers, *self.before)
+        yield from repair_call(stream, calls, NotACall("no_name"), 0, stops, self.close, self._reread_body)
+
+    def _call(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         call = calls.begin(stream)
         start = len(opener)
         try:
@@ -104,14 +139,14 @@ class NamedJson:
             if self.has_ids:
                 self._identify(call, identifier)
             else:
-                call.named(identifier)
+                call.set_name(identifier)
             yield from self._arguments(stream, call)
             yield from self._end(stream, calls, call)
         except NotACall as fault:
-            stops = stream.stops(*self.closers, *self.openers, *self.before)
-            yield from mended(stream, calls, fault, start, stops, self.close, self._reread)
+            stops = stream.make_stops(*self.closers, *self.openers, *self.before)
+            yield from repair_call(stream, calls, fault, start, stops, self.close, self._reread_body)
 
-    def _name(self, stream: Stream) -> Reading[tuple[str, str]]:
+    def _name(self, stream: InputStream) -> Reading[tuple[str, str]]:
         """What stands before the kind's marker and the separator. Raises `NotACall` where a call ends before it."""
         found: list[str] = []
         others = (*self.closers, *self.openers, *self.before)
@@ -119,54 +154,54 @@ class NamedJson:
             pieces: list[str] = []
 
             def keep(end: int, pieces: list[str] = pieces) -> None:
-                pieces.append(stream.frame(end))
+                pieces.append(stream.take_framing(end))
 
             if separator:
-                stops = stream.stops(*others, structural=(separator,))
-                marker = yield from stream.find(stops, keep)
+                stops = stream.make_stops(*others, structural=(separator,))
+                marker = yield from stream.scan(stops, keep)
                 if not marker:
                     raise EndOfText
                 if marker != separator:
                     raise NotACall("no_arguments")
-                stream.frame(stream.marker_end)
+                stream.take_framing(stream.marker_end)
             found.append("".join(pieces).strip())
         return found[0], found[1]
 
-    def _identify(self, call: Call, identifier: str) -> None:
+    def _identify(self, call: CallBuilder, identifier: str) -> None:
         """Take the name from an id. One that is only a number leaves it open until the arguments are known."""
         call.native_id = identifier
         numbered = _NUMBERED.fullmatch(identifier)
         if numbered:
-            call.named(numbered[1])
+            call.set_name(numbered[1])
         elif _PLAIN_NAME.fullmatch(identifier) and not _NUMBER.fullmatch(identifier):
-            call.named(identifier.removeprefix("functions."))
+            call.set_name(identifier.removeprefix("functions."))
         elif not _NUMBER.fullmatch(identifier):
             raise NotACall("no_name")
 
-    def _arguments(self, stream: Stream, call: Call) -> Reading[None]:
-        character = yield from stream.space()
+    def _arguments(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
+        character = yield from stream.skip_space()
         fence = self.fence[0].strip()
         if fence and character == fence[0]:
             yield from stream.expect(fence, INVALID)
-            character = yield from stream.space()
-        yield from arguments_value(stream, call, character)
+            character = yield from stream.skip_space()
+        yield from read_arguments(stream, call, character)
 
-    def _end(self, stream: Stream, calls: Calls, call: Call) -> Reading[None]:
+    def _end(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[None]:
         """What follows the arguments: the closer, or at least nothing that belongs to the call."""
-        stops = stream.stops(*self.closers, *self.openers, *self.before)
+        stops = stream.make_stops(*self.closers, *self.openers, *self.before)
         rest: list[str] = []
-        marker = yield from stream.find(stops, lambda end: rest.append(stream.frame(end)))
+        marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
         left_over, fence = "".join(rest).strip(), self.fence[1].strip()
         is_cut = not marker and (self.close.startswith(left_over) or (fence + self.close).startswith(left_over))
         if left_over not in ("", fence) and not is_cut:
             raise NotACall(INVALID)
         if not call.started:
-            call.named(calls.only_fitting(call.arguments))
+            call.set_name(calls.find_only_fitting(call.arguments))
         if marker == self.close:
-            stream.frame(stream.marker_end)
+            stream.take_framing(stream.marker_end)
         call.finish()
 
-    def _reread(self, body: str) -> Mended | None:
+    def _reread_body(self, body: str) -> RepairedCall | None:
         fence = self.fence[0].strip()
         if fence:
             body = body.strip().removeprefix(fence).removesuffix(self.fence[1].strip())

@@ -1,4 +1,4 @@
-"""How a model is told of its tools and of what they gave, in the fifth seed's XML: the words around `native` calls.
+"""Rigging's XML around `native` calls: how tools are offered to a model, and how results are given to it.
 
 A tool is named by its group and its own name. The name alone tells tools apart, so that two can't be taken for each
 other; a tool without a group is its own.
@@ -7,17 +7,18 @@ other; a tool without a group is its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.entities import html5
 from typing import Any
 
 from ferrule.conversation import ToolResult
-from ferrule.dialects.family import ResultRead
-from ferrule.dialects.groups import split_name
-from ferrule.dialects.notations.type_names import told_within, type_name
+from ferrule.dialects.notations.invoke import split_name
+from ferrule.dialects.reader.parameters import resolve_reference
+from ferrule.dialects.wording import ResultRead
 from ferrule.errors import DialectError
-from ferrule.schema_words import wanted_words
+from ferrule.tools.schema_description import describe_schema
+from ferrule.tools.schema_types import standardize_type
 from ferrule.toolspec import ToolGroup, ToolSpec
 
 _BEFORE = """# Tool Use
@@ -55,7 +56,7 @@ _LIMITS = frozenset(
 )
 _OPEN, _CLOSE, _CLOSE_ONE = "<tool-results>", "</tool-results>", "</tool-result>"
 _RESULT = re.compile(r"\s*<tool-result\b([^>]*)>(.*)", re.DOTALL)
-_ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
+_ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)="([^"]*)"')
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,7})|#x([0-9a-fA-F]{1,6})|(\w+));")
 
 
@@ -94,17 +95,17 @@ def _function(spec: ToolSpec) -> str:
 
 
 def _parameter(key: str, schema: Any, spec: ToolSpec) -> str:
-    """One parameter; `wants`, `required` and `default` are ours, and stand only where there is something to say."""
+    """One parameter; `wants`, `required` and `default` are ours, and are written only where needed."""
     root = spec.parameters
     schema = schema if isinstance(schema, Mapping) else {}
-    inner = (f"{path}: {told}" for path, told in told_within(schema, root))
+    inner = (f"{path}: {told}" for path, told in describe_nested(schema, root))
     attributes = {
         "name": key,
-        "type": type_name(schema, root),
+        "type": format_type(schema, root),
         "description": "; ".join((*filter(None, (schema.get("description"),)), *inner)),
     }
     if not _LIMITS.isdisjoint(schema):
-        attributes["wants"] = wanted_words(schema, root)
+        attributes["wants"] = describe_schema(schema, root)
     if key not in (root.get("required") or ()):
         attributes["required"] = "false"
         if schema.get("default") is not None:
@@ -113,16 +114,16 @@ def _parameter(key: str, schema: Any, spec: ToolSpec) -> str:
 
 
 def _attributes(**values: str) -> str:
-    return " ".join(f'{name}="{_escaped(value).replace(chr(34), "&quot;")}"' for name, value in values.items())
+    return " ".join(f'{name}="{_escape(value).replace(chr(34), "&quot;")}"' for name, value in values.items())
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 @dataclass(frozen=True, slots=True)
 class NativeResults:
-    """The results of one group of calls, which say whether they are errors. `groups`: as `groups_of` gives them."""
+    """The results of one group of calls, which say whether they are errors. `groups`: as `map_groups` gives them."""
 
     groups: Mapping[str, str] = field(default_factory=dict)
 
@@ -135,8 +136,8 @@ class NativeResults:
         group, function = split_name(result.name, self.groups)
         attributes = _attributes(tool=group, function=function, error=str(result.is_error).lower())
         # As the seed has it, beyond ASCII by number.
-        value = _escaped(text).encode("ascii", "xmlcharrefreplace").decode()
-        if _on_lines_of_its_own(text) is not None:
+        value = _escape(text).encode("ascii", "xmlcharrefreplace").decode()
+        if _strip_own_lines(text) is not None:
             # Such line breaks would be taken for those that the seed's own writer adds.
             value = f"&#10;{value[1:]}"
         return f"   <tool-result {attributes}>{value}{_CLOSE_ONE}\n"
@@ -155,20 +156,20 @@ class NativeResults:
 
 
 def _read(written: str, value: str) -> ResultRead:
-    attributes = {key: _unescaped(text) for key, text in _ATTRIBUTE.findall(written)}
-    inner = _on_lines_of_its_own(value)
-    text = _unescaped(value if inner is None else inner)
+    attributes = {key: _unescape(text) for key, text in _ATTRIBUTE.findall(written)}
+    inner = _strip_own_lines(value)
+    text = _unescape(value if inner is None else inner)
     return ResultRead(attributes.get("function", ""), text, attributes.get("error") == "true")
 
 
-def _on_lines_of_its_own(value: str) -> str | None:
+def _strip_own_lines(value: str) -> str | None:
     """What stands between a first and a last line that are blank, without its indent; None where they are not."""
     first, begins, rest = value.partition("\n")
     inner, ends, last = rest.rpartition("\n")
     return None if first or not begins or not ends or last.strip(" \t") else inner.lstrip(" \t")
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Text as XML means it; `html.unescape` takes the numbers from 128 to 159 for characters of Windows."""
     return _REFERENCE.sub(_character, text)
 
@@ -180,3 +181,76 @@ def _character(reference: re.Match[str]) -> str:
     number = int(decimal) if decimal else int(hexadecimal, 16)
     is_surrogate = 0xD800 <= number < 0xE000
     return reference[0] if number > 0x10FFFF or is_surrogate else chr(number)
+
+
+_PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_ANY = "Any"
+_DEEPEST = 6
+
+
+def format_type(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
+    """The type that a schema allows. A schema may hold itself: what lies deeper than `depth` 6 is `Any`."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return _ANY
+    schema = standardize_type(schema)
+    if isinstance(schema.get("$ref"), str):
+        return format_type(resolve_reference(schema["$ref"], root), root, depth + 1)
+    choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if isinstance(choices, list):
+        return f"Literal[{', '.join(map(repr, choices))}]"
+    for word in ("anyOf", "oneOf"):
+        if schema.get(word):
+            return _union([format_type(one, root, depth + 1) for one in schema[word]])
+    named = schema.get("type", "object" if "properties" in schema else None)
+    kinds = named if isinstance(named, list) else [named]
+    return _union([_of_kind(str(kind), schema, root, depth + 1) for kind in kinds])
+
+
+def _union(names: list[str]) -> str:
+    """Alternatives, None last as people write it."""
+    found = dict.fromkeys(names)
+    is_nullable = found.pop("None", "") is None
+    return " | ".join((*found, "None") if is_nullable else found)
+
+
+def _of_kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    if kind == "array":
+        return _list_name(schema, root, depth)
+    if kind == "object":
+        return _object_name(schema, root, depth)
+    return _PLAIN.get(kind, _ANY)
+
+
+def _list_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    first = schema.get("prefixItems")
+    if isinstance(first, list) and first:
+        return f"tuple[{', '.join(format_type(one, root, depth) for one in first)}]"
+    items = schema.get("items")
+    return f"list[{format_type(items, root, depth)}]" if isinstance(items, Mapping) and items else "list"
+
+
+def _object_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    """Its fields, those that may be left out marked as TypeScript does, Python having no mark for them."""
+    fields, required = schema.get("properties"), schema.get("required") or ()
+    if isinstance(fields, Mapping) and fields:
+        named = (f"{key}{'' if key in required else '?'}: {format_type(s, root, depth)}" for key, s in fields.items())
+        return f"{{{', '.join(named)}}}"
+    values = schema.get("additionalProperties")
+    return f"dict[str, {format_type(values, root, depth)}]" if isinstance(values, Mapping) and values else "dict"
+
+
+def describe_nested(schema: Any, root: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """(path, description) of what is described within a schema: `filters.city`, `people[].name`."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return
+    if isinstance(schema.get("$ref"), str):
+        yield from describe_nested(resolve_reference(schema["$ref"], root), root, path, depth + 1)
+    for word in ("anyOf", "oneOf"):
+        for one in schema.get(word) or ():
+            yield from describe_nested(one, root, path, depth + 1)
+    inner = [(f"{path}.{key}" if path else key, one) for key, one in (schema.get("properties") or {}).items()]
+    inner += [(f"{path}[]", schema[word]) for word in ("items", "additionalProperties") if word in schema]
+    for name, one in inner:
+        if isinstance(one, Mapping) and isinstance(one.get("description"), str):
+            yield name, one["description"]
+        yield from describe_nested(one, root, name, depth + 1)

@@ -13,11 +13,19 @@ from io import StringIO
 from typing import Any
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of, escaped
-from ferrule.dialects.json_reading import INVALID
-from ferrule.dialects.notations.sections import UNEXPECTED, Section, attributes, next_tag, plain_text, section, texts
-from ferrule.dialects.parameters import Parameter, parameter_of, part_of
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.sections import (
+    UNEXPECTED,
+    SectionTags,
+    read_attributes,
+    read_plain_text,
+    read_section,
+    structural_stops,
+    take_next_tag,
+)
+from ferrule.dialects.reader.calls import CallBuilder, Calls, escape_json, validate_arguments
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.parameters import ParameterType, parameter_type, subschema
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.errors import DialectError
 
 _DEEPEST = 127
@@ -40,9 +48,9 @@ class NestedTags:
     token: str = "]<]minimax[>["
 
     @property
-    def _tags(self) -> Section:
+    def _tags(self) -> SectionTags:
         token = self.token
-        return Section(f"{token}<tool_call>", f"{token}</tool_call>", f"{token}<invoke", f"{token}</invoke>")
+        return SectionTags(f"{token}<tool_call>", f"{token}</tool_call>", f"{token}<invoke", f"{token}</invoke>")
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -59,16 +67,16 @@ class NestedTags:
         """All of its tags begin like the last two."""
         return (*self.openers, *self.closers, f"{self.token}<", f"{self.token}</")
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a section of calls, its opener taken."""
-        yield from section(stream, calls, opener, self._tags, self._call)
+        yield from read_section(stream, calls, opener, self._tags, self._call)
 
-    def _call(self, stream: Stream, calls: Calls, call: Call, begun: str) -> Reading[str]:  # noqa: ARG002
-        found, _ = yield from attributes(stream, ">", begun)
-        call.named(found.get("name", ""))
-        tag = texts(stream, f"{self.token}<")
+    def _call(self, stream: InputStream, calls: Calls, call: CallBuilder, begun: str) -> Reading[str]:  # noqa: ARG002
+        found, _ = yield from read_attributes(stream, ">", begun)
+        call.set_name(found.get("name", ""))
+        tag = structural_stops(stream, f"{self.token}<")
         while True:
-            yield from next_tag(stream, tag)
+            yield from take_next_tag(stream, tag)
             name = yield from self._name(stream)
             if name == "/invoke":
                 break
@@ -79,48 +87,52 @@ class NestedTags:
         call.finish()
         return ""
 
-    def _name(self, stream: Stream) -> Reading[str]:
+    def _name(self, stream: InputStream) -> Reading[str]:
         """The name of a tag that has begun, with the slash that makes it a closer."""
         text = StringIO()
-        if not (yield from stream.until(texts(stream, ">"), lambda end: text.write(stream.frame(end)))):
+        if not (
+            yield from stream.take_until(
+                structural_stops(stream, ">"), lambda end: text.write(stream.take_framing(end))
+            )
+        ):
             raise EndOfText
         if not text.getvalue():
             raise NotACall(UNEXPECTED)
         return text.getvalue()
 
-    def _argument(self, stream: Stream, call: Call, key: str) -> Reading[None]:
-        parameter = call.key(key)
-        tag = texts(stream, f"{self.token}<")
+    def _argument(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[None]:
+        parameter = call.begin_key(key)
+        tag = structural_stops(stream, f"{self.token}<")
         if parameter.is_string:
-            call.value('"', stream.at)
-            yield from plain_text(stream, tag, lambda piece, end: call.put(escaped(piece), end))
+            call.put_value('"', stream.at)
+            yield from read_plain_text(stream, tag, lambda piece, end: call.put(escape_json(piece), end))
             if (yield from self._name(stream)) != f"/{key}":
                 raise NotACall(UNEXPECTED)
-            call.put('"', stream.at)
+            call.end_string()
             return
         node = yield from self._node(stream, key)
         root = call.parameters.schema if call.parameters else None
         try:
-            value = _value(node, part_of(root, key, root), root or {}, parameter)
+            value = _value(node, subschema(root, key, root), root or {}, parameter)
             written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except (ValueError, RecursionError) as error:
             # A number too large to be one, or lists inside of lists beyond what any reader follows.
             raise NotACall(INVALID) from error
-        call.value(written, stream.at)
+        call.put_value(written, stream.at)
 
-    def _node(self, stream: Stream, key: str) -> Reading[_Node]:
+    def _node(self, stream: InputStream, key: str) -> Reading[_Node]:
         """All of a tag that has been opened."""
         root = _Node(key)
         opened = [root]
-        tag = texts(stream, f"{self.token}<")
+        tag = structural_stops(stream, f"{self.token}<")
         while opened:
             node = opened[-1]
 
             def keep(piece: str, end: int, node: _Node = node) -> None:
                 node.text.write(piece)
-                stream.frame(end)
+                stream.take_framing(end)
 
-            yield from plain_text(stream, tag, keep)
+            yield from read_plain_text(stream, tag, keep)
             name = yield from self._name(stream)
             if name == f"/{node.name}":
                 opened.pop()
@@ -135,42 +147,43 @@ class NestedTags:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls of one message, in one section."""
         tags = self._tags
-        written = (
-            f'{tags.call_open} name="{call.name}">{self._members(json.loads(arguments_of(call)))}{tags.call_close}\n'
-            for call in calls
-        )
-        return f"{tags.open}\n{''.join(written)}{tags.close}"
+        written = "".join(self._write_call(call) for call in calls)
+        return f"{tags.open}\n{written}{tags.close}"
+
+    def _write_call(self, call: ToolCall) -> str:
+        members = self._members(json.loads(validate_arguments(call)))
+        return f'{self._tags.call_open} name="{call.name}">{members}{self._tags.call_close}\n'
 
     def _members(self, value: Any) -> str:
         """What stands between the tags of a value."""
         if isinstance(value, dict):
-            return "".join(self._tagged(key, item) for key, item in value.items())
+            return "".join(self._write_tag(key, item) for key, item in value.items())
         if isinstance(value, list):
-            return "".join(self._tagged("item", item) for item in value)
+            return "".join(self._write_tag("item", item) for item in value)
         return value if isinstance(value, str) else json.dumps(value)
 
-    def _tagged(self, key: str, value: Any) -> str:
+    def _write_tag(self, key: str, value: Any) -> str:
         if not key or key.startswith("/") or ">" in key:
             raise DialectError(f"{key!r} can't be the name of a tag")
         return f"{self.token}<{key}>{self._members(value)}{self.token}</{key}>"
 
 
-def _value(node: _Node, schema: Any, root: Mapping[str, Any], parameter: Parameter) -> Any:
+def _value(node: _Node, schema: Any, root: Mapping[str, Any], parameter: ParameterType) -> Any:
     """What a tag stands for under a schema."""
     text = node.text.getvalue()
     types = parameter.types
     if not node.children:
         if not text and len(types) == 1 and types <= {"array", "object"}:
             return [] if "array" in types else {}
-        return json.loads(parameter.json_of(text))
+        return json.loads(parameter.to_json(text))
     if "array" in types and all(child.name == "item" for child in node.children):
-        items = part_of(schema, None, root)
-        return [_value(child, items, root, parameter_of(items, root)) for child in node.children]
+        items = subschema(schema, None, root)
+        return [_value(child, items, root, parameter_type(items, root)) for child in node.children]
     found: dict[str, Any] = {}
     many: set[str] = set()
     for child in node.children:
-        part = part_of(schema, child.name, root)
-        value = _value(child, part, root, parameter_of(part, root))
+        part = subschema(schema, child.name, root)
+        value = _value(child, part, root, parameter_type(part, root))
         if child.name not in found:
             found[child.name] = value
         elif child.name in many:

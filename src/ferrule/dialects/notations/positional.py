@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ferrule.conversation import Image, ToolCall, ToolResult
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.json_reading import json_value
-from ferrule.dialects.notations.endings import end_of_call, word
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.common import finish_call, read_word
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.json import read_json_value
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.toolspec import ToolSpec
 
 UNBOUND = "values"
@@ -49,50 +50,59 @@ class Positional:
         """The calls, each between its markers."""
         return "".join(f"{self.open}{call.name}{_values(call)}{self.close}" for call in calls)
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read a call, its opener taken."""
         call = calls.begin(stream)
-        yield from stream.space()
-        call.named((yield from word(stream, _NAME)))
-        if (yield from stream.space()) == "[":
+        yield from stream.skip_space()
+        call.set_name((yield from read_word(stream, _NAME)))
+        if (yield from stream.skip_space()) == "[":
             names = call.parameters.names if call.parameters else (UNBOUND,)
             if len(names) == 1 and (call.parameters is None or "array" in call.parameters.of(names[0]).types):
-                call.key(names[0])
-                yield from json_value(stream, call.fragment, call.wait)
+                call.begin_key(names[0])
+                yield from read_json_value(stream, call.put_fragment, call.hold)
             else:
                 yield from _bound(stream, call, names)
         call.close_object()
-        yield from end_of_call(stream, call, self.close, self.open)
+        yield from finish_call(stream, call, self.close, self.open)
 
 
-def _bound(stream: Stream, call: Call, names: tuple[str, ...]) -> Reading[None]:
+def _bound(stream: InputStream, call: CallBuilder, names: tuple[str, ...]) -> Reading[None]:
     """The values of a list, each for the next of `names`."""
-    stream.frame(stream.at + 1)
-    character = yield from stream.space()
+    stream.take_framing(stream.at + 1)
+    character = yield from stream.skip_space()
     for name in names:
         if character == "]":
             break
-        call.key(name)
-        yield from json_value(stream, call.fragment, call.wait)
-        character = yield from stream.space()
+        call.begin_key(name)
+        yield from read_json_value(stream, call.put_fragment, call.hold)
+        character = yield from stream.skip_space()
         if character == ",":
-            stream.frame(stream.at + 1)
-            if (character := (yield from stream.space())) == "]":
+            stream.take_framing(stream.at + 1)
+            if (character := (yield from stream.skip_space())) == "]":
                 raise NotACall("invalid_json")
         elif character != "]":
-            raise EndOfText if stream.ends_here else NotACall("invalid_json")
+            raise EndOfText if stream.is_at_turn_end else NotACall("invalid_json")
     if character != "]":
         raise NotACall("too_many_arguments")
-    stream.frame(stream.at + 1)
+    stream.take_framing(stream.at + 1)
 
 
 def _values(call: ToolCall) -> str:
-    values = list(json.loads(arguments_of(call)).values())
+    values = list(json.loads(validate_arguments(call)).values())
     if not values:
         return ""
-    if len(values) == 1 and isinstance(values[0], list):
+    # The one list of a tool is written as the values themselves; but one may be the first of several parameters.
+    if len(values) == 1 and isinstance(values[0], list) and _find_list(call.source or "") != values:
         values = values[0]
     return f" {json.dumps(values, ensure_ascii=False, separators=(',', ':'))}"
+
+
+def _find_list(source: str) -> Any:
+    """The list of values that a call was written with; None where there is none."""
+    try:
+        return json.loads(source[source.find("[") : source.rfind("]") + 1])
+    except (ValueError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,26 @@
 """Calls as Python writes them: `[f(a=1), g(b="x")]`, between markers, or bare where a message begins.
 
-A call counts once its parenthesis is closed, whether the closer of the list follows or not. A bare list is one only
-where `[name(` is followed by a keyword or a parenthesis: `[see f(x)]` is text. What is written is always marked, and
-always one of Python's literals and of JSON's at once where they agree (strings have double quotes).
+A call counts once its parenthesis is closed and something follows, be it the end of the turn; the list's closer may be
+missing. A bare list is one only where `[name(` is followed by a keyword or a parenthesis (`[see f(x)]` is text), and a
+call in it counts only with the comma or the bracket after it. What is written is always marked, and one of Python's
+literals and of JSON's at once where they agree (strings have double quotes), but for `as_python`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of
-from ferrule.dialects.notations.endings import blank, word
-from ferrule.dialects.notations.json_object import Keys, call_object
-from ferrule.dialects.python_reading import PythonValue
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.common import read_word, skip_blank
+from ferrule.dialects.notations.json_object import Keys, read_call_object
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
+from ferrule.dialects.reader.python import PythonValue
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _NAME = re.compile(r"[\w.\-]++")
 _KEYWORD = re.compile(r"[\w\-]++")
@@ -29,12 +30,14 @@ _CONSTANTS = {True: "True", False: "False", None: "None"}
 @dataclass(frozen=True, slots=True)
 class Pythonic:
     """The notation. `is_list`: the calls stand in a list, else one a line; `is_bare`: a list needs no markers where a
-    message begins. Objects of JSON in place of calls are read too."""
+    message begins. `as_python`: values are written as Python's `repr` has them, strings in single quotes where it can.
+    Objects of JSON in place of calls are read too."""
 
     open: str
     close: str
     is_list: bool = True
     is_bare: bool = False
+    as_python: bool = False
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -51,113 +54,133 @@ class Pythonic:
         """Both."""
         return (self.open, self.close)
 
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """The brackets and commas of a list."""
+        return ("[", ",", "]")
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls between the markers."""
-        written = (", " if self.is_list else "\n").join(_written(call) for call in calls)
+        written = (", " if self.is_list else "\n").join(
+            _write_call(call, repr if self.as_python else _literal) for call in calls
+        )
         return f"{self.open}[{written}]{self.close}" if self.is_list else f"{self.open}{written}{self.close}"
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read a group of calls, its opener taken."""
-        character = yield from stream.space()
+        character = yield from stream.skip_space()
         if character == "[":
-            stream.frame(stream.at + 1)
+            stream.take_framing(stream.at + 1)
             yield from self._list(stream, calls)
-            yield from blank(stream)
-            yield from stream.marker(self.close)
+            yield from skip_blank(stream)
+            yield from stream.take_marker(self.close)
             return
-        while not (yield from stream.marker(self.close)):
+        while not (yield from stream.take_marker(self.close)):
             yield from self._call(stream, calls)
-            if (yield from blank(stream)) == ",":
-                stream.frame(stream.at + 1)
-                yield from blank(stream)
-            if stream.ends_here or (stream.ended and stream.at == stream.limit):
+            if (yield from skip_blank(stream)) == ",":
+                stream.take_framing(stream.at + 1)
+                yield from skip_blank(stream)
+            if stream.is_at_turn_end or (stream.ended and stream.at == stream.limit):
                 stream.raw = None
                 return
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a bare list of calls, where one stands here."""
         if not self.is_bare:
             return False
-        stream.try_call()
-        if (yield from stream.space()) != "[":
+        stream.begin_trial()
+        if (yield from stream.skip_space()) != "[":
             raise NotACall("no_call")
-        stream.frame(stream.at + 1)
-        if (yield from stream.space()) == "]":
+        stream.take_framing(stream.at + 1)
+        if (yield from stream.skip_space()) == "]":
             raise NotACall("no_call")
-        name = yield from word(stream, _NAME)
+        name = yield from read_word(stream, _NAME)
         yield from stream.expect("(")
-        character = yield from stream.space()
-        key = "" if character == ")" else (yield from word(stream, _KEYWORD))
-        if character != ")" and (not name or not key or (yield from stream.space()) != "="):
+        character = yield from stream.skip_space()
+        key = "" if character == ")" else (yield from read_word(stream, _KEYWORD))
+        if character != ")" and (not name or not key or (yield from stream.skip_space()) != "="):
             raise NotACall("no_call")
-        stream.keep()
+        stream.keep_trial()
         call = calls.begin(stream)
-        call.named(name)
+        call.set_name(name)
         yield from self._arguments(stream, call, key)
-        yield from self._list(stream, calls, is_begun=True)
+        yield from self._finish_call(stream, call, is_bare=True)
+        yield from self._list(stream, calls, is_bare=True)
         return True
 
-    def _list(self, stream: Stream, calls: Calls, *, is_begun: bool = False) -> Reading[None]:
-        """The calls of a list and its bracket; `is_begun`: the first of them was read."""
-        character = yield from (blank(stream) if is_begun else stream.space())
+    def _list(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
+        """The calls of a list and its bracket; of a bare one, the first was read."""
+        is_begun = is_bare
+        character = yield from (skip_blank(stream) if is_begun else stream.skip_space())
         while character != "]":
             if is_begun:
                 yield from stream.expect(",")
-                character = yield from stream.space()
+                character = yield from stream.skip_space()
             is_begun = True
             if character != "]":
-                yield from self._call(stream, calls)
-                character = yield from blank(stream)
-            if stream.ends_here or (stream.ended and stream.at == stream.limit):
+                yield from self._call(stream, calls, is_bare=is_bare)
+                character = yield from skip_blank(stream)
+            if stream.is_at_turn_end or (stream.ended and stream.at == stream.limit):
                 break
         else:
-            stream.frame(stream.at + 1)
+            stream.take_framing(stream.at + 1)
         stream.raw = None
 
-    def _call(self, stream: Stream, calls: Calls) -> Reading[None]:
+    def _call(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
         """One call: Python's, or an object of JSON."""
-        character = yield from stream.space()
+        character = yield from stream.skip_space()
         call = calls.begin(stream)
         if character == "{":
-            yield from call_object(stream, call, Keys())
-            _finish(stream, call)
+            yield from read_call_object(stream, call, Keys())
+            yield from self._finish_call(stream, call, is_bare=is_bare)
             return
-        name = yield from word(stream, _NAME)
+        name = yield from read_word(stream, _NAME)
         yield from stream.expect("(", "unexpected_text" if name else "no_name")
-        call.named(name)
+        call.set_name(name)
         yield from self._arguments(stream, call, "")
+        yield from self._finish_call(stream, call, is_bare=is_bare)
 
-    def _arguments(self, stream: Stream, call: Call, key: str) -> Reading[None]:
+    def _finish_call(self, stream: InputStream, call: CallBuilder, *, is_bare: bool) -> Reading[None]:
+        """Finish a call once it is known that the text was not cut off after it.
+
+        In a bare list a comma or the bracket must follow: nothing else tells it from prose, `[f(a=1) would do]`.
+        """
+        character = yield from skip_blank(stream)
+        if stream.is_cut or (is_bare and not character):
+            raise EndOfText
+        # The same holds after a call whose quotes were repaired, since another repair may have been the right one.
+        if (is_bare or (self.is_list and call.is_repaired)) and character and character not in ",]":
+            raise NotACall("unexpected_text")
+        call.finish()
+        # What stands between two calls is kept, for the case that no call follows.
+        stream.raw = StringIO()
+
+    def _arguments(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[None]:
         """Keywords and their values up to the parenthesis; `key` was read already."""
-        character = yield from stream.space()
+        character = yield from stream.skip_space()
         while character != ")":
-            key = key or (yield from word(stream, _KEYWORD))
-            if not key or (yield from stream.space()) != "=":
-                raise EndOfText if stream.ends_here else NotACall("unexpected_text")
-            stream.frame(stream.at + 1)
-            call.key(key)
+            key = key or (yield from read_word(stream, _KEYWORD))
+            if not key or (yield from stream.skip_space()) != "=":
+                raise EndOfText if stream.is_at_turn_end else NotACall("unexpected_text")
+            stream.take_framing(stream.at + 1)
+            is_string = call.begin_key(key).is_string
             key = ""
-            yield from PythonValue(stream, call.fragment, call.wait).read()
-            character = yield from stream.space()
+            note = call.note_repair if call.can_repair else None
+            value = PythonValue(stream, call.put_fragment, call.hold, note, is_string=is_string, close=self.close)
+            yield from value.read()
+            character = yield from stream.skip_space()
             if character == ",":
-                stream.frame(stream.at + 1)
-                character = yield from stream.space()
+                stream.take_framing(stream.at + 1)
+                character = yield from stream.skip_space()
             elif character != ")":
-                raise EndOfText if stream.ends_here else NotACall("not_a_literal")
-        stream.frame(stream.at + 1)
+                raise EndOfText if stream.is_at_turn_end else NotACall("not_a_literal")
+        stream.take_framing(stream.at + 1)
         call.close_object()
-        _finish(stream, call)
 
 
-def _finish(stream: Stream, call: Call) -> None:
-    call.finish()
-    # What stands between two calls is kept, for the case that no call follows.
-    stream.raw = StringIO()
-
-
-def _written(call: ToolCall) -> str:
-    arguments = json.loads(arguments_of(call))
-    return f"{call.name}({', '.join(f'{key}={_literal(value)}' for key, value in arguments.items())})"
+def _write_call(call: ToolCall, literal: Callable[[Any], str]) -> str:
+    arguments = json.loads(validate_arguments(call))
+    return f"{call.name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
 
 
 def _literal(value: Any) -> str:

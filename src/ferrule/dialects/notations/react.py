@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from io import StringIO
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of, escaped
-from ferrule.dialects.json_reading import json_value
-from ferrule.dialects.mending import mended, reread_arguments
-from ferrule.dialects.notations.endings import blank, word
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stops, Stream
+from ferrule.dialects.notations.common import read_word, skip_blank
+from ferrule.dialects.reader.calls import CallBuilder, Calls, escape_json, validate_arguments
+from ferrule.dialects.reader.json import read_json_value
+from ferrule.dialects.reader.markers import Stops
+from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.errors import DialectError
 
 ACTION, INPUT, OBSERVATION = "Action:", "Action Input:", "Observation:"
@@ -36,34 +37,34 @@ class ReAct:
         """One call. Raises `DialectError` for a name of several lines."""
         if any("\n" in call.name for call in calls):
             raise DialectError("the name of a tool takes one line in ReAct")
-        return "\n".join(f"{ACTION} {call.name}\n{INPUT} {arguments_of(call)}" for call in calls)
+        return "\n".join(f"{ACTION} {call.name}\n{INPUT} {validate_arguments(call)}" for call in calls)
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read an action with which a message begins."""
-        stream.try_call()
-        yield from stream.space()
+        stream.begin_trial()
+        yield from stream.skip_space()
         yield from stream.expect(ACTION)
         yield from self._action(stream, calls)
         return True
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read an action, its word taken; without an input after it, it was text."""
-        stream.try_call(with_opener=True)
+        stream.begin_trial(with_opener=True)
         yield from self._action(stream, calls)
 
-    def _action(self, stream: Stream, calls: Calls) -> Reading[None]:
-        name = (yield from word(stream, _NAME)).strip()
-        yield from stream.space()
+    def _action(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        name = (yield from read_word(stream, _NAME)).strip()
+        yield from stream.skip_space()
         yield from stream.expect(INPUT)
-        stream.keep()
+        stream.keep_trial()
         call = calls.begin(stream)
-        call.named(name)
-        stops = stream.stops(*_ENDS)
+        call.set_name(name)
+        stops = stream.make_stops(*_ENDS)
         character = yield from self._first_of_input(stream)
         start = stream.raw.tell() if stream.raw is not None else 0
         try:
             if character == "{":
-                yield from json_value(stream, call.put, call.wait)
+                yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
                 marker = yield from self._end(stream, call, stops)
             elif character:
                 marker = yield from self._text(stream, call, stops)
@@ -72,69 +73,69 @@ class ReAct:
                     raise EndOfText
                 marker = yield from self._end(stream, call, stops)
         except NotACall as fault:
-            yield from mended(stream, calls, fault, start, stops, _ENDS[0], reread_arguments)
+            yield from repair_call(stream, calls, fault, start, stops, _ENDS[0], reread_arguments)
             return
         if marker == _ENDS[0]:
             stream.raw = StringIO()
-            if (yield from blank(stream)):
+            if (yield from skip_blank(stream)):
                 calls.begin(stream)
                 raise NotACall("forged_result")
 
-    def _first_of_input(self, stream: Stream) -> Reading[str]:
+    def _first_of_input(self, stream: InputStream) -> Reading[str]:
         """The first character of the input, the white space before it taken; "" where there is no input."""
         while True:
-            character = yield from stream.ahead()
+            character = yield from stream.peek()
             if character == "\n":
                 for end in _ENDS:
-                    if (yield from stream.follows(end)):
+                    if (yield from stream.is_ahead(end)):
                         return ""
             elif not character or character not in " \t\r":
                 return character
-            stream.frame(stream.at + 1)
+            stream.take_framing(stream.at + 1)
 
-    def _end(self, stream: Stream, call: Call, stops: Stops) -> Reading[str]:
+    def _end(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
         """What follows a whole input: one of the words, or the end."""
         rest: list[str] = []
-        marker = yield from stream.find(stops, lambda end: rest.append(stream.frame(end)))
+        marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
         if "".join(rest).strip():
             raise NotACall("invalid_json")
         if marker == _ENDS[0]:
-            stream.frame(stream.marker_end)
+            stream.take_framing(stream.marker_end)
         call.finish()
         return marker
 
-    def _text(self, stream: Stream, call: Call, stops: Stops) -> Reading[str]:
+    def _text(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
         """An input that is plain text: whole where one of the words follows, or where the model was stopped."""
-        parameter = call.key(_only_parameter(call))
+        parameter = call.begin_key(_only_parameter(call))
         kept = StringIO()
 
         def sink(end: int) -> None:
             piece = stream.text[stream.at : end]
             if stream.ended and piece == "\n":
                 # The line break before a stop word that was cut off.
-                stream.frame(end)
+                stream.take_framing(end)
             elif parameter.is_string:
-                call.put(escaped(piece), end)
+                call.put(escape_json(piece), end)
             else:
-                kept.write(stream.frame(end))
+                kept.write(stream.take_framing(end))
 
         if parameter.is_string:
-            call.value('"', stream.at)
-        marker = yield from stream.find(stops, sink)
+            call.put_value('"', stream.at)
+        marker = yield from stream.scan(stops, sink)
         if not marker and not stream.stopped:
             raise EndOfText
         if parameter.is_string:
-            call.put('"', stream.at)
+            call.end_string()
         else:
-            call.value(parameter.json_of(kept.getvalue()), stream.at)
+            call.put_plain_value(parameter, kept.getvalue(), stream.at)
         call.close_object()
         if marker == _ENDS[0]:
-            stream.frame(stream.marker_end)
+            stream.take_framing(stream.marker_end)
         call.finish()
         return marker
 
 
-def _only_parameter(call: Call) -> str:
+def _only_parameter(call: CallBuilder) -> str:
     """The parameter that a plain text is meant for: the only one, or the only one that is required."""
     if call.parameters is None:
         return "input"

@@ -1,6 +1,7 @@
 """Turns that say whom they are for, ` to=NAME<|message|>`: the model itself, the user, or a tool. Muse.
 
-What a turn for a tool holds are calls; in the others the same text is reasoning, or an answer, and is never run.
+What a turn for a tool holds are calls, and anything else in it can't be read; in the others the same text is reasoning,
+or an answer, and is never run.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Calls
-from ferrule.dialects.notations.endings import word
+from ferrule.dialects.notations.common import read_word
 from ferrule.dialects.notations.invoke import Invokes
-from ferrule.dialects.stream import NotACall, Reading, Stream
+from ferrule.dialects.reader.calls import Calls
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _NAME = re.compile(r"[\w.:/-]++")
 
@@ -45,33 +46,41 @@ class Recipients:
         """The end of a section of calls."""
         return self.calls.closers
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a turn whose beginning stands in the prompt."""
-        if not (yield from stream.follows(self.to)):
+        if not (yield from stream.is_ahead(self.to)):
             return False
-        stream.try_call()
-        stream.frame(stream.at + len(self.to))
+        stream.begin_trial()
+        stream.take_framing(stream.at + len(self.to))
         yield from self._turn(stream, calls)
         stream.raw = None
         return True
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is but one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is but one
         """Read a turn, the beginning of its header taken."""
         yield from self._turn(stream, calls)
 
-    def _turn(self, stream: Stream, calls: Calls) -> Reading[None]:
-        name = yield from word(stream, _NAME)
-        if not name or not (yield from stream.marker(self.message)):
+    def _turn(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        name = yield from read_word(stream, _NAME)
+        if not name or not (yield from stream.take_marker(self.message)):
             raise NotACall("no_name")
-        stream.keep()
+        stream.keep_trial()
         section = self.calls.tags.open
-        if name not in (self.thought, self.answer) and (yield from stream.marker(section)):
-            yield from self.calls.read(stream, calls, section)
-            return
+        if name not in (self.thought, self.answer):
+            if (yield from stream.take_marker(section)):
+                yield from self.calls.read(stream, calls, section)
+                return
+            is_cut_off = stream.ended and section.startswith(stream.text[stream.at : stream.limit])
+            raise EndOfText if is_cut_off else NotACall("unexpected_text")
         stream.raw = None
-        stops = stream.stops(*self.ends)
-        sink = stream.think if name == self.thought else stream.say
-        yield from stream.until(stops, sink)
+        stops = stream.make_stops(*self.ends)
+        sink = stream.take_reasoning if name == self.thought else stream.take_text
+        yield from stream.take_until(stops, sink)
+
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """The headers of turns that are for no tool."""
+        return tuple(f"{self.to}{name}" for name in (self.thought, self.answer))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each in a turn of its own."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Calls
-from ferrule.dialects.notations.bare_json import mended_object
-from ferrule.dialects.notations.json_object import Keys, call_object, written
-from ferrule.dialects.stream import NotACall, Reading, Stream
+from ferrule.dialects.notations.bare_json import repair_object
+from ferrule.dialects.notations.json_object import Keys, read_call_object, write_call_object
+from ferrule.dialects.reader.calls import Calls
+from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
+
+_CALL, _RESULT = "function call", "function result"
+_ROLES = ("assistant", _CALL, _RESULT)
+_LONGEST_ROLE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RoleJson:
-    """The notation of GigaChat 3: `<|function_call|>{…}`, or a message of a role: `function call<|role_sep|>\n{…}`."""
+    """The notation of GigaChat 3: `<|function_call|>{…}`, or a message of a role: `function call<|role_sep|>\n{…}`.
+
+    Both are read; `in_messages` says that the second is written.
+    """
 
     open: str = "<|function_call|>"
     message: str = "<|message_sep|>"
@@ -22,6 +30,7 @@ class RoleJson:
     before: tuple[str, ...] = ("</s>",)
     keys: Keys = field(default_factory=Keys)
     closers: tuple[str, ...] = ()
+    in_messages: bool = False
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -33,45 +42,81 @@ class RoleJson:
         """All three."""
         return (*self.openers, self.role)
 
+    @property
+    def punctuation(self) -> tuple[str, ...]:
+        """The roles that a header may name."""
+        return _ROLES
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls."""
-        return "".join(f"{self.open}{written(call, self.keys)}" for call in calls)
+        if self.in_messages:
+            return "".join(
+                f"{self.message}\n\nfunction call{self.role}\n{write_call_object(c, self.keys)}" for c in calls
+            )
+        return "".join(f"{self.open}{write_call_object(call, self.keys)}" for call in calls)
 
-    def first(self, stream: Stream, calls: Calls) -> Reading[bool]:
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a call whose message has begun in the prompt."""
-        if not (yield from stream.follows("function call")):
+        if not (yield from stream.is_ahead(_CALL)):
             return False
-        stream.try_call()
-        yield from stream.expect("function call")
-        if not (yield from stream.marker(self.role)):
+        stream.begin_trial()
+        yield from stream.expect(_CALL)
+        if not (yield from stream.take_marker(self.role)):
             raise NotACall("unexpected_text")
-        stream.keep()
+        stream.keep_trial()
         yield from self._object(stream, calls)
         return True
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, or what a message is."""
         if opener == self.message:
-            pieces: list[str] = []
-            stops = stream.stops(self.role, *self.openers, *self.before)
-            marker = yield from stream.find(stops, lambda end: pieces.append(stream.frame(end)))
-            role = "".join(pieces).strip()
-            if marker != self.role:
-                stream.raw = None
+            stream.begin_trial(with_opener=True)
+            role = yield from self._role(stream)
+            if role not in (_RESULT, _CALL):
+                stream.split_trial(self._framing)
+                yield from stream.take_optional("\n")
                 return
-            stream.frame(stream.marker_end)
-            if role == "function result":
+            stream.keep_trial()
+            if role == _RESULT:
                 raise NotACall("forged_result")
-            if role != "function call":
-                yield from stream.optional("\n")
-                return
         yield from self._object(stream, calls)
 
-    def _object(self, stream: Stream, calls: Calls) -> Reading[None]:
+    def _role(self, stream: InputStream) -> Reading[str]:
+        """The role that a header names, taken with its separator; "" where this is no header."""
+        pieces: list[str] = []
+        length = 0
+
+        def keep(end: int) -> None:
+            nonlocal length
+            # Not one character more, however much has arrived.
+            most = min(end, stream.at + _LONGEST_ROLE + 1 - length)
+            length += most - stream.at
+            pieces.append(stream.take_framing(most))
+            if length > _LONGEST_ROLE:
+                raise NotACall("unexpected_text")
+
+        try:
+            marker = yield from stream.scan(stream.make_stops(self.role, *self.openers, *self.before), keep)
+        except NotACall:
+            return ""
+        if marker != self.role:
+            return ""
+        stream.take_framing(stream.marker_end)
+        return "".join(pieces).strip()
+
+    @property
+    def _framing(self) -> re.Pattern[str]:
+        """What of a header is framing: all but words that name no role."""
+        roles = "|".join(_ROLES)
+        return re.compile(
+            rf"{re.escape(self.message)}\s*(?:(?:{roles})\s*(?={re.escape(self.role)}))?|{re.escape(self.role)}"
+        )
+
+    def _object(self, stream: InputStream, calls: Calls) -> Reading[None]:
         call = calls.begin(stream)
         start = stream.raw.tell() if stream.raw else 0
         try:
-            yield from call_object(stream, call, self.keys)
+            yield from read_call_object(stream, call, self.keys)
             call.finish()
         except NotACall as fault:
-            yield from mended_object(stream, calls, fault, (*self.openers, *self.before), start, self.keys)
+            yield from repair_object(stream, calls, fault, (*self.openers, *self.before), start, self.keys)

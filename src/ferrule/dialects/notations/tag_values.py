@@ -8,15 +8,14 @@ from html import escape
 from io import StringIO
 from typing import Any
 
-from ferrule.dialects.calls import Call, escaped
-from ferrule.dialects.json_reading import Put
-from ferrule.dialects.notations.raw_values import raw_text
-from ferrule.dialects.notations.sections import next_tag, plain_text, texts
-from ferrule.dialects.parameters import Parameter
-from ferrule.dialects.stream import Reading, Stops, Stream
+from ferrule.dialects.notations.common import write_raw_text
+from ferrule.dialects.notations.sections import read_plain_text, structural_stops, take_next_tag
+from ferrule.dialects.reader.calls import CallBuilder, escape_json
+from ferrule.dialects.reader.json import Put
+from ferrule.dialects.reader.markers import Stops
+from ferrule.dialects.reader.stream import InputStream, Reading
 
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
-_WRAPPER = "arguments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,81 +36,54 @@ class TagValues:
 
     def text_of(self, value: Any, closer: str) -> str:
         """A value as it is written."""
-        text = raw_text(value, closer)
+        text = write_raw_text(value, closer)
         if self.has_cdata and isinstance(value, str) and ("<" in value or "&" in value):
             return f"{_CDATA}{text}{_CDATA_END}"
         return escape(text, quote=False) if self.has_entities else text
 
-    def read(self, stream: Stream, call: Call, key: str, stops: Stops, told: bool | None) -> Reading[str]:
+    def read(self, stream: InputStream, call: CallBuilder, key: str, stops: Stops, told: bool | None) -> Reading[str]:
         """A value up to one of `stops`, taken and returned; `told` is whether its tag says that it is a string."""
-        names = call.parameters.names if call.parameters else ()
-        if key == _WRAPPER and names and key not in names and not call.keys:
-            return (yield from self._wrapped(stream, call, stops, frozenset(names)))
-        parameter = call.key(key)
+        parameter = call.begin_key(key)
         types = parameter.types or (frozenset({"string"}) if told else self.untyped)
         if types == {"string"} or (told and "string" in types):
             return (yield from self._string(stream, call, stops))
         text, marker = yield from self._whole(stream, stops)
-        call.value(_json_of(parameter, text, told), stream.at)
+        quoted = text.strip()
+        # A tag that says `string="false"` may hold a string in JSON's quotes all the same.
+        if told is False and not parameter.is_string and quoted.startswith('"') and _is_string(quoted):
+            call.put_value(quoted, stream.at)
+        else:
+            call.put_plain_value(parameter, text, stream.at)
         return marker
 
-    def _string(self, stream: Stream, call: Call, stops: Stops) -> Reading[str]:
+    def _string(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
         """A string, passed on as it comes."""
-        call.value('"', stream.at)
-        marker = yield from self._pieces(stream, stops, lambda piece, end: call.put(escaped(piece), end))
-        call.put('"', stream.at)
+        call.put_value('"', stream.at)
+        marker = yield from self._pieces(stream, stops, lambda piece, end: call.put(escape_json(piece), end))
+        call.end_string()
         return marker
 
-    def _whole(self, stream: Stream, stops: Stops) -> Reading[tuple[str, str]]:
+    def _whole(self, stream: InputStream, stops: Stops) -> Reading[tuple[str, str]]:
         """(a value, what ended it)."""
         text = StringIO()
 
         def keep(piece: str, end: int) -> None:
             text.write(piece)
-            stream.frame(end)
+            stream.take_framing(end)
 
         marker = yield from self._pieces(stream, stops, keep)
         return text.getvalue(), marker
 
-    def _pieces(self, stream: Stream, stops: Stops, put: Put) -> Reading[str]:
-        if self.has_cdata and (yield from stream.follows(_CDATA)):
-            stream.frame(stream.at + len(_CDATA))
-            yield from plain_text(stream, texts(stream, _CDATA_END), put)
-            return (yield from next_tag(stream, stops))
-        return (yield from plain_text(stream, stops, put))
-
-    def _wrapped(self, stream: Stream, call: Call, stops: Stops, names: frozenset[str]) -> Reading[str]:
-        """A value for `arguments`, which the tool doesn't have: all arguments as one object, where it looks like it."""
-        text, marker = yield from self._whole(stream, stops)
-        found = _object(text)
-        if not found or not names.issuperset(found):
-            found = None
-            parameter = call.key(_WRAPPER)
-            call.value(_json_of(parameter, text, None), stream.at)
-        for key, value in (found or {}).items():
-            call.key(key)
-            call.value(json.dumps(value, ensure_ascii=False), stream.at)
-        return marker
+    def _pieces(self, stream: InputStream, stops: Stops, put: Put) -> Reading[str]:
+        if self.has_cdata and (yield from stream.is_ahead(_CDATA)):
+            stream.take_framing(stream.at + len(_CDATA))
+            yield from read_plain_text(stream, structural_stops(stream, _CDATA_END), put)
+            return (yield from take_next_tag(stream, stops))
+        return (yield from read_plain_text(stream, stops, put))
 
 
-def _json_of(parameter: Parameter, text: str, told: bool | None) -> str:
-    """The JSON of a value; a tag that says `string="false"` may hold a string in JSON's quotes all the same."""
-    quoted = text.strip()
-    if told is False and not parameter.is_string and quoted.startswith('"') and isinstance(_decoded(quoted), str):
-        return quoted
-    return parameter.json_of(text)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    found = _decoded(text)
-    return found if isinstance(found, dict) else None
-
-
-def _decoded(text: str) -> Any:
-    """What JSON there is; None where it is none, or says NaN or Infinity."""
+def _is_string(text: str) -> bool:
     try:
-        found = json.loads(text)
-        json.dumps(found, allow_nan=False)
-    except (ValueError, RecursionError):
-        return None
-    return found
+        return isinstance(json.loads(text), str)
+    except ValueError:
+        return False

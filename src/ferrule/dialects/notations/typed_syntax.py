@@ -14,11 +14,11 @@ from io import StringIO
 from typing import Any
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.calls import Call, Calls, arguments_of, escaped
-from ferrule.dialects.notations.endings import end_of_call, word
-from ferrule.dialects.parameters import Parameter
-from ferrule.dialects.repair import MOST_LEVELS
-from ferrule.dialects.stream import EndOfText, NotACall, Reading, Stream
+from ferrule.dialects.notations.common import finish_call, read_word
+from ferrule.dialects.reader.calls import CallBuilder, Calls, escape_json, validate_arguments
+from ferrule.dialects.reader.json import MOST_LEVELS
+from ferrule.dialects.reader.parameters import ParameterType
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.toolspec import ToolSpec
 
 INVALID = "invalid_arguments"
@@ -60,7 +60,8 @@ class TypedSyntax:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each between its markers."""
         return "".join(
-            f"{self.open}call:{call.name}{self.value(json.loads(arguments_of(call)))}{self.close}" for call in calls
+            f"{self.open}call:{call.name}{self.value(json.loads(validate_arguments(call)))}{self.close}"
+            for call in calls
         )
 
     def value(self, value: Any) -> str:
@@ -71,28 +72,28 @@ class TypedSyntax:
             return f"[{','.join(map(self.value, value))}]"
         return f"{self.quote}{value}{self.quote}" if isinstance(value, str) else json.dumps(value)
 
-    def read(self, stream: Stream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read a call, its opener taken. The word `call` may be missing."""
         call = calls.begin(stream)
-        yield from stream.space()
-        yield from stream.optional("call")
+        yield from stream.skip_space()
+        yield from stream.take_optional("call")
         yield from stream.expect(":")
-        name = yield from word(stream, _NAME)
-        if (yield from stream.space()) != "{":
-            raise EndOfText if stream.ends_here else NotACall("unexpected_text")
-        call.named(name)
+        name = yield from read_word(stream, _NAME)
+        if (yield from stream.skip_space()) != "{":
+            raise EndOfText if stream.is_at_turn_end else NotACall("unexpected_text")
+        call.set_name(name)
         yield from _Arguments(stream, call, self.quote).read()
-        yield from end_of_call(stream, call, self.close, self.open)
+        yield from finish_call(stream, call, self.close, self.open)
 
 
 class _Arguments:
     """Reads the braces of one call."""
 
-    def __init__(self, stream: Stream, call: Call, quote: str) -> None:
+    def __init__(self, stream: InputStream, call: CallBuilder, quote: str) -> None:
         self._stream, self._call, self._quote = stream, call, quote
-        self._quotes = stream.stops(quote)
+        self._quotes = stream.make_stops(quote)
         self._levels: list[_Level] = []
-        self._parameter = Parameter()
+        self._parameter = ParameterType()
 
     def read(self) -> Reading[None]:
         """Read them, their brace ahead. Raises `NotACall` and `EndOfText`."""
@@ -104,26 +105,27 @@ class _Arguments:
     def _begin(self, lead: str) -> Reading[None]:
         """A value, or the bracket that opens one."""
         stream, call = self._stream, self._call
-        character = yield from stream.space()
+        character = yield from stream.skip_space()
         if character and character in "{[":
             if len(self._levels) >= MOST_LEVELS:
                 raise NotACall("too_deep")
             call.put(lead + character, stream.at + 1)
             self._levels.append(_Level("}", set()) if character == "{" else _Level("]", None))
-        elif (yield from stream.marker(self._quote)):
+        elif (yield from stream.take_marker(self._quote)):
             call.put(f'{lead}"', stream.at)
-            yield from self._string(lambda end: call.put(escaped(stream.text[stream.at : end]), end))
+            yield from self._string(lambda end: call.put(escape_json(stream.text[stream.at : end]), end))
             call.put('"', stream.at)
         else:
             text = yield from self._bare(_BARE_VALUE)
-            call.put(lead + self._parameter.json_of(text), stream.at)
+            call.put(lead, stream.at)
+            call.put_plain_value(self._parameter, text, stream.at)
 
     def _next(self) -> Reading[str | None]:
         """Close what ends here; then what stands before the next value, not passed on yet. None where all is closed."""
         stream, call = self._stream, self._call
         while self._levels:
             level = self._levels[-1]
-            character = yield from stream.space()
+            character = yield from stream.skip_space()
             if character == level.closer:
                 call.put(character, stream.at + 1)
                 self._levels.pop()
@@ -131,11 +133,11 @@ class _Arguments:
             lead = ""
             if not level.is_empty:
                 if character != ",":
-                    raise EndOfText if stream.ends_here else NotACall(INVALID)
-                stream.frame(stream.at + 1)
+                    raise EndOfText if stream.is_at_turn_end else NotACall(INVALID)
+                stream.take_framing(stream.at + 1)
                 lead = ", "
             level.is_empty = False
-            self._parameter = Parameter()
+            self._parameter = ParameterType()
             if level.keys is not None:
                 lead += yield from self._key(level.keys)
             return lead
@@ -144,26 +146,29 @@ class _Arguments:
     def _key(self, keys: set[str]) -> Reading[str]:
         """A key and its colon, as they go out with the value."""
         stream, call = self._stream, self._call
-        yield from stream.space()
-        if (yield from stream.marker(self._quote)):
+        yield from stream.skip_space()
+        if (yield from stream.take_marker(self._quote)):
             kept = StringIO()
-            yield from self._string(lambda end: kept.write(stream.frame(end)))
+            yield from self._string(lambda end: kept.write(stream.take_framing(end)))
             key = kept.getvalue()
         else:
             key = yield from self._bare(_BARE)
-        if (yield from stream.space()) != ":":
+        if (yield from stream.skip_space()) != ":":
             raise NotACall(INVALID)
-        stream.frame(stream.at + 1)
+        stream.take_framing(stream.at + 1)
         if key in keys:
-            call.wait()
+            call.hold()
+        lead_keys = bool(keys)
         keys.add(key)
-        if len(self._levels) == 1 and call.parameters:
-            self._parameter = call.parameters.of(key)
+        if len(self._levels) == 1:
+            if not lead_keys:
+                call.note_first_key(key)
+            self._parameter = call.parameters.of(key) if call.parameters else ParameterType()
         return f"{json.dumps(key, ensure_ascii=False)}: "
 
     def _string(self, sink: Any) -> Reading[None]:
         """The text up to the closing quote, which is framing."""
-        if not (yield from self._stream.until(self._quotes, sink)):
+        if not (yield from self._stream.take_until(self._quotes, sink)):
             raise EndOfText
 
     def _bare(self, pattern: re.Pattern[str]) -> Reading[str]:
@@ -173,7 +178,7 @@ class _Arguments:
         while True:
             run = pattern.match(stream.text, stream.at, stream.limit)
             if run is not None:
-                kept.write(stream.frame(run.end()))
+                kept.write(stream.take_framing(run.end()))
             if stream.at < stream.limit or stream.control:
                 break
             if stream.ended:
@@ -181,7 +186,7 @@ class _Arguments:
             yield
         text = kept.getvalue().strip()
         if not text:
-            raise EndOfText if stream.ends_here else NotACall(INVALID)
+            raise EndOfText if stream.is_at_turn_end else NotACall(INVALID)
         return text
 
 
@@ -195,18 +200,20 @@ class TypedOffer:
 
     def write(self, tools: Sequence[ToolSpec]) -> str:
         """The block."""
-        return "".join(f"{self.open}declaration:{spec.name}{self._declared(spec)}{self.close}" for spec in tools)
+        return "".join(
+            f"{self.open}declaration:{spec.name}{self._write_declaration(spec)}{self.close}" for spec in tools
+        )
 
-    def _declared(self, spec: ToolSpec) -> str:
-        declared = {"description": spec.description, "parameters": _shouted(dict(spec.parameters))}
+    def _write_declaration(self, spec: ToolSpec) -> str:
+        declared = {"description": spec.description, "parameters": _capitalize_types(dict(spec.parameters))}
         return self.syntax.value(declared)
 
 
-def _shouted(schema: Any) -> Any:
+def _capitalize_types(schema: Any) -> Any:
     """A schema with its types in capitals, as these models know them."""
     if isinstance(schema, Mapping):
         return {
-            key: value.upper() if key == "type" and isinstance(value, str) else _shouted(value)
+            key: value.upper() if key == "type" and isinstance(value, str) else _capitalize_types(value)
             for key, value in schema.items()
         }
-    return [_shouted(item) for item in schema] if isinstance(schema, list) else schema
+    return [_capitalize_types(item) for item in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,50 @@
+"""Sber's GigaChat: JSON after a marker (3.1), or in a message of a role of its own (3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, Family
+from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.notations.role_json import RoleJson
+from ferrule.dialects.reader.message import MessageMarkers
+from ferrule.dialects.wording import TOOL_LINES, JsonOffer
+
+# Compared with the templates of GigaChat 3.1 and GigaChat 3, both of 10B, that llama.cpp has.
+_GIGACHAT_FRAMES = Turns(
+    user=("user<|role_sep|>\n", "<|message_sep|>\n\n"),
+    assistant="assistant<|role_sep|>\n",
+    end="<|message_sep|>",
+    after="\n\n",
+    results=("function result<|role_sep|>\n", "<|message_sep|>\n\n"),
+    system=("system<|role_sep|>\n", "<|message_sep|>\n\n"),
+    begin="<s>",
+    each_result=True,
+    stops=("</s>",),
+    forbidden_tokens=("<|role_sep|>",),
+)
+
+
+GIGACHAT31 = Family(
+    name="gigachat31",
+    models="GigaChat 3.1",
+    syntax=RoleJson(),
+    message=MessageMarkers(turn_markers=("</s>",)),
+    offer=JsonOffer(TOOL_LINES),
+    turns=_GIGACHAT_FRAMES,
+)
+
+GIGACHAT3 = replace(
+    GIGACHAT31,
+    name="gigachat3",
+    models="GigaChat 3",
+    syntax=RoleJson(in_messages=True),
+    losses=frozenset({NO_IDS, NO_IMAGES, NO_PARALLEL}),
+    # A call is a message after the model's text, so what ends that must not stop the model: it stops at `</s>`.
+    turns=replace(_GIGACHAT_FRAMES, last="</s>", stops=(), forbidden_tokens=()),
+)
+
+FAMILIES = (
+    GIGACHAT3,
+    GIGACHAT31,
+)

@@ -1,0 +1,34 @@
+"""OpenBMB's MiniCPM 5: tags with attributes, values in CDATA sections where they need it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.dialects.family import Family
+from ferrule.dialects.framing.turns import CHATML, CHATML_MARKERS
+from ferrule.dialects.notations.invoke import FLAT_LAYOUT, Invokes
+from ferrule.dialects.notations.sections import SectionTags
+from ferrule.dialects.notations.tag_values import TagValues
+from ferrule.dialects.reader.message import MessageMarkers, Thinking
+from ferrule.dialects.wording import TAGS_FOLLOW, TOOL_LIST, JsonOffer, WrappedResults
+
+MINICPM5 = Family(
+    name="minicpm5",
+    models="MiniCPM 5",
+    syntax=Invokes(
+        SectionTags("", "", "<function", "</function>"),
+        ("<param", "</param>"),
+        begins=('<function name="', '<functionname="', '<function\u0120name="'),
+        layout=replace(FLAT_LAYOUT, calls="\n"),
+        tokens=("<param", "</param>"),
+        values=TagValues(has_cdata=True),
+    ),
+    message=MessageMarkers(
+        Thinking(), turn_markers=CHATML_MARKERS[:2], result=("<tool_response>", "</tool_response>"), before_call="\n"
+    ),
+    results=WrappedResults("<tool_response>\n", "\n</tool_response>"),
+    offer=JsonOffer(TOOL_LIST, f'{TAGS_FOLLOW}<function name="name"><param name="key">value</param></function>'),
+    turns=replace(CHATML, begin="<s>", opens="<think>\n", stops=()),
+)
+
+FAMILIES = (MINICPM5,)

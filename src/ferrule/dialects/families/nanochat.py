@@ -1,0 +1,197 @@
+"""nanochat, and the model in this package: nine control tokens, one tool, and results in the turn that asked for them.
+
+
+    <|bos|><|user_start|>What is 12 * 34?<|user_end|><|assistant_start|><|python_start|>12 * 34<|python_end|>
+    <|output_start|>408<|output_end|>12 × 34 is 408.<|assistant_end|>
+
+The token stream, and which of it is trained, are nanochat's own. In addition the terminator is trained, and
+output markers that the model writes itself are read as a malformed call: a made-up result is never a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from ferrule.capabilities import Capabilities, Loss, adapt
+from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, ToolCall, ToolResult
+from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_REASONING, Family
+from ferrule.dialects.message_writer import write_parts
+from ferrule.dialects.notations.expression import ExpressionSyntax
+from ferrule.dialects.reader.calls import Calls
+from ferrule.dialects.reader.message import MessageMarkers, MessageReader
+from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment, TextSegment
+from ferrule.dialects.wording import JsonOffer, WrappedResults
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+BOS = "<|bos|>"
+USER_START, USER_END = "<|user_start|>", "<|user_end|>"
+ASSISTANT_START, ASSISTANT_END = "<|assistant_start|>", "<|assistant_end|>"
+PYTHON_START, PYTHON_END = "<|python_start|>", "<|python_end|>"
+OUTPUT_START, OUTPUT_END = "<|output_start|>", "<|output_end|>"
+CONTROL_TOKENS = (
+    BOS,
+    USER_START,
+    USER_END,
+    ASSISTANT_START,
+    ASSISTANT_END,
+    PYTHON_START,
+    PYTHON_END,
+    OUTPUT_START,
+    OUTPUT_END,
+)
+
+STOPS = (ASSISTANT_END, PYTHON_END)
+FORBIDDEN_TOKENS = (OUTPUT_START, OUTPUT_END, BOS, USER_START, USER_END, ASSISTANT_START)
+
+_OTHERS = tuple(token for token in CONTROL_TOKENS if token not in (PYTHON_START, PYTHON_END))
+
+_SYNTAX = ExpressionSyntax(PYTHON_START, PYTHON_END, others=_OTHERS)
+
+
+class Nanochat:
+    """The dialect. `tool` and `parameter` are what the expression between the python markers is a call of."""
+
+    name = "nanochat"
+    markers: tuple[str, ...] = CONTROL_TOKENS
+    rewrites_history = False
+
+    def __init__(self, tool: str = "calculator", parameter: str = "expression") -> None:
+        self.tool = tool
+        self.parameter = parameter
+        self._syntax = replace(_SYNTAX, tool=tool, parameter=parameter)
+        self.capabilities = Capabilities(tools=(tool,), system=False, parallel_calls=False)
+
+    def offer(self, tools: Sequence[ToolSpec]) -> str:
+        """Nothing is written: the one tool is known from training. Raises `DialectError` for any other."""
+        for spec in tools:
+            if spec.name != self.tool:
+                raise DialectError(
+                    f"the {self.name} dialect knows one tool, {self.tool!r}, and can't offer {spec.name!r}"
+                )
+        return ""
+
+    def call(self, call: ToolCall) -> str:
+        """`<|python_start|>expression<|python_end|>`."""
+        return f"{PYTHON_START}{self.expression(call)}{PYTHON_END}"
+
+    def expression(self, call: ToolCall) -> str:
+        """The expression of a call. Raises `DialectError` where the call has another tool or other arguments."""
+        return self._syntax.expression(call)
+
+    def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
+        """`<|output_start|>text<|output_end|>`; markers inside of the text are made visible as plain text."""
+        text, losses = _neutralise(result.text)
+        return f"{OUTPUT_START}{text}{OUTPUT_END}", losses
+
+    def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
+        """All messages as segments; an assistant's turn stays open over its calls until it ends in text."""
+        self.offer(tools)
+        fitted, losses = adapt(conversation, self.capabilities)
+        segments: list[Segment] = [Control(BOS)]
+        turn_open = False
+        system_text = ""
+        for message in fitted.messages:
+            if message.role == "system":
+                # nanochat has no system turn: as in its own rendering, the text goes before the user's.
+                system_text += message.text + "\n\n"
+                continue
+            if message.role == "user":
+                if turn_open:
+                    segments.append(Control(ASSISTANT_END))
+                    turn_open = False
+                if system_text:
+                    losses.append(Loss("system", "written at the start of the user message that follows it"))
+                segments.extend((Control(USER_START), Content(system_text + message.text), Control(USER_END)))
+                system_text = ""
+                continue
+            if not turn_open:
+                segments.append(Control(ASSISTANT_START))
+                turn_open = True
+            segments.extend(self._write_message(message, losses))
+            turn_open = not _ends_turn(message)
+        if system_text:
+            losses.append(Loss("system", "not written: no user message follows it"))
+        prompt = () if turn_open else (Control(ASSISTANT_START),)
+        return Layout(tuple(segments), prompt, STOPS, FORBIDDEN_TOKENS, tuple(losses))
+
+    def _write_message(self, message: Message, losses: list[Loss]) -> Iterator[Segment]:
+        """The segments of one assistant or tool message, within an open turn."""
+        if message.role == "tool":
+            yield from (Control(OUTPUT_START), Content(message.result.text), Control(OUTPUT_END))
+            return
+        if message.sampled is not None and message.sampled.dialect == self.name:
+            closer = ASSISTANT_END if _ends_turn(message) else PYTHON_END if _is_cut_off(message) else ""
+            yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer)
+            return
+        yield from write_parts(NANOCHAT, message.parts, self._write_calls)
+        losses += [Loss("reasoning", "nanochat has no place for it") for p in message.parts if isinstance(p, Reasoning)]
+        if _ends_turn(message):
+            yield Control(ASSISTANT_END, trained=True)
+
+    def _write_calls(self, calls: Sequence[ToolCall]) -> Iterator[TextSegment]:
+        for call in calls:
+            yield Control(PYTHON_START, trained=True)
+            yield Content(self.expression(call), trained=True)
+            yield Control(PYTHON_END, trained=True)
+
+    def reader(
+        self,
+        tools: Sequence[ToolSpec] = (),
+        *,
+        first_call: int = 1,
+        opens: str = "",  # noqa: ARG002 - nothing that opens a turn here changes how it is read
+        spelled_out: Collection[str] = (),
+    ) -> MessageReader:
+        """A reader for what an assistant writes up to the end of its turn or of a call.
+
+        Raises `DialectError` where a marker is spelled out: this dialect needs every one of them as a token.
+        """
+        self.offer(tools)
+        if spelled_out:
+            raise DialectError(f"the {self.name} dialect needs a control token for {', '.join(sorted(spelled_out))}")
+        return MessageReader(self._syntax, NANOCHAT.message, Calls(tools, first_call))
+
+
+def _ends_turn(message: Message) -> bool:
+    """Whether nothing of the turn follows: the message ends in no call, or the model itself ended the turn."""
+    if message.role != "assistant":
+        return False
+    last = message.parts[-1] if message.parts else None
+    if message.sampled is not None and isinstance(last, MalformedCall) and last.kind == "unclosed":
+        # The model ended its turn inside of the call; what answers it opens the next.
+        return True
+    return not isinstance(last, ToolCall | MalformedCall)
+
+
+def _is_cut_off(message: Message) -> bool:
+    last = message.parts[-1] if message.parts else None
+    return isinstance(last, MalformedCall) and last.kind == "truncated"
+
+
+def _neutralise(text: str) -> tuple[str, list[Loss]]:
+    """`text` with nanochat's markers broken by a visible space: `<| bos|>`. For text mode; ids need none of it."""
+    losses = []
+    for marker in CONTROL_TOKENS:
+        if marker in text:
+            text = text.replace(marker, marker.replace("<|", "<| ", 1))
+            losses.append(Loss("marker", f"{marker} in a result, written as plain text"))
+    return text, losses
+
+
+NANOCHAT = Family(
+    name="nanochat",
+    models="nanochat, and the model in this package",
+    syntax=_SYNTAX,
+    message=MessageMarkers(
+        turn_markers=tuple(t for t in _OTHERS if "output" not in t), result=(OUTPUT_START, OUTPUT_END)
+    ),
+    results=WrappedResults(OUTPUT_START, OUTPUT_END, between=""),
+    offer=JsonOffer(""),
+    losses=frozenset({NO_IDS, NO_IMAGES, NO_REASONING}),
+    one_tool=("calculator", "expression"),
+    make_dialect=Nanochat,
+)
+
+FAMILIES = (NANOCHAT,)

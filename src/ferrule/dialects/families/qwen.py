@@ -1,0 +1,67 @@
+"""Qwen: JSON between tags as in Hermes (Qwen 2.5, Qwen 3, QwQ), tags that carry the names (Qwen 3 Coder, Qwen 3.5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.dialects.family import Family
+from ferrule.dialects.framing.turns import CHATML, CHATML_MARKERS
+from ferrule.dialects.notations.function_xml import FunctionXml
+from ferrule.dialects.notations.json_object import JsonObject
+from ferrule.dialects.reader.message import MessageMarkers, Thinking
+from ferrule.dialects.wording import TOOL_LIST, TOOL_RESPONSE, JsonOffer, WrappedResults
+
+# As in the templates of Qwen 2.5 and Qwen 3.
+_OFFER_BEGIN = """# Tools
+
+You may call one or more functions to assist with the user query.
+
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>
+"""
+_OFFER_END = """
+</tools>
+
+For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:
+<tool_call>
+{"name": <function-name>, "arguments": <args-json-object>}
+</tool_call>"""
+_QWEN_25_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+
+HERMES = Family(
+    name="hermes",
+    models="Qwen 2.5, Qwen 3, QwQ, Hermes 2 and 3",
+    syntax=JsonObject("<tool_call>", "</tool_call>", before=CHATML_MARKERS),
+    message=MessageMarkers(
+        Thinking(may_stay_open=True), turn_markers=CHATML_MARKERS, result=TOOL_RESPONSE, before_call="\n"
+    ),
+    results=WrappedResults("<tool_response>\n", "\n</tool_response>"),
+    offer=JsonOffer(_OFFER_BEGIN, _OFFER_END),
+    aliases=("qwen25",),
+    turns=CHATML,
+    other_turns=(
+        ("qwen25", replace(CHATML, default_system=_QWEN_25_SYSTEM)),
+        ("hermes3", replace(CHATML, results=("<|im_start|>tool\n", "<|im_end|>"))),
+        ("qwq", replace(CHATML, opens="<think>\n")),
+    ),
+)
+
+QWEN3_CODER = Family(
+    name="qwen3_coder",
+    models="Qwen 3 Coder, Qwen 3.5, Granite 4.2",
+    syntax=FunctionXml(),
+    message=MessageMarkers(
+        Thinking(may_stay_open=True), turn_markers=CHATML_MARKERS, result=TOOL_RESPONSE, before_call="\n\n"
+    ),
+    results=WrappedResults("<tool_response>\n", "\n</tool_response>"),
+    offer=JsonOffer(
+        TOOL_LIST,
+        "\n</tools>\n\nTo call one, write its name and each argument between tags, like this:\n<tool_call>\n"
+        "<function=name>\n<parameter=key>\nvalue\n</parameter>\n</function>\n</tool_call>",
+    ),
+    aliases=("qwen35", "granite42"),
+    turns=replace(CHATML, results=("<|im_start|>user\n", "\n<|im_end|>\n"), rewrites_history=False),
+    other_turns=(("qwen35", replace(CHATML, opens="<think>\n")),),
+)
+
+FAMILIES = (HERMES, QWEN3_CODER)

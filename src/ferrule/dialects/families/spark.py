@@ -1,0 +1,29 @@
+"""iFlytek's Spark 2.5, which writes calls as GLM does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.dialects.families.glm import GLM47
+from ferrule.dialects.framing.turns import Turns
+
+SPARK = replace(
+    GLM47,
+    name="spark",
+    models="Spark 2.5",
+    message=replace(
+        GLM47.message,
+        turn_markers=("<｜start▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<|Bot|>", "<|User|>", "<|Tool|>"),
+    ),
+    turns=Turns(
+        user=("<｜start▁of▁sentence｜><|User|>", "<｜end▁of▁sentence｜>"),
+        assistant="<｜start▁of▁sentence｜><|Bot|>",
+        end="<｜end▁of▁sentence｜>",
+        results=("<｜start▁of▁sentence｜><|Tool|>", "<｜end▁of▁sentence｜>"),
+        system=("<｜start▁of▁sentence｜><|System|>\n", "<｜end▁of▁sentence｜>"),
+        opens="<think>",
+        forbidden_tokens=("<｜start▁of▁sentence｜>",),
+    ),
+)
+
+FAMILIES = (SPARK,)

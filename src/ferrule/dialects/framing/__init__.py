@@ -1,0 +1,1 @@
+"""Whole conversations as segments, for the families that declare their turns."""

@@ -1,0 +1,352 @@
+"""Whole conversations as segments, for every family that declares its turns: notation and framing as one dialect.
+
+What the assistant wrote and the token that ends its turn is trained, headers and what only the system writes are not.
+Markers are `Control`, everything else is `Content`, whatever it looks like. History stays as it was
+written, so that each prompt is a prefix of what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import groupby
+
+from ferrule.capabilities import Capabilities, Loss, adapt
+from ferrule.conversation import Conversation, Image, MalformedCall, Message, Part, Text, ToolCall, ToolResult
+from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE, Family
+from ferrule.dialects.framing.markers import StructuralMarkers
+from ferrule.dialects.framing.message import MessageWriter, PartsWriter
+from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.notation import TextNotation, neutralise
+from ferrule.dialects.notations.positional import MarkedResults
+from ferrule.dialects.reader.message import MessageReader
+from ferrule.dialects.segments import Content, Control, ImageSlot, Layout, SampledIds, Segment
+from ferrule.dialects.wording import JsonOffer, WrappedResults, encode_offer
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+_OFFERS_KEPT = 16
+# Most of a layout is these, and the same few again and again.
+_control = lru_cache(maxsize=1024)(Control)
+
+
+class FramedDialect:
+    """The dialect of a family: its notation in its turns, or in those of one of its `other_turns`, by name.
+
+    Raises `DialectError` where it declares none.
+    """
+
+    def __init__(self, family: Family, name: str = "") -> None:
+        self.name = name or family.name
+        turns = family.turns if self.name == family.name else dict(family.other_turns).get(self.name)
+        if turns is None:
+            raise DialectError(f"how {self.name} frames whole conversations is not declared")
+        self.family = family
+        self.turns: Turns = turns
+        self.notation = TextNotation(family)
+        self.markers = self.notation.markers
+        self.rewrites_history = False
+        self.capabilities = Capabilities(
+            tools=family.one_tool[:1] if family.one_tool else None,
+            parallel_calls=NO_PARALLEL not in family.losses,
+            text_beside_calls=NO_TEXT_BESIDE not in family.losses,
+            reasoning=family.message.thinking is not None,
+            ids=NO_IDS not in family.losses,
+            user_images=turns.image is not None,
+            image_results=turns.image is not None and turns.inline,
+        )
+        self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], str]] = {}
+        self.found = StructuralMarkers(self.markers)
+        self.writer = PartsWriter(self.notation, turns, self.found)
+
+    def offer(self, tools: Sequence[ToolSpec]) -> str:
+        """The text that offers tools to the model; empty where there are none."""
+        return self.notation.offer(tools)
+
+    def encode_offers(self, tools: Sequence[ToolSpec]) -> str:
+        """The JSON of tools, one a line. It is kept: each turn of a conversation offers the same objects again."""
+        # A ToolSpec is frozen, so the same objects have the same JSON; they are kept, so their ids stay theirs.
+        key = tuple(map(id, tools))
+        if key not in self._offers:
+            if len(self._offers) >= _OFFERS_KEPT:
+                self._offers.clear()
+            self._offers[key] = tuple(tools), "\n".join(map(encode_offer, tools))
+        return self._offers[key][1]
+
+    def call(self, call: ToolCall) -> str:
+        """The text of a call, as the model wrote it where that says the same. Raises `DialectError`."""
+        written = self.notation.call(call)
+        if call.source is None:
+            return written
+        return self.writer.repeat_sources((call,), written)
+
+    def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
+        """The text of a result; markers in it are made visible as plain text."""
+        return self.notation.result(result)
+
+    def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
+        """All messages as segments. Raises `DialectError` for a call that has no expression here."""
+        fitted, losses = adapt(conversation, self.capabilities)
+        return _LayoutWriter(self, tools, losses).layout(fitted.messages)
+
+    def reader(
+        self,
+        tools: Sequence[ToolSpec] = (),
+        *,
+        first_call: int = 1,
+        opens: str = "",
+        spelled_out: Collection[str] = (),
+    ) -> MessageReader:
+        """A reader for one assistant message: see `Dialect.reader`."""
+        return self.notation.reader(tools, first_call=first_call, opens=opens, spelled_out=spelled_out)
+
+
+class _LayoutWriter:
+    """One conversation while it is written."""
+
+    def __init__(self, dialect: FramedDialect, tools: Sequence[ToolSpec], losses: list[Loss]) -> None:
+        self._dialect, self._tools, self._losses = dialect, tools, losses
+        self._family, self._turns, self._found = dialect.family, dialect.turns, dialect.found
+        self._segments: list[Segment] = []
+        # What stands before the next user's text, where there is no turn for a system prompt.
+        self._waiting: list[Segment] = []
+        self._follows_system = False
+        # The token that ended the assistant's turn and is the first of the next header.
+        self._shared = ""
+        self._messages = MessageWriter(dialect.family, dialect.turns, dialect.writer, tools, losses)
+
+    def layout(self, messages: Sequence[Message]) -> Layout:
+        """The segments of all messages."""
+        groups = [(role, list(group)) for role, group in groupby(messages, key=lambda message: message.role)]
+        self._begin(messages[:1])
+        previous = ""
+        turns = [(role, message, group) for role, group in groups for message in group]
+        for position, (role, message, group) in enumerate(turns):
+            if role == "assistant":
+                self._assistant(message, previous)
+            elif role == "tool":
+                if message is group[0]:
+                    self._results(group)
+            elif role == "user":
+                self._user(message)
+            elif position:
+                self._system(message.text)
+            previous = role
+        if self._waiting:
+            self._losses.append(Loss("system", "not written: no user message follows it"))
+        prompt = (Control("".join(self._header(previous)), ends_run=True),)
+        thinking = self._family.message.thinking
+        opens = thinking.open if thinking and self._messages.thinks and previous == "tool" else ""
+        return Layout(
+            tuple(self._segments), prompt, self._turns.all_stops, self._forbidden_tokens, tuple(self._losses), opens
+        )
+
+    @property
+    def _forbidden_tokens(self) -> tuple[str, ...]:
+        return (*self._turns.forbidden_tokens, *(self._family.message.result or ()))
+
+    def _header(self, previous: str) -> tuple[str, str]:
+        """What opens the assistant's turn, and what of its message the prompt writes."""
+        turns = self._turns
+        header, opens = turns.resumes if turns.resumes and previous == "tool" else (turns.assistant, turns.opens)
+        return (turns.asks if self._tools else "") + header, opens
+
+    def _open(self, header: str) -> None:
+        if header:
+            self._add(header.removeprefix(self._shared))
+            self._shared = ""
+
+    def _begin(self, first: Sequence[Message]) -> None:
+        """What stands before the first turn. What stands in place of something waits until another role speaks, so
+        that an empty conversation begins as one with a system prompt does."""
+        turns = self._turns
+        system = first[0].text if first and first[0].role == "system" else turns.default_system
+        is_begun = bool(first) and first[0].role != "assistant"
+        self._add(turns.begin)
+        offer = list(self._offer()) if self._tools else []
+        if turns.offer == "before system":
+            self._apart(offer, is_begun=is_begun)
+        content: list[Segment] = [Content(system, recurs=True)] if system else []
+        if offer and turns.offer == "in system":
+            content += [Control("\n\n"), *offer] if system else offer
+        if content:
+            self._add_system(content)
+        elif is_begun:
+            self._add(turns.no_system)
+        if turns.offer == "after system":
+            self._apart(offer, is_begun=is_begun)
+
+    def _apart(self, offer: Sequence[Segment], *, is_begun: bool) -> None:
+        """The tools in a turn of their own."""
+        if offer:
+            self._add(self._turns.tools[0])
+            self._segments += offer
+            self._add(self._turns.tools[1])
+        elif is_begun:
+            self._add(self._turns.no_tools)
+
+    def _add_system(self, content: Sequence[Segment]) -> None:
+        if self._turns.system is None:
+            self._waiting += [*content, Control("\n\n")]
+            return
+        self._open(self._turns.system[0])
+        self._segments += content
+        self._add(self._turns.system[1])
+        self._follows_system = True
+
+    def _system(self, text: str) -> None:
+        self._add_system([Content(text)])
+
+    def _user(self, message: Message) -> None:
+        after_system = self._turns.after_system
+        self._open(after_system if after_system is not None and self._follows_system else self._turns.user[0])
+        self._follows_system = False
+        if self._waiting:
+            self._losses.append(Loss("system", "written at the start of the user message that follows it"))
+        self._segments += self._waiting
+        if any(isinstance(part, Image) for part in message.parts):
+            self._add_parts(message.parts)
+        else:
+            self._segments.append(Content(message.text))
+        self._add(self._turns.user[1])
+        self._waiting = []
+
+    def _add_parts(self, parts: Sequence[Part]) -> None:
+        """A user's text and images, each in its place."""
+        before, after = self._turns.image or ("", "")
+        for part in parts:
+            if isinstance(part, Image):
+                self._add(before)
+                self._segments.append(ImageSlot(part))
+                self._add(after)
+            elif isinstance(part, Text):
+                self._segments.append(Content(part.text))
+
+    def _offer(self) -> Iterator[Segment]:
+        offer = self._family.offer
+        if isinstance(offer, JsonOffer):
+            yield Control(offer.before)
+            yield Content(self._dialect.encode_offers(self._tools), recurs=True)
+            yield Control(offer.after)
+            return
+        clean = [self._found.neutralise_spec(spec) for spec in self._tools]
+        is_clean = all(one is other for one, other in zip(clean, self._tools, strict=True))
+        other = None if is_clean else offer.write(clean)
+        yield from self._found.segments(offer.write(self._tools), other, recurs=True)
+
+    def _results(self, messages: Sequence[Message]) -> None:
+        if self._turns.inline:
+            for message in messages:
+                self._inline_result(message)
+            return
+        results = [message.result for message in messages]
+        groups = [[result] for result in results] if self._turns.each_result else [list(results)]
+        for index, group in enumerate(groups, 1):
+            opening, closing = self._turns.results
+            self._segments_of_wrapper(opening, group[0], index, is_header=True)
+            answers = self._answers(group)
+            if self._shared and answers and isinstance(answers[0], Control):
+                answers = [Control(answers[0].text.removeprefix(self._shared)), *answers[1:]]
+            self._shared = ""
+            self._segments += answers
+            self._add(closing)
+
+    def _inline_result(self, message: Message) -> None:
+        """A result as it stood in a row, where it is from one: with the white space before it, and the markers of
+        images that the row doesn't hold."""
+        writer = self._family.results
+        assert isinstance(writer, MarkedResults), "results of such turns are marked"
+        kept = message.extra.get(self._dialect.name, {})
+        before, marked = kept.get("before", ""), kept.get("images", 0)
+        self._segments += [Content(before)] if before else []
+        texts, has_images = [], False
+        for at, part in enumerate(message.result.content):
+            has_images = has_images or isinstance(part, Image) or at < marked
+            if isinstance(part, Image):
+                self._segments.append(ImageSlot(part))
+            elif at < marked:
+                self._add(writer.image)
+            else:
+                texts.append(self._neutralise(part.text))
+        if texts or not has_images:
+            self._segments += [Control(writer.open), Content("\n".join(texts)), Control(writer.close)]
+
+    def _segments_of_wrapper(self, text: str, result: ToolResult, index: int = 0, *, is_header: bool = False) -> None:
+        for at, piece in enumerate(_at_placeholders(text)):
+            if at % 2:
+                fields = {"{name}": result.name, "{id}": self._id_of(result), "{index}": str(index)}
+                self._segments.append(Content(fields[piece]))
+            elif is_header and at == 0:
+                self._open(piece)
+            else:
+                self._add(piece)
+
+    def _id_of(self, result: ToolResult) -> str:
+        return self._messages.ids.get(result.call_id, result.call_id)
+
+    def _answers(self, results: Sequence[ToolResult]) -> Sequence[Segment]:
+        """The results of one turn, without markers: not every tokenizer of a family has tokens for all of these."""
+        writer = self._family.results
+        texts = [self._neutralise(result.text) for result in results]
+        if not isinstance(writer, WrappedResults):
+            named = [
+                replace(result, name=self._neutralise(result.name), call_id=self._neutralise(self._id_of(result)))
+                for result in results
+            ]
+            return [*self._found.segments(writer.write(named, texts))]
+        start = len(self._segments)
+        self._add(writer.before)
+        for number, (result, text) in enumerate(zip(results, texts, strict=True)):
+            self._add(writer.between if number else "")
+            self._segments_of_wrapper(writer.open, result)
+            self._segments.append(Content(text))
+            self._segments_of_wrapper(writer.close, result)
+        self._add(writer.after)
+        written = self._segments[start:]
+        del self._segments[start:]
+        return written
+
+    def _add(self, text: str) -> None:
+        if text:
+            self._segments.append(_control(text))
+
+    def _neutralise(self, text: str) -> str:
+        clean, broken = neutralise(text, self._dialect.markers)
+        self._losses += broken
+        return clean
+
+    def _assistant(self, message: Message, previous: str) -> None:
+        turns = self._turns
+        self._shared, self._follows_system = "", False
+        if previous != "tool":
+            self._messages.thinks = False
+        header, opens = self._header(previous)
+        self._segments.append(_control(header + opens, ends_run=True))
+        ends_in_calls = bool(message.parts) and isinstance(message.parts[-1], ToolCall | MalformedCall)
+        end = turns.calls_end if ends_in_calls and turns.calls_end is not None else turns.end
+        if message.sampled is not None and message.sampled.dialect == self._dialect.name:
+            closer = turns.token_of(end)
+            self._segments.append(SampledIds(message.sampled.ids, message.sampled.logprobs, closer))
+            self._messages.follow_sampled(message)
+        else:
+            self._segments += self._messages.segments(message, opens)
+            if end:
+                self._segments.append(_control(end, trained=True))
+        after = turns.after if end.endswith(turns.end) else ""
+        self._shared = "" if after else end
+        self._add(after)
+
+
+@cache
+def _at_placeholders(text: str) -> list[str]:
+    """A text cut at its placeholders: every other piece is one of them."""
+    pieces = [text]
+    for name in ("{name}", "{id}", "{index}"):
+        pieces = [part for at, piece in enumerate(pieces) for part in (_cut(piece, name) if at % 2 == 0 else [piece])]
+    return pieces
+
+
+def _cut(text: str, name: str) -> list[str]:
+    first, *others = text.split(name)
+    return [first, *(part for other in others for part in (name, other))]

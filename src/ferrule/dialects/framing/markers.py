@@ -1,0 +1,110 @@
+"""Which characters of written calls and offers are markers, and which stand in a value and only look so.
+
+A notation gives one text. It is written a second time with the markers in all values replaced, at the same length:
+what is a marker there is one of the notation's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.segments import Content, Control, TextSegment
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+
+class StructuralMarkers:
+    """The fixed texts of a notation, found in what it wrote."""
+
+    def __init__(self, markers: Sequence[str]) -> None:
+        names = sorted(filter(None, markers), key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, names)) if names else "(?!)")
+        self._clean = lru_cache(maxsize=256)(self._clean_marker)
+
+    def segments(
+        self, written: str, clean: str | None = None, *, trained: bool = False, recurs: bool = False
+    ) -> Iterator[TextSegment]:
+        """`written` as markers and content; `clean` is the same without markers in values, where they hold some.
+
+        Raises `DialectError` where the two don't tell which is which.
+        """
+        at = 0
+        for start, end in self._structural(written, clean):
+            if start > at:
+                yield Content(written[at:start], trained, recurs)
+            yield Control(written[start:end], trained)
+            at = end
+        if at < len(written):
+            yield Content(written[at:], trained, recurs)
+
+    def _structural(self, written: str, clean: str | None) -> list[tuple[int, int]]:
+        spans = [match.span() for match in self._pattern.finditer(written)]
+        if clean is None:
+            return spans
+        own = [match.span() for match in self._pattern.finditer(clean)]
+        if len(clean) == len(written) and all(clean[slice(*span)] == written[slice(*span)] for span in own):
+            return own
+        if [written[slice(*span)] for span in spans] == [clean[slice(*span)] for span in own]:
+            # None of the values' markers is in the text: the notation escapes them.
+            return spans
+        raise DialectError("a value holds a marker of the notation, and can't be told from it once it is written")
+
+    def in_order(self, text: str) -> list[str]:
+        """All that look like markers, one after the other."""
+        return self._pattern.findall(text)
+
+    def neutralise_call(self, call: ToolCall) -> ToolCall:
+        """A call whose name, id and values hold no markers: the call itself where they don't."""
+        arguments = self._neutralise_json(call.arguments)
+        name, identifier = self._neutralise(call.name), self._neutralise(call.id)
+        if (arguments, name, identifier) == (call.arguments, call.name, call.id):
+            return call
+        return ToolCall(identifier, name, arguments)
+
+    def neutralise_spec(self, spec: ToolSpec) -> ToolSpec:
+        """A tool whose name, description and schema hold no markers."""
+        texts = (spec.name, spec.description, dict(spec.parameters))
+        if not self._is_in(texts):
+            return spec
+        name, description, parameters = self._neutralise_value(texts)
+        return replace(spec, name=name, description=description, parameters=parameters)
+
+    def _neutralise_json(self, text: str) -> str:
+        value = json.loads(text) if text.strip() else {}
+        if not self._is_in(value):
+            return text
+        clean = self._neutralise(text)
+        # A marker that JSON escapes, as those with quotes are, is only found in the values themselves.
+        return (
+            json.dumps(self._neutralise_value(value), ensure_ascii=False) if self._is_in(json.loads(clean)) else clean
+        )
+
+    def _neutralise_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._neutralise(value)
+        if isinstance(value, dict):
+            return {self._neutralise(key): self._neutralise_value(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._neutralise_value(item) for item in value]
+        return value
+
+    def _is_in(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return self._pattern.search(value) is not None
+        if isinstance(value, dict):
+            return any(self._is_in(key) or self._is_in(item) for key, item in value.items())
+        return isinstance(value, list | tuple) and any(map(self._is_in, value))
+
+    def _neutralise(self, text: str) -> str:
+        return self._pattern.sub(lambda match: self._clean(match.group()), text)
+
+    def _clean_marker(self, marker: str) -> str:
+        # Punctuation stays where it can, since a notation may escape it.
+        clean = re.sub(r"[^\W_]", "x", marker)
+        return "x" * len(marker) if self._pattern.search(clean) else clean

@@ -1,0 +1,169 @@
+"""One assistant message as segments: its parts between the markers of its family, in the order in which they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from ferrule.capabilities import Loss
+from ferrule.conversation import MalformedCall, Message, Part, Reasoning, Text, ToolCall
+from ferrule.dialects.family import Family
+from ferrule.dialects.framing.markers import StructuralMarkers
+from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.message_writer import write_parts
+from ferrule.dialects.notation import TextNotation
+from ferrule.dialects.segments import Content, Control, Segment, TextSegment
+from ferrule.dialects.wording import WrappedResults
+from ferrule.events import CallFinished
+from ferrule.toolspec import ToolSpec
+
+Segments: TypeAlias = tuple[TextSegment, ...]
+
+
+class PartsWriter:
+    """Writes the parts of messages as segments, the same for all conversations of a dialect.
+
+    A conversation is laid out again at each of its turns, so what was written is kept where it depends on the parts
+    alone.
+    """
+
+    def __init__(self, notation: TextNotation, turns: Turns, found: StructuralMarkers) -> None:
+        self._notation, self._turns, self._found = notation, turns, found
+        writer = notation.family.results
+        is_named = isinstance(writer, WrappedResults) and "{id}" in writer.open + writer.close
+        self._names_ids = is_named or "{id}" in turns.results[0]
+        self._is_lasting = notation.family.among is None and notation.is_always_readable
+        self._kept = lru_cache(maxsize=1024)(self._write)
+
+    def write(
+        self, parts: tuple[Part, ...], opens: str, tools: Sequence[ToolSpec]
+    ) -> tuple[Segments, Mapping[str, str]]:
+        """(the segments after `opens`, the ids that were written by those of the calls). Raises `DialectError`."""
+        return self._kept(parts, opens) if self._is_lasting else self._write(parts, opens, tools)
+
+    def _write(
+        self, parts: tuple[Part, ...], opens: str, tools: Sequence[ToolSpec] = ()
+    ) -> tuple[Segments, Mapping[str, str]]:
+        ids: dict[str, str] = {}
+
+        def write_calls(calls: Sequence[ToolCall]) -> Segments:
+            segments, written = self.write_calls(calls, tools)
+            ids.update(written)
+            return segments
+
+        written = write_parts(self._notation.family, parts, write_calls, self._turns, opens)
+        return tuple(_without_opening([*written], opens)), ids
+
+    def write_calls(self, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> tuple[Segments, Mapping[str, str]]:
+        """As `write`, for a run of calls."""
+        written = self._notation.calls(calls, tools)
+        clean = [self._found.neutralise_call(call) for call in calls]
+        is_clean = all(one is other for one, other in zip(clean, calls, strict=True))
+        other = None if is_clean else self._notation.family.syntax.write(clean)
+        if is_clean and any(call.source for call in calls):
+            written = self.repeat_sources(calls, written, tools)
+        return tuple(self._found.segments(written, other, trained=True)), self._ids(calls, written, tools)
+
+    def repeat_sources(self, calls: Sequence[ToolCall], written: str, tools: Sequence[ToolSpec] = ()) -> str:
+        """`written` with each call as a reader saw it, where that says the same with the same markers."""
+        parts, at = [], 0
+        for call, ours in zip(calls, self._read(written, tools), strict=True):
+            start = written.find(ours.source or "", at)
+            if start < 0 or not ours.source:
+                return written
+            parts += [written[at:start], call.source or ours.source]
+            at = start + len(ours.source)
+        repeated = "".join((*parts, written[at:]))
+        said = [(call.name, call.decode()) for call in self._read(repeated, tools)]
+        is_same = said == [(call.name, call.decode()) for call in calls]
+        return repeated if is_same and self._found.in_order(repeated) == self._found.in_order(written) else written
+
+    def _read(self, written: str, tools: Sequence[ToolSpec]) -> list[ToolCall]:
+        reader = self._notation.reader(tools)
+        events = reader.feed(written) + reader.close(stopped=True)
+        return [event.call for event in events if isinstance(event, CallFinished)]
+
+    def _ids(self, calls: Sequence[ToolCall], written: str, tools: Sequence[ToolSpec]) -> Mapping[str, str]:
+        """The ids as they were written, where results name them: a notation may have its own form of them."""
+        if not self._names_ids:
+            return {}
+        native = [call.id for call in self._read(written, tools)]
+        return dict(zip((call.id for call in calls), native, strict=True)) if len(native) == len(calls) else {}
+
+
+class MessageWriter:
+    """Writes the messages of one conversation.
+
+    `ids` are those of the calls as they were written, by those of the conversation.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        turns: Turns,
+        writer: PartsWriter,
+        tools: Sequence[ToolSpec],
+        losses: list[Loss],
+    ) -> None:
+        self._family, self._turns, self._writer = family, turns, writer
+        self._tools, self._losses = tools, losses
+        self.ids: dict[str, str] = {}
+        # Whether reasoning is open, after a call that stands in it.
+        self.thinks = False
+
+    def segments(self, message: Message, opens: str) -> Sequence[Segment]:
+        """What the assistant wrote after `opens`, which its prompt wrote already. Raises `DialectError`."""
+        if self._turns.inline:
+            return [*self._write_inline(message)]
+        if self._family.message.thinking is None:
+            unwritten = [part for part in message.parts if isinstance(part, Reasoning)]
+            self._losses += [Loss("reasoning", f"{self._family.name} has no place for it") for _ in unwritten]
+        segments, ids = self._writer.write(message.parts, opens, self._tools)
+        self.ids |= ids
+        return segments
+
+    def follow_sampled(self, message: Message) -> None:
+        """Take note of a message that is written by its ids: whether its reasoning is open after it."""
+        if self._turns.inline:
+            for _ in self._write_inline(message):
+                pass
+
+    def _write_calls(self, calls: Sequence[ToolCall]) -> Sequence[TextSegment]:
+        segments, ids = self._writer.write_calls(calls, self._tools)
+        self.ids |= ids
+        return segments
+
+    def _write_inline(self, message: Message) -> Iterator[Segment]:
+        """Each part in its place. Reasoning goes on after a call that follows it directly, up to the next text."""
+        thinking = self._family.message.thinking
+        assert thinking is not None, "a family of such turns thinks"
+        for at, part in enumerate(message.parts, 1):
+            is_call = isinstance(part, ToolCall | MalformedCall)
+            if isinstance(part, Reasoning):
+                yield from () if self.thinks else (Control(thinking.open, trained=True),)
+                yield Content(part.text, trained=True)
+            if not is_call and (self.thinks or isinstance(part, Reasoning)):
+                follows = message.parts[at] if at < len(message.parts) else None
+                self.thinks = isinstance(part, Reasoning) and isinstance(follows, ToolCall | MalformedCall)
+                yield from () if self.thinks else (Control(thinking.close, trained=True),)
+            if isinstance(part, Text) and part.text:
+                yield Content(part.text, trained=True)
+            elif isinstance(part, MalformedCall):
+                yield Content(part.raw)
+            elif isinstance(part, ToolCall):
+                yield from self._write_calls((part,))
+
+
+def _without_opening(segments: list[TextSegment], opens: str) -> Sequence[TextSegment]:
+    """The segments of a message without what its prompt wrote."""
+    for at, segment in enumerate(segments):
+        if not opens or not isinstance(segment, Control):
+            break
+        if segment.text.startswith(opens):
+            left = segment.text.removeprefix(opens)
+            return [*([Control(left, trained=True)] if left else ()), *segments[at + 1 :]]
+        if not opens.startswith(segment.text):
+            break
+        opens = opens.removeprefix(segment.text)
+    return segments

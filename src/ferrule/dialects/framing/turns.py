@@ -1,0 +1,112 @@
+"""How a family's models are shown whole conversations: what stands around each turn, as a declaration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What opens and closes the turns of a conversation, white space included; `FramedDialect` writes them.
+
+    `end` is what the model writes when its turn is over, `last` the token in which it ends where that is not all of
+    it, and `calls_end` what it writes after calls where that differs; `after` is what only the system writes, after
+    `end` and after a `calls_end` that ends in it. Where the next header begins with what ended the turn, it is written
+    once. `opens` is what the prompt writes of the model's own message already (`<think>`): every message then begins
+    with it. `leads` is white space that the model writes first, `thinks` says that it marks reasoning also where there
+    is none, and `unthinking` is what it writes instead where there is none. `resumes` stands for the header and `opens`
+    after results, where they differ, and `asks` before each of the assistant's headers where tools are offered.
+
+    `results` stands around the results of a group, or around each of them where `each_result`; `{name}`, `{id}` and
+    `{index}` stand in it for those of the call. `system` None: the system prompt stands before the first user's text.
+    `default_system` is the system prompt of conversations without one, `no_system` what stands where there is none at
+    all, and `after_system` what opens a user's turn right after one.
+    `offer`: the tools are offered at the end of the system prompt, or between `tools`, before or after it; `no_tools`
+    stands there when there are none.
+
+    `spaced_calls`: the white space before calls is also written where no text is before it, `tight_calls`: it is never
+    written; `empty_text`: the markers of text stand beside calls also where there is none, and `end_closes_text`: `end`
+    stands in place of the closer of an answer. `inline`: reasoning, calls and their results stand in one turn, each in
+    its place with nothing between them; a call ends no reasoning. `image` stands around
+    the place of an image that a user shows; None where the family has none. `forbidden_tokens` are those that only the
+    system writes.
+    `rewrites_history`: the family's own template writes earlier turns otherwise later on (it may drop reasoning, or
+    move the tools). Here history always stays as it was written.
+    """
+
+    user: tuple[str, str]
+    assistant: str
+    end: str
+    results: tuple[str, str]
+    system: tuple[str, str] | None = None
+    begin: str = ""
+    no_system: str = ""
+    default_system: str = ""
+    after_system: str | None = None
+    last: str = ""
+    after: str = ""
+    calls_end: str | None = None
+    opens: str = ""
+    leads: str = ""
+    thinks: bool = False
+    unthinking: str = ""
+    resumes: tuple[str, str] | None = None
+    asks: str = ""
+    each_result: bool = False
+    offer: Literal["in system", "before system", "after system"] = "in system"
+    tools: tuple[str, str] = ("", "")
+    no_tools: str = ""
+    spaced_calls: bool = False
+    tight_calls: bool = False
+    empty_text: bool = False
+    end_closes_text: bool = False
+    inline: bool = False
+    image: tuple[str, str] | None = None
+    stops: tuple[str, ...] = ()
+    forbidden_tokens: tuple[str, ...] = ()
+    rewrites_history: bool = False
+
+    def token_of(self, end: str) -> str:
+        """The token in which `end`, or `calls_end`, ends."""
+        return self.last if self.last and end == self.end else end.strip()
+
+    @property
+    def all_stops(self) -> tuple[str, ...]:
+        """The tokens with which a model ends its message."""
+        ends = (self.token_of(self.end), self.token_of(self.calls_end or ""), *self.stops)
+        return tuple(dict.fromkeys(end for end in ends if end))
+
+
+DEEPSEEK = Turns(
+    user=("<｜User｜>", ""),
+    assistant="<｜Assistant｜>",
+    end="<｜end▁of▁sentence｜>",
+    results=("", ""),
+    system=("", ""),
+    begin="<｜begin▁of▁sentence｜>",
+    forbidden_tokens=("<｜User｜>", "<｜Assistant｜>"),
+    rewrites_history=True,
+)
+CHATML_MARKERS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
+CHATML = Turns(
+    user=("<|im_start|>user\n", "<|im_end|>\n"),
+    assistant="<|im_start|>assistant\n",
+    end="<|im_end|>",
+    after="\n",
+    results=("<|im_start|>user\n", "<|im_end|>\n"),
+    system=("<|im_start|>system\n", "<|im_end|>\n"),
+    stops=("<|endoftext|>",),
+    forbidden_tokens=("<|im_start|>",),
+    rewrites_history=True,
+)
+LLAMA3 = Turns(
+    user=("<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>"),
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n",
+    end="<|eot_id|>",
+    results=("<|start_header_id|>ipython<|end_header_id|>\n\n", "<|eot_id|>"),
+    system=("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"),
+    begin="<|begin_of_text|>",
+    each_result=True,
+    forbidden_tokens=("<|start_header_id|>",),
+)

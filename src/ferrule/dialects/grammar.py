@@ -1,0 +1,57 @@
+"""Grammars as data: what a model may write where it is constrained.
+
+A notation says it in these terms, and each engine compiles them for itself, into whatever its sampler masks by. A
+control token is a term of its own: text that looks like one is only text, as everywhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ferrule.toolspec import JSONSchema
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralText:
+    """Exactly this text, of ordinary tokens."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControlToken:
+    """Exactly the control token of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextPattern:
+    """Ordinary text that matches a regular expression as a whole."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValue:
+    """The text of a JSON value that the schema allows; any JSON value where it is empty."""
+
+    schema: JSONSchema
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarSequence:
+    """These, one after the other."""
+
+    items: tuple[Grammar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarChoice:
+    """One of these."""
+
+    options: tuple[Grammar, ...]
+
+
+Grammar: TypeAlias = "LiteralText | ControlToken | TextPattern | JsonValue | GrammarSequence | GrammarChoice"

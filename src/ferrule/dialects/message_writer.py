@@ -1,0 +1,110 @@
+"""Writes the parts of an assistant's message in their order, between the markers of its family.
+
+The one place that knows how reasoning, text and calls follow one another: a notation joins the segments to a text, a
+framing passes them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from ferrule.conversation import MalformedCall, Part, Reasoning, Text, ToolCall
+from ferrule.dialects.family import NO_PARALLEL, NO_TEXT_BESIDE, Family
+from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.segments import Content, Control, TextSegment
+from ferrule.errors import DialectError
+
+_PLAIN = Turns(user=("", ""), assistant="", end="", results=("", ""))
+
+
+def write_parts(
+    family: Family,
+    parts: tuple[Part, ...],
+    write_calls: Callable[[Sequence[ToolCall]], Iterable[TextSegment]],
+    turns: Turns = _PLAIN,
+    opens: str = "",
+) -> Iterator[TextSegment]:
+    """The parts as segments; calls that follow one another directly are one run for `write_calls`.
+
+    `opens` is what the prompt wrote of the message. Reasoning is left out where the family has no place for it, which
+    is the caller's to report. Raises `DialectError` for text or calls that have no place.
+    """
+    _check_places(family, parts)
+    if turns.leads:
+        yield Control(turns.leads, trained=True)
+    parts = _complete(family, parts, turns, opens)
+    if turns.unthinking and not isinstance(parts[0] if parts else None, Reasoning):
+        yield Control(turns.unthinking, trained=True)
+    is_first = True
+    for piece in _pieces(family, parts, write_calls, turns):
+        if family.message.between and not is_first:
+            yield Control(family.message.between, trained=True)
+        yield from (segment for segment in piece if segment.text)
+        is_first = False
+
+
+def _check_places(family: Family, parts: Sequence[Part]) -> None:
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    if len(calls) > 1 and NO_PARALLEL in family.losses:
+        raise DialectError(f"the {family.name} notation holds one call a message, and here are {len(calls)}")
+    if calls and NO_TEXT_BESIDE in family.losses and any(isinstance(p, Text) and p.text for p in parts):
+        raise DialectError(f"the {family.name} notation has no place for text beside calls")
+
+
+def _complete(family: Family, parts: tuple[Part, ...], turns: Turns, opens: str) -> tuple[Part, ...]:
+    """The parts, with empty reasoning and text where the family marks these always."""
+    thinking = family.message.thinking
+    starts_in_thought = thinking is not None and opens.endswith((thinking.open, thinking.open + thinking.after_open))
+    if (turns.thinks or starts_in_thought) and not isinstance(parts[0] if parts else None, Reasoning):
+        parts = (Reasoning(""), *parts)
+    if turns.empty_text and not any(isinstance(part, Text) for part in parts):
+        first = next((at for at, part in enumerate(parts) if isinstance(part, ToolCall)), len(parts))
+        parts = (*parts[:first], Text(""), *parts[first:])
+    return parts
+
+
+def _pieces(
+    family: Family,
+    parts: tuple[Part, ...],
+    write_calls: Callable[[Sequence[ToolCall]], Iterable[TextSegment]],
+    turns: Turns,
+) -> Iterator[list[TextSegment]]:
+    """The segments of each part, of a run of calls together."""
+    markers = family.message
+    before, after = markers.preamble if any(isinstance(part, ToolCall) for part in parts) else markers.answer
+    # Whether a call that comes next stands beside text, and not behind a marker.
+    is_beside_text = False
+    following = 0
+    for is_calls, run in groupby(parts, lambda part: isinstance(part, ToolCall)):
+        if is_calls:
+            calls = [part for part in run if isinstance(part, ToolCall)]
+            following += len(calls)
+            space = markers.before_call if is_beside_text or turns.spaced_calls else ""
+            yield [Control(space, trained=True), *write_calls(calls)]
+            continue
+        for part in run:
+            following += 1
+            if isinstance(part, Reasoning) and markers.thinking is not None:
+                is_followed_by_call = isinstance(parts[following] if following < len(parts) else None, ToolCall)
+                is_beside_text = is_followed_by_call and not markers.thinking.closes_before_call
+                yield _reasoning(family, part, is_open=is_beside_text)
+            elif isinstance(part, Text):
+                is_beside_text = bool(part.text) and not after and not turns.tight_calls
+                closer = "" if turns.end_closes_text and following == len(parts) else after
+                yield [Control(before, True), Content(part.text, trained=True), Control(closer, True)]
+            elif isinstance(part, MalformedCall):
+                is_beside_text = not turns.tight_calls
+                yield [Content(part.raw)]
+
+
+def _reasoning(family: Family, part: Reasoning, *, is_open: bool) -> list[TextSegment]:
+    thinking = family.message.thinking
+    assert thinking is not None, "reasoning is only written where it has a place"
+    opened: list[TextSegment] = [
+        Control(thinking.open + thinking.after_open, trained=True),
+        Content(part.text, trained=True),
+    ]
+    if is_open:
+        return opened
+    return [*opened, Control(thinking.before_close + thinking.close + thinking.after_close, trained=True)]

@@ -1,0 +1,78 @@
+"""What several notations share: the end of a call, names, values that stand as plain text."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import StringIO
+from typing import Any
+
+from ferrule.dialects.reader.calls import CallBuilder
+from ferrule.dialects.reader.markers import Stops
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+
+_LONGEST_WORD = 256
+
+
+def finish_call(
+    stream: InputStream, call: CallBuilder, close: str, *others: str, kind: str = "unexpected_text"
+) -> Reading[None]:
+    """Finish a call that is whole: its closer follows, or one of `others`, or the end; nothing else may."""
+    rest: list[str] = []
+    marker = yield from stream.scan(
+        stream.make_stops(close, *others), lambda end: rest.append(stream.take_framing(end))
+    )
+    if "".join(rest).strip():
+        raise NotACall(kind)
+    if marker == close:
+        stream.take_framing(stream.marker_end)
+    call.finish()
+
+
+def read_word(stream: InputStream, pattern: re.Pattern[str]) -> Reading[str]:
+    """The characters ahead that `pattern` (a possessive run of a class) matches, taken as framing.
+
+    Raises `NotACall` where they are too many to be a name, and `EndOfText` where nothing follows them.
+    """
+    pieces: list[str] = []
+    length = 0
+    while True:
+        run = pattern.match(stream.text, stream.at, stream.limit)
+        if run is not None:
+            length += len(run.group())
+            if length > _LONGEST_WORD:
+                raise NotACall("no_name")
+            pieces.append(stream.take_framing(run.end()))
+        if stream.at < stream.limit or stream.control:
+            return "".join(pieces)
+        if stream.ended:
+            raise EndOfText
+        yield
+
+
+def skip_blank(stream: InputStream) -> Reading[str]:
+    """As `InputStream.skip_space`, but the end of the text is "" too."""
+    try:
+        return (yield from stream.skip_space())
+    except EndOfText:
+        return ""
+
+
+def write_raw_text(value: Any, closer: str) -> str:
+    """A value as it is written: a string is itself, anything else is JSON, in which `closer` is escaped as JSON can.
+
+    A string that holds the closer has no expression; reading what was written finds that out.
+    """
+    if isinstance(value, str):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace(closer, f"\\u{ord(closer[0]):04x}{closer[1:]}")
+
+
+def take_text_until(stream: InputStream, stops: Stops) -> Reading[tuple[str, str]]:
+    """(the text before the next of `stops`, that marker); the text is taken, the marker not. Raises `EndOfText`."""
+    text = StringIO()
+    marker = yield from stream.scan(stops, lambda end: text.write(stream.take_framing(end)))
+    if not marker:
+        raise EndOfText
+    return text.getvalue(), marker

@@ -1,0 +1,1 @@
+"""Reads what a model writes, as it arrives: text, reasoning and calls, as events."""

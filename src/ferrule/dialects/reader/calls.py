@@ -1,0 +1,340 @@
+"""The calls of one message as a reader makes them: their events, their arguments as they grow, and how they end.
+
+What is known of an argument goes out at once; what has to wait for more (a value whose type the schema decides,
+arguments before the name, a key that is given twice) is taken as framing and follows as one delta.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any, NoReturn
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.reader.markers import Stops
+from ferrule.dialects.reader.parameters import ParameterType, ToolParameters
+from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
+from ferrule.errors import DialectError
+from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, CallStarted
+from ferrule.toolspec import ToolSpec
+
+NULL_AS_TEXT, UNWRAPPED = "null_as_text", "unwrapped"
+_NULLS = ('"null"', '"None"')
+_WRAPPERS = frozenset({"input", "properties", "parameters", "arguments"})
+_WRAPPED = re.compile(rf'\s*\{{\s*"(?:{"|".join(sorted(_WRAPPERS))})"\s*:\s*')
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+
+
+class Calls:
+    """Numbers the calls of one message, and knows the tools that they can be of."""
+
+    def __init__(self, tools: Sequence[ToolSpec], first_call: int = 1, repair: bool = True) -> None:
+        self.tools = tools
+        self._schemas = {spec.name: spec.parameters for spec in tools}
+        self._known: dict[str, ToolParameters] = {}
+        self._first = first_call
+        self.index = 0
+        self.current: CallBuilder | None = None
+        self.repair = repair
+
+    def parameters_of(self, tool: str) -> ToolParameters | None:
+        """What is known of a tool's parameters; None for a tool that was not offered."""
+        if tool not in self._known and tool in self._schemas:
+            self._known[tool] = ToolParameters(self._schemas[tool])
+        return self._known.get(tool)
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether the reader was given any tool."""
+        return bool(self._schemas)
+
+    def find_only_fitting(self, arguments: str) -> str:
+        """The name of the one tool that takes these arguments; empty where none does, or several do."""
+        given = json.loads(arguments or "{}")
+        known = ((name, self.parameters_of(name)) for name in self._schemas)
+        fitting = [name for name, one in known if one and one.accepts(given) and set(given) <= set(one.names)]
+        return fitting[0] if len(fitting) == 1 else ""
+
+    def begin(self, stream: InputStream) -> CallBuilder:
+        """A call begins here: what is taken from now on is its own. What was taken since `stream.begin_trial` stays."""
+        if stream.raw is None:
+            stream.raw = StringIO()
+        self.current = CallBuilder(self, stream, self.index, f"call_{self._first + self.index}")
+        return self.current
+
+    def close_current(self) -> None:
+        """The call that was open is none any more."""
+        self.current = None
+        self.index += 1
+
+
+class CallBuilder:
+    """One call. It ends in `finish` or in `fail`; which of them is for the notation to say."""
+
+    __slots__ = (
+        "_arguments",
+        "_calls",
+        "_keys",
+        "_lead",
+        "_repairs",
+        "_sent",
+        "_stream",
+        "_waits",
+        "identifier",
+        "index",
+        "name",
+        "native_id",
+        "parameters",
+        "started",
+    )
+
+    def __init__(self, calls: Calls, stream: InputStream, index: int, identifier: str) -> None:
+        self._calls, self._stream = calls, stream
+        self._arguments = StringIO()
+        self._sent = 0
+        self._waits = False
+        self._keys: set[str] = set()
+        self._lead = ""
+        self._repairs: dict[str, None] = {}
+        self.index = index
+        self.identifier = identifier
+        self.name = ""
+        self.native_id: str | None = None
+        self.parameters: ToolParameters | None = None
+        self.started = False
+
+    # What is known of it.
+
+    def set_name(self, name: str, native_id: str | None = None) -> None:
+        """Its name is known, so it has started. Raises `NotACall` for a blank name."""
+        if not name.strip():
+            raise NotACall("no_name")
+        self.name = name
+        self.native_id = native_id or self.native_id
+        self.parameters = self._calls.parameters_of(name)
+        self.started = True
+        self._stream.events.append(CallStarted(self.index, name, self.native_id, self._stream.here))
+
+    def hold(self) -> None:
+        """From here on its arguments go out when it ends."""
+        self._waits = True
+
+    @property
+    def can_repair(self) -> bool:
+        """Whether what is nearly right may be repaired: for a tool that was offered, or where none was."""
+        return self._calls.repair and (self.parameters is not None or not self._calls.has_tools)
+
+    @property
+    def is_repaired(self) -> bool:
+        """Whether anything was noted so far."""
+        return bool(self._repairs)
+
+    def note_repair(self, repair: str) -> None:
+        """Say of the call, when it ends, that this was repaired, or is likely not what was meant."""
+        self._repairs[repair] = None
+
+    def note_first_key(self, key: str) -> None:
+        """The first key of the arguments is known: where it may be a wrapper around them, they wait."""
+        if key in _WRAPPERS and self.parameters is not None and key not in self.parameters.names:
+            self.hold()
+
+    def put(self, fragment: str, end: int) -> None:
+        """Take the text up to `end`, which makes this much of the arguments' JSON."""
+        stream = self._stream
+        self._arguments.write(fragment)
+        if self._waits or not self.started or not fragment:
+            stream.take_framing(end)
+            return
+        # The one place that every piece of a long value goes through: nothing is called here that can be left out.
+        span = stream.take(end)[1]
+        self._sent += len(fragment)
+        stream.events.append(ArgumentsDelta(self.index, fragment, span))
+
+    # Arguments whose keys and values are no JSON.
+
+    def begin_key(self, key: str) -> ParameterType:
+        """A value for `begin_key` comes next; what the schema says of it."""
+        if key in self._keys:
+            # The later value counts, as in JSON; but one that was passed on already must not be shown as if it did.
+            self.hold()
+        if not self._keys:
+            self.note_first_key(key)
+        self._lead = f"{', ' if self._keys else '{'}{json.dumps(key, ensure_ascii=False)}: "
+        self._keys.add(key)
+        return self.parameters.of(key) if self.parameters else ParameterType()
+
+    def put_value(self, fragment: str, end: int) -> None:
+        """As `put`, for a piece of the value of the last key."""
+        lead, self._lead = self._lead, ""
+        self.put(lead + fragment, end)
+
+    def put_plain_value(self, parameter: ParameterType, text: str, end: int) -> None:
+        """As `put_value`, for a whole text without quotes: what it stands for, which is noted where it may be null."""
+        written = parameter.to_json(text)
+        if written in _NULLS:
+            self.note_repair(NULL_AS_TEXT)
+        self.put_value(written, end)
+
+    def end_string(self) -> None:
+        """A string without quotes, which went out as it came, is over."""
+        arguments = self._arguments
+        self.put('"', self._stream.at)
+        # With the colon before it, since a value may end so too: there, its quote is escaped.
+        arguments.seek(max(arguments.tell() - len(_NULLS[0]) - 2, 0))
+        if arguments.read() in (f": {null}" for null in _NULLS):
+            self.note_repair(NULL_AS_TEXT)
+
+    def put_fragment(self, fragment: str, end: int) -> None:
+        """As `put_value`; a piece that says nothing yet is framing, and the key waits for the next."""
+        if fragment:
+            self.put_value(fragment, end)
+        else:
+            self._stream.take_framing(end)
+
+    def read_raw_value(self, key: str, stops: Stops, told: ParameterType | None = None) -> Reading[str]:
+        """A value that arrives as plain text, up to one of `stops`, which is returned.
+
+        A string goes out as it comes; anything else once it is whole. Returns "" where the text ends. `told` is what
+        the call itself says of the value, where the schema says nothing.
+        """
+        stream = self._stream
+        parameter = self.begin_key(key)
+        if told is not None and not parameter.types:
+            parameter = told
+        if parameter.is_string:
+            self.put_value('"', stream.at)
+            marker = yield from stream.take_until(
+                stops, lambda end: self.put(escape_json(stream.text[stream.at : end]), end)
+            )
+            if marker:
+                self.end_string()
+            return marker
+        text = StringIO()
+        marker = yield from stream.take_until(stops, lambda end: text.write(stream.take_framing(end)))
+        if marker:
+            self.put_plain_value(parameter, text.getvalue(), stream.at)
+        return marker
+
+    def close_object(self) -> None:
+        """All keys were given."""
+        self.put("}" if self._keys else "{}", self._stream.at)
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether anything of its arguments was read."""
+        return bool(self._arguments.tell())
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys that were given so far."""
+        return frozenset(self._keys)
+
+    # How it ends.
+
+    @property
+    def arguments(self) -> str:
+        """The JSON of its arguments as far as it is known."""
+        return self._arguments.getvalue()
+
+    def replace_arguments(self, arguments: str) -> bool:
+        """Repaired arguments in place of those read so far; False where they would take back what has gone out."""
+        if not arguments.startswith(self.arguments[: self._sent]):
+            return False
+        self._arguments = StringIO()
+        self._arguments.write(arguments)
+        return True
+
+    def finish(self, repairs: tuple[str, ...] = ()) -> None:
+        """It was read whole. Raises `NotACall` where no name was given."""
+        if not self.started:
+            raise NotACall("no_name")
+        stream = self._stream
+        source = stream.raw.getvalue() if stream.raw is not None else None
+        stream.raw = None
+        if not self._arguments.tell():
+            self._arguments.write("{}")
+        if self._calls.repair:
+            self._unwrap()
+        arguments = self._arguments.getvalue()
+        rest = arguments[self._sent :] if self._sent else arguments
+        if rest:
+            stream.events.append(ArgumentsDelta(self.index, rest, stream.here))
+        call = ToolCall(self.native_id or self.identifier, self.name, arguments, source)
+        stream.events.append(CallFinished(self.index, call, stream.here, (*repairs, *self._repairs)))
+        self._calls.close_current()
+
+    def _unwrap(self) -> None:
+        """Arguments that stand in one more object, of a name that is none of the tool's: they are what is in it."""
+        names = self.parameters.names if self.parameters is not None else ()
+        # Whoever may be wrapped has waited, but for the brace.
+        if not names or self._sent > 1 or not _WRAPPED.match(self._arguments.getvalue()):
+            return
+        found = unwrap_arguments(self._arguments.getvalue(), names)
+        if (
+            found is not None
+            and self.parameters is not None
+            and not self.parameters.has_more
+            and self.replace_arguments(found)
+        ):
+            self.note_repair(UNWRAPPED)
+
+    def fail(self, kind: str, recoverable: bool = False) -> None:
+        """It can't be read: all that was taken of it is its raw text; where that is blank, nothing was meant."""
+        stream = self._stream
+        raw = stream.raw.getvalue() if stream.raw is not None else ""
+        stream.raw = None
+        if not raw.strip():
+            self._calls.current = None
+            return
+        stream.events.append(CallMalformed(self.index, kind, raw, recoverable, stream.here))
+        self._calls.close_current()
+
+
+def unwrap_arguments(written: str, names: Sequence[str]) -> str | None:
+    """What stands in the one member of an object, where that is a wrapper: an object of a tool's parameters, be it in a
+    string; None where it is not."""
+    begun = _WRAPPED.match(written)
+    given = json.loads(written)
+    if begun is None or len(given) != 1 or set(given) & set(names):
+        return None
+    [inner] = given.values()
+    if isinstance(inner, str):
+        text, inner = inner.strip(), decode_object(inner)
+    else:
+        text = written[begun.end() :].rstrip().removesuffix("}").rstrip()
+    is_whole = isinstance(inner, dict) and bool(inner) and set(inner) <= set(names)
+    # A key that was given twice leaves more than one object.
+    return text if is_whole and decode_object(text) == inner else None
+
+
+def decode_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is; None where it is none."""
+    try:
+        found = json.loads(text)
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def escape_json(text: str) -> str:
+    """Text as it stands inside of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1] if _ESCAPED.search(text) else text
+
+
+def validate_arguments(call: ToolCall) -> str:
+    """The JSON of a call's arguments, to be written. Raises `DialectError` where they are no JSON object."""
+    try:
+        # Python takes NaN and Infinity for JSON; no reader here does.
+        arguments = json.loads(call.arguments, parse_constant=_refuse) if call.arguments.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not JSON: {error}") from error
+    if not isinstance(arguments, dict):
+        raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are no JSON object")
+    return call.arguments.strip() or "{}"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON value")

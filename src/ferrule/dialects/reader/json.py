@@ -1,0 +1,199 @@
+"""Reads JSON as it arrives, and passes on each piece of it that nothing to come can change.
+
+A comma goes out with what follows it, a key with its colon, a number or an escape when it is whole; strings go out
+character by character. So every prefix of what was passed on can be continued to valid JSON. At the first deviation
+`NotACall` is raised; `repair` handles what is nearly JSON, once all of it is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ferrule.dialects.reader.parameters import LONGEST_SCALAR
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+
+Put: TypeAlias = Callable[[str, int], object]
+"""Takes a piece of JSON, and up to where the input that it stands for goes: `CallBuilder.put`."""
+
+INVALID = "invalid_json"
+MOST_LEVELS = 500
+"""How deep objects and lists may be nested: what is read here will be decoded by readers that recurse."""
+
+_RUN = re.compile(r'(?>(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+)')
+_BREAKS = re.compile(r'["\\\x00-\x1f]')
+_SPACE = re.compile(r"[ \t\r\n]++")
+_SCALAR = re.compile(r"[-+.\w]++")
+_VALID_SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
+
+
+@dataclass(slots=True)
+class _Level:
+    """An object or a list that is open: its closer, its keys where it is an object, and whether it holds anything."""
+
+    closer: str
+    keys: set[str] | None
+    is_empty: bool = True
+
+
+def read_json_value(
+    stream: InputStream,
+    put: Put,
+    repeated: Callable[[], object] = lambda: None,
+    begun: Callable[[str], object] = lambda _: None,
+) -> Reading[None]:
+    """One JSON value, passed on as it was written. `repeated` is called for a key that its object has already, and
+    `begun` of the first key of the outermost object, before anything of it has gone out.
+
+    Raises `NotACall` at the first character that no JSON has there, and `EndOfText`.
+    """
+    levels: list[_Level] = []
+    lead: str | None = ""
+    while lead is not None:
+        yield from _begin(stream, put, lead, levels)
+        lead = yield from _next(stream, put, levels, repeated, begun)
+
+
+def read_json_string(stream: InputStream, put: Put, lead: str = "") -> Reading[None]:
+    """A JSON string whose quote is ahead, passed on as it comes."""
+    put(f'{lead}"', stream.at + 1)
+    while True:
+        run = _RUN.match(stream.text, stream.at, stream.limit)
+        if run is not None:
+            put(run.group(), run.end())
+        if stream.at == stream.limit:
+            if stream.control:
+                if stream.is_at_turn_end:
+                    raise EndOfText
+                # Sampled inside of a string, a control token is what its characters say.
+                put(json.dumps(stream.control, ensure_ascii=False)[1:-1], len(stream.text))
+            elif stream.ended:
+                raise EndOfText
+            else:
+                stream.expect_run(_BREAKS, lambda end: put(stream.text[stream.at : end], end))
+                yield
+            continue
+        character = stream.text[stream.at]
+        if character == '"':
+            put(character, stream.at + 1)
+            return
+        if _BEGUN_ESCAPE.fullmatch(stream.text, stream.at, stream.limit) and not stream.control:
+            if stream.ended:
+                raise EndOfText
+            yield
+        else:
+            raise NotACall(INVALID)
+
+
+def read_json_word(stream: InputStream) -> Reading[str]:
+    """A JSON string whose quote is ahead, taken as framing and decoded: a key, a name, an id."""
+    pieces: list[str] = []
+
+    def keep(fragment: str, end: int) -> None:
+        pieces.append(fragment)
+        stream.take_framing(end)
+
+    yield from read_json_string(stream, keep)
+    return str(json.loads("".join(pieces)))
+
+
+def _begin(stream: InputStream, put: Put, lead: str, levels: list[_Level]) -> Reading[None]:
+    """A string or a scalar whole, or the bracket that opens an object or a list."""
+    lead += yield from _white(stream, put, hold=True)
+    character = stream.text[stream.at]
+    if character == '"':
+        yield from read_json_string(stream, put, lead)
+    elif character in "{[":
+        if len(levels) == MOST_LEVELS:
+            raise NotACall(INVALID)
+        put(lead + character, stream.at + 1)
+        levels.append(_Level("}", set()) if character == "{" else _Level("]", None))
+    else:
+        yield from _scalar(stream, put, lead)
+
+
+def _next(
+    stream: InputStream, put: Put, levels: list[_Level], repeated: Callable[[], object], begun: Callable[[str], object]
+) -> Reading[str | None]:
+    """Close what ends here; then what stands before the next value, not passed on yet. None where all is closed."""
+    while levels:
+        level = levels[-1]
+        lead = yield from _white(stream, put, hold=level.is_empty)
+        character = stream.text[stream.at]
+        if character == level.closer:
+            put(lead + character, stream.at + 1)
+            levels.pop()
+            continue
+        if not level.is_empty:
+            if character != ",":
+                raise NotACall(INVALID)
+            put("", stream.at + 1)
+            lead += ","
+        level.is_empty = False
+        if level.keys is not None:
+            is_first = len(levels) == 1 and not level.keys
+            lead += yield from _key(stream, put, level.keys, repeated)
+            if is_first:
+                begun(*level.keys)
+        return lead
+    return None
+
+
+def _key(stream: InputStream, put: Put, keys: set[str], repeated: Callable[[], object]) -> Reading[str]:
+    """A key and its colon, held back: they go out with the value."""
+    held = [(yield from _white(stream, put, hold=True))]
+    if stream.text[stream.at] != '"':
+        raise NotACall(INVALID)
+
+    def hold(fragment: str, end: int) -> None:
+        held.append(fragment)
+        put("", end)
+
+    yield from read_json_string(stream, hold)
+    key = json.loads("".join(held))
+    if key in keys:
+        repeated()
+    keys.add(key)
+    held.append((yield from _white(stream, put, hold=True)))
+    if stream.text[stream.at] != ":":
+        raise NotACall(INVALID)
+    put("", stream.at + 1)
+    return "".join((*held, ":"))
+
+
+def _scalar(stream: InputStream, put: Put, lead: str) -> Reading[None]:
+    pieces: list[str] = []
+    while True:
+        run = _SCALAR.match(stream.text, stream.at, stream.limit)
+        if run is not None:
+            pieces.append(run.group())
+            put("", run.end())
+        if stream.at < stream.limit or stream.control or stream.ended:
+            break
+        yield
+    scalar = "".join(pieces)
+    if len(scalar) > LONGEST_SCALAR or not _VALID_SCALAR.fullmatch(scalar):
+        raise NotACall(INVALID)
+    put(lead + scalar, stream.at)
+
+
+def _white(stream: InputStream, put: Put, *, hold: bool) -> Reading[str]:
+    """Take white space, up to a character that is none; with `hold` it is returned, else passed on."""
+    held = ""
+    while True:
+        space = _SPACE.match(stream.text, stream.at, stream.limit)
+        if space is not None:
+            if hold:
+                held += space.group()
+            put("" if hold else space.group(), space.end())
+        if stream.at < stream.limit:
+            return held
+        if stream.control:
+            raise NotACall(INVALID)
+        if stream.ended:
+            raise EndOfText
+        yield

@@ -1,0 +1,387 @@
+"""Reads one assistant message: text, reasoning, and the calls that a notation knows how to read.
+
+A call drafted inside of the reasoning is reasoning and never run, unless the notation says that calls end it, or that
+the reasoning's closer may be missing: then what follows a call's opener is held until it is known which. A result
+that the model writes itself is a malformed call; what can't be read is kept, character for character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Protocol, runtime_checkable
+
+from ferrule.conversation import MalformedCall, Part, Reasoning, Text
+from ferrule.dialects.reader.calls import Calls
+from ferrule.dialects.reader.markers import Stops
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+from ferrule.events import CallFinished, CallMalformed, ReaderEvent, ReasoningDelta, TextDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How reasoning is marked. `after_open`, `before_close` and `after_close` are white space that belongs to the
+    markers; `ends_at_call`: a call may begin without the closer; `may_stay_open`: the same where no closer comes at
+    all (SGLang's and vLLM's readers of these families end the reasoning there); `read_by_syntax`: the syntax knows the
+    opener; `closes_before_call`: whether the closer is written before a call."""
+
+    open: str = "<think>"
+    close: str = "</think>"
+    after_open: str = "\n"
+    before_close: str = "\n"
+    after_close: str = "\n\n"
+    ends_at_call: bool = False
+    may_stay_open: bool = False
+    read_by_syntax: bool = False
+    closes_before_call: bool = True
+
+
+TIGHT_THINKING = Thinking(after_open="", before_close="", after_close="")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageMarkers:
+    """What stands around calls: reasoning, the markers that end a turn (framing), and those of results (forged).
+
+    `before_call` is white space before an opener, and `after_calls` after a closer, that belongs to the call. Where
+    text has markers of its own, it is written between those of `answer`, beside calls between those of `preamble`,
+    and `between` stands between the parts of a message; they are the syntax's to read.
+    """
+
+    thinking: Thinking | None = None
+    turn_markers: tuple[str, ...] = ()
+    result: tuple[str, str] | None = None
+    before_call: str = ""
+    after_calls: str = ""
+    answer: tuple[str, str] = ("", "")
+    preamble: tuple[str, str] = ("", "")
+    between: str = ""
+
+
+class ReadableSyntax(Protocol):
+    """How a notation's calls begin and are read.
+
+    `openers` begin a call or a section of calls; calls that have none are for `BareCallSyntax`. `closers` are where
+    reading goes on after a call that could not be read.
+    """
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call, or a section of calls."""
+        ...
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """Where reading goes on after a call that could not be read."""
+        ...
+
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
+        """Read what `opener` (taken already) began. Raises `NotACall` and `EndOfText` within a call."""
+        ...
+
+
+@runtime_checkable
+class BareCallSyntax(Protocol):
+    """A syntax some of whose calls have no opener: they are looked for where a message, or its text after the
+    reasoning, begins."""
+
+    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+        """Read a call that has no opener, if one stands here; whether there was one."""
+        ...
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What follows a call's opener in reasoning, at `start` in the whole input: the `pieces` as they came, and, `held`,
+    what they are if the reasoning is closed after all. `before` are events of what stands before it; `end` is where a
+    turn ends, once it does."""
+
+    start: int
+    pieces: list[tuple[str, bool | None]]
+    before: list[ReaderEvent]
+    held: list[ReaderEvent] = field(default_factory=list)
+    end: int | None = None
+
+
+class MessageReader:
+    """One assistant message, piece by piece: see `Reader`."""
+
+    def __init__(
+        self,
+        syntax: ReadableSyntax,
+        prose: MessageMarkers,
+        calls: Calls,
+        *,
+        opens: str = "",
+        spelled_out: Collection[str] = (),
+    ) -> None:
+        self._syntax, self._prose, self._calls = syntax, prose, calls
+        self._spelling, self._spelled_out = spelled_out, frozenset(spelled_out)
+        self._draft: _Draft | None = None
+        self._successor: MessageReader | None = None
+        self._stream = InputStream("", spelled_out, prose.turn_markers)
+        thinking = prose.thinking
+        self._thinks = thinking is not None and opens.rfind(thinking.open) > opens.rfind(thinking.close)
+        self._in_text, self._in_thought, self._after_failure = self._stop_sets()
+        self._in_open_thought = self._in_thought
+        if thinking is not None and thinking.may_stay_open:
+            self._in_open_thought = self._stops_of_thought(syntax.openers)
+        self._reading = self._read_message()
+        next(self._reading)
+
+    def _stop_sets(self) -> tuple[Stops, Stops, Stops]:
+        """What ends a run of text, of reasoning, and of what could not be read."""
+        stream, prose, syntax = self._stream, self._prose, self._syntax
+        thinking = prose.thinking
+        marks = (thinking.open, thinking.close) if thinking else ()
+        leads = self._leads
+        results = prose.result or ()
+        told = () if thinking and thinking.read_by_syntax else marks
+        in_text = stream.make_stops(*syntax.openers, *told, *results, *prose.turn_markers, leads=leads)
+        in_thought = self._stops_of_thought(syntax.openers if thinking and thinking.ends_at_call else ())
+        return in_text, in_thought, stream.make_stops(*syntax.closers, *syntax.openers, *prose.turn_markers)
+
+    @property
+    def _leads(self) -> tuple[tuple[str, str], ...]:
+        """White space before markers that belongs to them. A model may write less of it than its template."""
+        prose = self._prose
+        spaces = [prose.before_call[at:] for at in range(len(prose.before_call))]
+        leads = tuple((opener, space) for opener in self._syntax.openers for space in spaces)
+        thinking = prose.thinking
+        return (*leads, (thinking.close, thinking.before_close)) if thinking and thinking.before_close else leads
+
+    def _stops_of_thought(self, openers: tuple[str, ...]) -> Stops:
+        """What ends a run of reasoning."""
+        prose = self._prose
+        ends = (prose.thinking.close,) if prose.thinking else ()
+        kept = tuple(lead for lead in self._leads if lead[0] in (*openers, *ends))
+        return self._stream.make_stops(*openers, *ends, *prose.turn_markers, leads=kept)
+
+    def feed(self, text: str, control: bool | None = None) -> list[ReaderEvent]:
+        """Read a piece: see `Reader.feed`."""
+        if self._successor is not None:
+            return self._successor.feed(text, control)
+        if self._draft is not None:
+            self._draft.pieces.append((text, control))
+        stream = self._stream
+        if text:
+            try:
+                if not stream.continue_run(text, control):
+                    if control and self._is_part(text):
+                        stream.push_part(text)
+                    else:
+                        stream.push(text, control)
+                    next(self._reading)
+            except NotACall as fault:
+                # What takes the run of text refused this piece of it: as if the reading had been woken for it.
+                self._reading.throw(fault)
+        return stream.drain_events() if self._draft is None else self._drain_draft()
+
+    def _drain_draft(self) -> list[ReaderEvent]:
+        """What can be passed on while there is a draft: what stands before it, and where its turn is over, itself."""
+        draft, events = self._draft, self._stream.drain_events()
+        if draft is None:
+            return events
+        draft.held += events
+        before, draft.before = draft.before, []
+        if draft.end is None:
+            return before
+        found = self._reread_draft(draft, stopped=True)
+        if found is not None:
+            return before + found
+        self._draft = None
+        next(self._reading)
+        return before + draft.held + self._drain_draft()
+
+    def _reread_draft(self, draft: _Draft, *, stopped: bool) -> list[ReaderEvent] | None:
+        """A draft as what it is if the reasoning has ended before it; None where that makes no call of it."""
+        index = self._calls.index
+        reader = MessageReader(self._syntax, self._prose, self._calls, spelled_out=self._spelling)
+        reader._stream.base = draft.start
+        events = [event for piece in draft.pieces for event in reader.feed(*piece)]
+        if draft.end is None:
+            events += reader.close(stopped)
+        if _holds_calls(events, draft.end, stopped=stopped):
+            self._successor = reader
+            return events
+        self._calls.index, self._calls.current = index, None
+        return None
+
+    def _is_part(self, token: str) -> bool:
+        """Whether a token is no marker, but a part of some: then it counts as its characters."""
+        known = (self._in_text, self._in_thought, self._after_failure)
+        return any(token in marker for marker in self._spelled_out) and not any(s.marker_of(token) for s in known)
+
+    def close(self, stopped: bool = False) -> list[ReaderEvent]:
+        """The text has ended; a call that is not whole is malformed, whether the model or a limit ended it."""
+        if self._successor is not None:
+            return self._successor.close(stopped)
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            found = self._reread_draft(draft, stopped=stopped)
+            if found is not None:
+                return draft.before + found
+            self._stream.events = draft.before + draft.held + self._stream.events
+        self._stream.finish(stopped=stopped)
+        next(self._reading, None)
+        return self._stream.drain_events()
+
+    def _read_message(self) -> Reading[None]:
+        yield
+        stream = self._stream
+        marker = ""
+        if not self._thinks:
+            yield from self._read_calls("")
+        while not (stream.ended and not marker and stream.at == len(stream.text)):
+            if not marker:
+                marker = (
+                    yield from self._read_reasoning()
+                    if self._thinks
+                    else stream.take_until(self._in_text, stream.take_text)
+                )
+            marker = yield from self._handle_marker(marker)
+
+    def _read_reasoning(self) -> Reading[str]:
+        """Reasoning up to what ends it, which is taken."""
+        stream, thinking = self._stream, self._prose.thinking
+        marker = yield from stream.scan(self._in_open_thought, stream.take_reasoning)
+        if thinking and thinking.may_stay_open and marker in self._syntax.openers:
+            self._draft = _Draft(stream.here[0], stream.list_remaining(), stream.drain_events())
+            stream.take_reasoning(stream.marker_end)
+            marker = yield from stream.scan(self._in_thought, stream.take_reasoning)
+            if thinking.close == marker:
+                stream.events = self._draft.before + self._draft.held + stream.events
+                self._draft = None
+            elif marker:
+                self._draft.end = stream.here[0]
+                yield
+        if marker:
+            stream.take_framing(stream.marker_end)
+        return marker
+
+    def _handle_marker(self, marker: str) -> Reading[str]:
+        """What a marker begins or ends; the marker that was met after it and not dealt with."""
+        thinking, result = self._prose.thinking, self._prose.result
+        if thinking and marker == thinking.open:
+            self._thinks = True
+            yield from self._stream.take_optional(thinking.after_open)
+        elif thinking and marker == thinking.close:
+            self._thinks = False
+            yield from self._stream.take_optional(thinking.after_close)
+            return (yield from self._read_calls(""))
+        elif marker in self._syntax.openers:
+            in_thought, self._thinks = self._thinks, False
+            return (yield from self._read_calls(marker, in_thought=in_thought))
+        elif result and marker in result:
+            yield from self._read_forged_result(marker, result[1])
+        else:
+            self._thinks = False
+        return ""
+
+    def _read_calls(self, opener: str, *, in_thought: bool = False) -> Reading[str]:
+        """Read a call or a section of them, and survive what is wrong with it. An opener met meanwhile is returned."""
+        stream, calls = self._stream, self._calls
+        try:
+            if opener:
+                stream.raw = StringIO()
+                stream.raw.write(opener)
+                yield from self._syntax.read(stream, calls, opener)
+                stream.raw = None
+                yield from stream.take_optional(self._prose.after_calls)
+            elif isinstance(self._syntax, BareCallSyntax):
+                yield from self._syntax.first(stream, calls)
+        except EndOfText:
+            if stream.is_trying:
+                self._drop_trial(in_thought=in_thought)
+            else:
+                self._fail_call("unclosed" if stream.stopped or stream.control else "truncated")
+        except NotACall as fault:
+            if stream.is_trying:
+                self._drop_trial(in_thought=in_thought)
+            else:
+                is_cut_off = stream.ended and not stream.stopped and not fault.is_old
+                return (yield from self._skip_call("truncated" if is_cut_off else fault.kind))
+        return ""
+
+    def _drop_trial(self, *, in_thought: bool) -> None:
+        """What was tried is text, or reasoning, and what it stands in goes on."""
+        self._stream.drop_trial(ReasoningDelta if in_thought else TextDelta)
+        self._thinks = in_thought
+        self._calls.current = None
+
+    def _skip_call(self, kind: str) -> Reading[str]:
+        """Take what is left of a call that can't be read, up to where it ends or the next thing begins."""
+        stream = self._stream
+        marker = yield from stream.scan(self._after_failure, stream.take_framing)
+        if marker in self._syntax.closers:
+            stream.take_framing(stream.marker_end)
+            marker = ""
+        self._fail_call(kind)
+        if marker:
+            stream.take_framing(stream.marker_end)
+        return marker
+
+    def _fail_call(self, kind: str) -> None:
+        (self._calls.current or self._calls.begin(self._stream)).fail(kind)
+
+    def _read_forged_result(self, marker: str, closer: str) -> Reading[None]:
+        """A result that the model wrote itself: what a model writes as a tool's answer is never one.
+
+        In families whose models end their calls with a result's opener, it is the last that they write.
+        """
+        stream = self._stream
+        while stream.at == len(stream.text) and not stream.ended:
+            yield
+        if marker != closer and stream.stopped and stream.at == len(stream.text):
+            return
+        stream.raw = StringIO()
+        stream.raw.write(marker)
+        self._calls.begin(stream)
+        if marker != closer:
+            stops = stream.make_stops(closer, *self._prose.turn_markers)
+            found = yield from stream.scan(stops, stream.take_framing)
+            if found == closer:
+                stream.take_framing(stream.marker_end)
+        self._fail_call("forged_result")
+
+
+def _holds_calls(events: list[ReaderEvent], end: int | None, *, stopped: bool) -> bool:
+    """Whether there are calls among the events, up to `end` where a turn ends there. Where the text was cut off, only
+    one that is whole counts, with nothing said after it."""
+    calls = [e for e in events if isinstance(e, CallFinished | CallMalformed) and (end is None or _end_of(e) <= end)]
+    if not calls or stopped:
+        return bool(calls)
+    said = [e for e in events if isinstance(e, TextDelta | ReasoningDelta) and e.text.strip()]
+    is_last = not said or _end_of(said[-1]) <= _end_of(calls[-1])
+    return is_last and any(isinstance(call, CallFinished) for call in calls)
+
+
+def _end_of(event: ReaderEvent) -> int:
+    return event.span[1] if event.span else 0
+
+
+@dataclass(slots=True)
+class MessageParts:
+    """The parts so far. Malformed calls get their ids from `first_call` on, as a reader numbers the others."""
+
+    first_call: int
+    parts: list[Part] = field(default_factory=list)
+    calls: int = 0
+
+    def add(self, events: Iterable[ReaderEvent]) -> None:
+        """Take events, in their order."""
+        for event in events:
+            if isinstance(event, TextDelta | ReasoningDelta):
+                kind = Text if isinstance(event, TextDelta) else Reasoning
+                last = self.parts[-1] if self.parts else None
+                if isinstance(last, kind):
+                    self.parts[-1] = kind(last.text + event.text)
+                else:
+                    self.parts.append(kind(event.text))
+            elif isinstance(event, CallFinished):
+                self.parts.append(event.call)
+                self.calls += 1
+            elif isinstance(event, CallMalformed):
+                self.parts.append(MalformedCall(f"call_{self.first_call + self.calls}", event.raw, event.kind))
+                self.calls += 1

@@ -1,0 +1,273 @@
+"""What a tool's JSON Schema says of one argument, and the JSON that a plain text stands for under it.
+
+One ladder for every notation that writes values without quotes. A string stays what it is; then, as far as the schema
+allows: null, a whole number, a number, true or false, an object or a list (as JSON, or else as a Python literal, or as
+JSON that was escaped once more).
+What fits none of them stays a string, for the validation to name. NaN and Infinity are no JSON and stay strings.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.tools.schema_types import standardize_type
+
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_EVERY = frozenset({"null", "integer", "number", "boolean", "object", "array"})
+_LITERALS = {"null": "null", "none": "null", "true": "true", "false": "false"}
+_UNIONS = ("anyOf", "oneOf")
+_TYPED = frozenset({"type", "enum", "const", "properties"})
+_DEEPEST = 16
+LONGEST_SCALAR = 4_000
+"""Python refuses to make a number of more digits than about this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterType:
+    """One argument. `types` are the JSON types that its schema allows; empty where nothing is known of it."""
+
+    types: frozenset[str] = frozenset()
+    choices: tuple[Any, ...] = ()
+
+    @property
+    def is_string(self) -> bool:
+        """Whether it can be nothing but a string: it needs no closer to be understood."""
+        return self.types == {"string"}
+
+    def to_json(self, text: str) -> str:
+        """The JSON that `text` stands for."""
+        if self.is_string or ("string" in self.types and text in self.choices):
+            return _quote(text)
+        stripped = text.strip()
+        wanted = self.types or _EVERY
+        found = _scalar(stripped, wanted) or _structure(stripped, wanted)
+        return found or _quote(text)
+
+
+class ToolParameters:
+    """The parameters of one tool."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = schema
+        self._known: dict[str, ParameterType] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its properties, in the schema's order."""
+        properties = self.schema.get("properties")
+        return tuple(properties) if isinstance(properties, Mapping) else ()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the schema says that there are others beside its properties."""
+        return self.schema.get("additionalProperties", False) is not False or "patternProperties" in self.schema
+
+    def of(self, key: str) -> ParameterType:
+        """What is known of the parameter `key`."""
+        if key not in self._known:
+            properties = self.schema.get("properties")
+            found = properties.get(key) if isinstance(properties, Mapping) else None
+            if found is None:
+                found = self.schema.get("additionalProperties")
+            self._known[key] = parameter_type(found, self.schema)
+        return self._known[key]
+
+    def accepts(self, arguments: Any) -> bool:
+        """Whether arguments fit the schema: types, choices and required keys, at any depth."""
+        return _Fitting(self.schema).fits(arguments, self.schema)
+
+
+class _Fitting:
+    """Whether values fit parts of one schema. What was found is kept: alternatives ask the same of a value again, and
+    twice as often with each level of it."""
+
+    __slots__ = ("_known", "_root")
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        # With the schema itself, so that its id stays its own.
+        self._known: dict[tuple[int, int], tuple[bool, Any]] = {}
+
+    def fits(self, value: Any, schema: Any, depth: int = 0) -> bool:
+        """Whether a JSON value has a type that the schema allows, its choices, and what it requires, to its leaves."""
+        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+            return True
+        key = (id(value), id(schema))
+        if key not in self._known:
+            found = any(self._fits_part(value, part, depth) for part in _alternatives(schema, self._root))
+            self._known[key] = found, schema
+        return self._known[key][0]
+
+    def _fits_part(self, value: Any, part: Mapping[str, Any], depth: int) -> bool:
+        types = parameter_type(part, self._root).types
+        kind = _type_of(value)
+        if types and kind not in types and not (kind == "integer" and "number" in types):
+            return False
+        if isinstance(part.get("enum"), list) and value not in part["enum"]:
+            return False
+        if isinstance(value, list):
+            return all(self.fits(item, part.get("items"), depth + 1) for item in value)
+        if not isinstance(value, dict):
+            return True
+        properties = part.get("properties")
+        properties = properties if isinstance(properties, Mapping) else {}
+        required = part.get("required")
+        # Draft 3 has a boolean here, in which each property speaks for itself.
+        if isinstance(required, list) and any(key not in value for key in required):
+            return False
+        if part.get("additionalProperties") is False and set(value) - set(properties):
+            return False
+        return all(self.fits(item, properties.get(key), depth + 1) for key, item in value.items())
+
+
+def parameter_type(schema: Any, root: Mapping[str, Any]) -> ParameterType:
+    """What a schema allows, its references and alternatives followed."""
+    types: set[str] = set()
+    choices: list[Any] = []
+    for part in _alternatives(schema, root):
+        named = part.get("type")
+        values = part.get("enum", [part["const"]] if "const" in part else [])
+        values = values if isinstance(values, list) else []
+        choices += values
+        if named is None:
+            types |= {_type_of(value) for value in values} or ({"object"} if "properties" in part else {"any"})
+        types.update(named if isinstance(named, list) else [named] if named else [])
+    return ParameterType() if "any" in types else ParameterType(frozenset(types), tuple(choices))
+
+
+def subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None) -> Any:
+    """The schema of a property, or with `key` None of a list's items; None where there is none."""
+    for part in _alternatives(schema, root or {}):
+        properties = part.get("properties")
+        if key is None:
+            found = part.get("items")
+        elif isinstance(properties, Mapping) and key in properties:
+            found = properties[key]
+        else:
+            found = part.get("additionalProperties")
+        if found is not None:
+            return found
+    return None
+
+
+def _alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a schema may be instead. Each reference is followed once: again it says nothing new, or goes in circles."""
+    return list(_follow(schema, root, set(), 0))
+
+
+def _follow(schema: Any, root: Mapping[str, Any], seen: set[str], depth: int) -> Iterator[Mapping[str, Any]]:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return
+    schema = standardize_type(schema)
+    if schema.get("nullable") is True:
+        # Also beside a reference, as OpenAPI writes it.
+        yield {"type": "null"}
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference not in seen:
+            seen.add(reference)
+            yield from _follow(resolve_reference(reference, root), root, seen, depth + 1)
+        return
+    if "type" in schema or not any(_list_of(schema.get(word)) for word in (*_UNIONS, "allOf")):
+        yield schema
+        return
+    unions = [branch for word in _UNIONS for branch in _list_of(schema.get(word))]
+    found = [part for branch in unions for part in _follow(branch, root, seen, depth + 1)]
+    bounds = [part for branch in _list_of(schema.get("allOf")) for part in _follow(branch, root, seen, depth + 1)]
+    # Of what holds together, that which says no type (a length, a description) doesn't allow any.
+    found += [part for part in bounds if not _TYPED.isdisjoint(part)]
+    yield from found or bounds
+
+
+def _list_of(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
+    """What a local reference (`#/$defs/Place`) names; None where it names nothing here."""
+    if reference != "#" and not reference.startswith("#/"):
+        # Another document's, or an anchor.
+        return None
+    node: Any = root
+    for step in reference[1:].split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return node
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    for kind, name in ((str, "string"), (int, "integer"), (float, "number"), (dict, "object"), (list, "array")):
+        if isinstance(value, kind):
+            return name
+    return "null"
+
+
+def _scalar(text: str, types: frozenset[str]) -> str | None:
+    literal = _LITERALS.get(text.lower())
+    if literal is not None and literal != text and "string" in types:
+        # `None` may be somebody's name; only `null` can be nothing else.
+        return None
+    if literal == "null":
+        return literal if "null" in types else None
+    if literal is not None:
+        return literal if "boolean" in types else None
+    if "integer" in types and len(text) <= LONGEST_SCALAR and _WHOLE.fullmatch(text):
+        return text
+    if types & {"number", "integer"} and _NUMBER.fullmatch(text):
+        value = float(text) if len(text) < 400 else float("inf")
+        if "number" in types and value - value == 0:
+            return text
+        if value.is_integer() and abs(value) < 2**53:
+            return str(int(value))
+    return None
+
+
+def _structure(text: str, types: frozenset[str]) -> str | None:
+    if not text or text[0] not in "{[(" or not types & {"object", "array"}:
+        return None
+    is_json = True
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        is_json = False
+        value = _python(text)
+        if value is None and "string" not in types:
+            value = _decode_escaped(text)
+    wanted = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else ""
+    if wanted not in types:
+        return None
+    return text if is_json else json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _python(text: str) -> Any:
+    """A Python literal as JSON's values; None where it is none, or holds what JSON can't."""
+    try:
+        value = ast.literal_eval(text)
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _decode_escaped(text: str) -> Any:
+    """The value of JSON that was escaped once more, as if for a string; None where it is none."""
+    try:
+        value = json.loads(json.loads(f'"{text}"'), parse_constant=_refuse)
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

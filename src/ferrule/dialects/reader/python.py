@@ -1,0 +1,276 @@
+"""Reads Python literals as they arrive, and passes on the JSON that they stand for, piece by piece.
+
+Strings go out character by character, whatever their quotes, prefix and escapes; tuples and sets become lists, and
+keys that are no strings become strings, as `json.dumps` has it. Nothing is evaluated: what is no literal is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
+
+from ferrule.dialects.reader.json import MOST_LEVELS, Put
+from ferrule.dialects.reader.python_strings import NOT_A_LITERAL, PythonStrings
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+
+LEADING_ZEROS = "leading_zeros"
+_WITH_ZEROS = re.compile(r"[-+]?0[0_]*[1-9][0-9_]*")
+_WORD = re.compile(r"[-+.\w]++")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_PYTHON_NUMBER = re.compile(
+    r"[-+]?(?:0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[\d_]*+(?:\.[\d_]*+)?(?:[eE][-+]?[\d_]++)?)", re.ASCII
+)
+_WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+_LONGEST_NUMBER = 4000
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+
+
+@dataclass(slots=True)
+class _Level:
+    """A bracket that is open: what closes it in Python and in JSON, and the keys of a dictionary.
+
+    `bracket` is the number of a parenthesis among those that may only group, while it may; else -1.
+    """
+
+    closer: str
+    json_closer: str = "]"
+    keys: set[str] | None = None
+    is_empty: bool = True
+    bracket: int = -1
+
+
+class PythonValue:
+    """Reads one literal. `put` is called for every character, `repeated` for a key that its dictionary has already.
+
+    With `note`, what is nearly a literal of a keyword's value is repaired, and `note` is called with the name of the
+    repair: `leading_zeros` (`07`: a string where the value `is_string`, else 7) and `unescaped_quote`, inside of a
+    string that then doesn't go beyond `close`.
+    """
+
+    def __init__(
+        self,
+        stream: InputStream,
+        put: Put,
+        repeated: Callable[[], object] = lambda: None,
+        note: Callable[[str], object] | None = None,
+        *,
+        is_string: bool = False,
+        close: str = "",
+    ) -> None:
+        self._stream, self._put, self._repeated = stream, put, repeated
+        self._note, self._is_string = note, is_string
+        self._strings = PythonStrings(stream, self._say, self._innermost_closer, note, close)
+        self._levels: list[_Level] = []
+        self._held = StringIO()
+        self._brackets: list[tuple[int, str]] = []
+        self._undecided = 0
+
+    def read(self) -> Reading[None]:
+        """Read it. Raises `NotACall` at the first character that no literal has there, and `EndOfText`."""
+        lead: str | None = ""
+        while lead is not None:
+            lead = yield from self._begin(lead)
+            if lead is None:
+                lead = yield from self._next()
+
+    def _innermost_closer(self) -> str:
+        return self._levels[-1].closer if self._levels else ""
+
+    def _say(self, fragment: str, end: int) -> None:
+        """Pass on a piece of JSON, or keep it while a parenthesis before it is undecided."""
+        if self._undecided and fragment:
+            self._held.write(fragment)
+            fragment = ""
+        self._put(fragment, end)
+
+    def _begin(self, lead: str) -> Reading[str | None]:
+        """A value whole, or the bracket that opens one: then the lead of its first item; else None."""
+        stream = self._stream
+        character = yield from stream.skip_space()
+        if character in ("[", "("):
+            self._open(character, lead)
+        elif character == "{":
+            return (yield from self._brace(lead))
+        else:
+            yield from self._atom(character, lead)
+        return None
+
+    def _open(self, character: str, lead: str) -> None:
+        if len(self._levels) >= MOST_LEVELS:
+            raise NotACall("too_deep")
+        level = _Level(_CLOSERS[character])
+        self._levels.append(level)
+        if character == "[":
+            self._say(lead + "[", self._stream.at + 1)
+            return
+        self._stream.take_framing(self._stream.at + 1)
+        self._undecided += 1
+        self._held.write(lead)
+        level.bracket = len(self._brackets)
+        self._brackets.append((self._held.tell(), ""))
+
+    def _decide(self, level: _Level, bracket: str) -> None:
+        """It is known whether a parenthesis makes a tuple: `bracket` stands for it."""
+        self._brackets[level.bracket] = (self._brackets[level.bracket][0], bracket)
+        level.bracket = -1
+        self._undecided -= 1
+        if self._undecided:
+            return
+        text, start = self._held.getvalue(), 0
+        pieces: list[str] = []
+        for place, made in self._brackets:
+            pieces += (text[start:place], made)
+            start = place
+        self._held, self._brackets = StringIO(), []
+        self._put("".join((*pieces, text[start:])), self._stream.at)
+
+    def _brace(self, lead: str) -> Reading[str | None]:
+        """A dictionary or a set: which of them its first item tells."""
+        stream = self._stream
+        if len(self._levels) >= MOST_LEVELS:
+            raise NotACall("too_deep")
+        stream.take_framing(stream.at + 1)
+        level = _Level("}")
+        self._levels.append(level)
+        character = yield from stream.skip_space()
+        if character == "}":
+            level.json_closer = "}"
+            self._say(lead + "{", stream.at)
+            return None
+        level.is_empty = False
+        if character in ("[", "(", "{"):
+            self._say(lead + "[", stream.at)
+            return ""
+        atom = yield from self._kept_atom(character)
+        if (yield from stream.skip_space()) == ":":
+            level.json_closer, level.keys = "}", set()
+            return lead + "{" + self._key(level, atom)
+        self._say(lead + "[" + atom, stream.at)
+        return None
+
+    def _key(self, level: _Level, atom: str) -> str:
+        """A key whose colon is ahead, as it goes out with its value."""
+        key = atom if atom.startswith('"') else f'"{atom}"'
+        if level.keys is not None:
+            if key in level.keys:
+                self._repeated()
+            level.keys.add(key)
+        self._stream.take_framing(self._stream.at + 1)
+        return f"{key}: "
+
+    def _next(self) -> Reading[str | None]:
+        """Close what ends here; then what stands before the next item, not passed on yet. None where all is closed."""
+        stream = self._stream
+        while self._levels:
+            level = self._levels[-1]
+            character = yield from stream.skip_space()
+            lead = ""
+            if character != level.closer and not level.is_empty:
+                if character != ",":
+                    raise NotACall(NOT_A_LITERAL)
+                stream.take_framing(stream.at + 1)
+                if level.bracket >= 0:
+                    self._decide(level, "[")
+                lead = ", "
+                character = yield from stream.skip_space()
+            if character == level.closer:
+                self._close(level)
+                continue
+            level.is_empty = False
+            if level.keys is not None:
+                atom = yield from self._kept_atom(character)
+                if (yield from stream.skip_space()) != ":":
+                    raise NotACall(NOT_A_LITERAL)
+                lead += self._key(level, atom)
+            return lead
+        return None
+
+    def _close(self, level: _Level) -> None:
+        self._levels.pop()
+        stream = self._stream
+        if level.bracket < 0:
+            self._say(level.json_closer, stream.at + 1)
+        else:
+            stream.take_framing(stream.at + 1)
+            self._decide(level, "[" if level.is_empty else "")
+            if level.is_empty:
+                self._say("]", stream.at)
+
+    # Strings, numbers and words.
+
+    def _kept_atom(self, character: str) -> Reading[str]:
+        """A string, a number or a word, taken as framing: the JSON that it is."""
+        kept = StringIO()
+        say, self_put = self._put, self._undecided
+
+        def keep(fragment: str, end: int) -> None:
+            kept.write(fragment)
+            self._stream.take_framing(end)
+
+        self._put, self._undecided = keep, 0
+        yield from self._atom(character, "")
+        self._put, self._undecided = say, self_put
+        return kept.getvalue()
+
+    def _atom(self, character: str, lead: str) -> Reading[None]:
+        stream = self._stream
+        if not character:
+            raise EndOfText if stream.is_at_turn_end else NotACall(NOT_A_LITERAL)
+        if character in "\"'":
+            yield from self._strings.read("", lead)
+            return
+        pieces: list[str] = []
+        length = 0
+        while True:
+            run = _WORD.match(stream.text, stream.at, stream.limit)
+            if run is not None:
+                pieces.append(run.group())
+                length += len(run.group())
+                stream.take_framing(run.end())
+            if length > _LONGEST_NUMBER:
+                raise NotACall(NOT_A_LITERAL)
+            if stream.at < stream.limit or stream.control or stream.ended:
+                break
+            yield
+        word = "".join(pieces)
+        if stream.at < stream.limit and stream.text[stream.at] in "\"'" and word in ("r", "R", "u", "U"):
+            yield from self._strings.read(word, lead)
+        elif word in ("-", "+") and (yield from stream.skip_space()):
+            yield from self._atom_after(word, lead)
+        else:
+            self._say(lead + self._scalar(word), stream.at)
+
+    def _scalar(self, word: str) -> str:
+        """The JSON of a number or a word."""
+        if self._note is None or not _WITH_ZEROS.fullmatch(word):
+            return convert_scalar(word)
+        self._note(LEADING_ZEROS)
+        if self._is_string and not self._levels:
+            return f'"{word}"'
+        return convert_scalar(word.lstrip("+-0_") if word[0] != "-" else f"-{word.lstrip('+-0_')}")
+
+    def _atom_after(self, sign: str, lead: str) -> Reading[None]:
+        """A number that stands apart from its sign."""
+        number = yield from self._kept_atom(self._stream.text[self._stream.at])
+        if number[:1] not in "0123456789":
+            raise NotACall(NOT_A_LITERAL)
+        self._say(lead + (f"-{number}" if sign == "-" else number), self._stream.at)
+
+
+def convert_scalar(word: str) -> str:
+    """The JSON of a number or of one of Python's words. Raises `NotACall` for what is neither, and for infinity."""
+    if word in _WORDS:
+        return _WORDS[word]
+    try:
+        if _JSON_NUMBER.fullmatch(word):
+            json.dumps(float(word), allow_nan=False)
+            return word
+        if word and _PYTHON_NUMBER.fullmatch(word):
+            return json.dumps(ast.literal_eval(word), allow_nan=False)
+    except (ValueError, SyntaxError, OverflowError):
+        pass
+    raise NotACall(NOT_A_LITERAL)

@@ -1,0 +1,1 @@
+"""Whole conversations as segments, framed by a Hugging Face chat template."""

@@ -1,0 +1,197 @@
+"""Cuts what a chat template rendered at its sentinels, and compares the template's own text between them.
+
+No template says where its markers begin and end, so two texts are compared up to a marker that both have whole: a cut
+inside of one would train half a header.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from ferrule.dialects.template.messages import ContentSlots
+
+_SPECIAL = re.compile(r"<[|｜][^<>\s]*?[|｜]>|<(?=[a-z_]+_of_[a-z_])[a-z_]++>|</?s>|<turn\||<eos>")
+# What may be a marker though nobody named it: never cut inside of, but no end of a turn either.
+_TAG = re.compile(r"</?[^<>\s/][^<>\s]{0,40}>|\[/?[A-Z][A-Z_]*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A rendering with sentinels: `pieces` are template text and the numbers of slots, in turns, with template text at
+    both ends; `starts` is where each piece begins, and the end of all.
+
+    The place of a slot is its number in `numbers`: a template may write one several times.
+    """
+
+    text: str
+    pieces: tuple[str, ...]
+    starts: tuple[int, ...]
+    slots: ContentSlots
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str, slots: ContentSlots) -> Cut:
+        """Cut a rendering."""
+        pieces, starts, at = [], [0], 0
+        for number, begin, end in slots.cut(text):
+            pieces += [text[at:begin], number]
+            starts += [begin, end]
+            at = end
+        pieces.append(text[at:])
+        return cls(text, tuple(pieces), (*starts, len(text)), slots, tuple(map(int, pieces[1::2])))
+
+    def begin(self, place: int) -> int:
+        """Where the sentinel at a place begins."""
+        return self.starts[2 * place + 1]
+
+    def end(self, place: int) -> int:
+        """Where the sentinel at a place ends; 0, where the text begins, for a place of -1."""
+        return self.starts[2 * place + 2] if place >= 0 else 0
+
+    def before(self, place: int) -> str:
+        """The template's text before the sentinel at a place, back to the one that precedes it."""
+        return self.pieces[2 * place]
+
+    def after(self, place: int) -> str:
+        """The template's text after the sentinel at a place, up to the next; the first text for a place of -1."""
+        return self.pieces[2 * place + 2]
+
+    def places(self, number: int) -> list[int]:
+        """The places of a slot, in order."""
+        return [place for place, found in enumerate(self.numbers) if found == number]
+
+    def next_place(self, position: int) -> int:
+        """The first place whose sentinel begins at or after a position; one past the last where none does."""
+        return bisect_left(range(len(self.numbers)), position, key=self.begin)
+
+    def next_slot(self, position: int) -> int:
+        """Where the sentinel at that place begins; the end of the text where there is none."""
+        place = self.next_place(position)
+        return self.begin(place) if place < len(self.numbers) else len(self.text)
+
+
+class TemplateMarkers:
+    """What is known to be a marker: never cut inside of, and looked for where a message ends."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._names = tuple(known)
+        names = sorted((name for name in known if name.strip()), key=len, reverse=True)
+        self._pattern = re.compile("|".join([*map(re.escape, names), _SPECIAL.pattern]))
+        self._whole = re.compile(f"{self._pattern.pattern}|{_TAG.pattern}")
+
+    def with_more(self, *more: str) -> TemplateMarkers:
+        """These and others."""
+        return TemplateMarkers((*self._names, *more))
+
+    def find(self, text: str) -> list[str]:
+        """The markers in a text, in order."""
+        return [match[0] for match in self.iterate(text)]
+
+    def iterate(self, text: str) -> Iterator[re.Match[str]]:
+        """The same, with their places."""
+        return self._pattern.finditer(text)
+
+    def strip_from(self, text: str) -> str:
+        """The text between them."""
+        return self._pattern.sub("", text)
+
+    def common_prefix(self, one: str, other: str) -> int:
+        """How long both begin alike: all of `one`, or up to a marker that they share only the beginning of."""
+        length = _common(one, other)
+        if length == len(one):
+            return length
+        for text in (one, other):
+            for match in self._whole.finditer(text, max(0, length - 200)):
+                if match.start() < length < match.end():
+                    length = match.start()
+        return length
+
+    def common_suffix(self, one: str, other: str) -> int:
+        """How long both end alike, up to a marker that they share only the end of."""
+        length = _common(one[::-1], other[::-1])
+        for text in (one, other):
+            for match in self._whole.finditer(text):
+                if match.start() < len(text) - length < match.end():
+                    length = len(text) - match.end()
+        return length
+
+
+def _common(one: str, other: str) -> int:
+    limit = min(len(one), len(other))
+    return next((at for at in range(limit) if one[at] != other[at]), limit)
+
+
+def find_message_end(
+    gap: str, own_tail: str, ends: Collection[str], closers: Collection[str], markers: TemplateMarkers
+) -> tuple[int, str]:
+    """Where a message ends in `gap`, which follows its last content, and with which marker (may be none).
+
+    `own_tail` is what follows that content when nothing follows the message; `closers` are the markers that end a
+    message only when something follows.
+    """
+    own = [match for match in markers.iterate(own_tail) if match[0] in ends]
+    found = [match for match in markers.iterate(gap) if match[0] in ends]
+    if own and len(found) >= len(own):
+        return found[len(own) - 1].end(), found[len(own) - 1][0]
+    # The turn goes on, or its end is not written before something follows.
+    closing = own_tail[: own[0].start()] if own else own_tail.rstrip()
+    length = markers.common_prefix(gap, closing)
+    if length < len(closing):
+        # What ends the message is there after all, behind something that the template leaves out of the last one.
+        at = gap.find(closing[length:], length)
+        if at < 0:
+            return length, ""
+        length = at + len(closing) - length
+    following = next(markers.iterate(gap[length:]), None)
+    if following and following[0] in closers and not gap[length:][: following.start()].strip():
+        return length + following.end(), following[0]
+    return length, ""
+
+
+def align(cut: Cut, direct: str) -> list[str] | None:
+    """The content at each slot as the direct rendering has it; None where that is not the same text otherwise.
+
+    Content may come out as it was, stripped, or escaped (see `list_spellings`).
+    """
+    if not direct.startswith(cut.pieces[0]):
+        return None
+    position = len(cut.pieces[0])
+    found = []
+    for at in range(1, len(cut.pieces), 2):
+        following = cut.pieces[at + 1]
+        for written in list_spellings(cut.slots.slots[int(cut.pieces[at])].text):
+            end = position + len(written)
+            if direct.startswith(written, position) and direct.startswith(following, end):
+                position = end + len(following)
+                found.append(written)
+                break
+        else:
+            return None
+    return found if position == len(direct) else None
+
+
+def list_spellings(text: str) -> Iterable[str]:
+    """How a template may write a text: as it is, stripped, as in a string of JSON or Python, or as in XML."""
+    stripped = (
+        text,
+        text.strip(),
+        text.strip("\n"),
+        text.lstrip(),
+        text.rstrip(),
+        text.lstrip("\n"),
+        text.rstrip("\n"),
+    )
+    yield from dict.fromkeys(stripped)
+    for plain in dict.fromkeys(stripped):
+        for is_ascii in (False, True):
+            yield json.dumps(plain, ensure_ascii=is_ascii)[1:-1]
+        yield plain.translate(_IN_PYTHON)
+        yield plain.translate(_IN_XML)
+
+
+_IN_PYTHON = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
+_IN_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})

@@ -1,0 +1,246 @@
+"""Renders a Hugging Face chat template as transformers does, and finds the lines of it that inspect content.
+
+A template comes from wherever a model does, so it runs in Jinja's immutable sandbox and is given plain JSON only. The
+`generation` tag is accepted and changes nothing: what is trained is found by rendering (see `cuts.py`). This file
+imports jinja2 and is itself imported only when a template is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+
+from ferrule.errors import DialectError
+
+_SAID = frozenset({"content", "text", "reasoning_content", "thinking", "reasoning", "arguments", "description"})
+_HARMLESS = frozenset(
+    {"string", "defined", "undefined", "none", "mapping", "iterable", "sequence"}
+    | {"tojson", "safe", "items", "list", "length", "count", "first", "last"}
+)
+_HARMLESS_METHODS = frozenset({"items", "get", "keys", "values"})
+_STRIPS = frozenset({"trim", "strip", "lstrip", "rstrip"})
+_OPERATORS = {"eq": "==", "ne": "!=", "in": "in", "notin": "not in", "lt": "<", "gt": ">", "lteq": "<=", "gteq": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A place where a template looks into what somebody wrote; `words` are the texts it looks for."""
+
+    line: int
+    how: str
+    words: tuple[str, ...]
+    only_strips: bool
+
+
+class TemplateEngine:
+    """One template, compiled. Raises `DialectError` where it is no Jinja."""
+
+    def __init__(self, template: str) -> None:
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
+        )
+        environment.filters["tojson"] = _to_json
+        environment.globals["raise_exception"] = _refuse
+        environment.globals["dict"] = _plain_dict
+        environment.globals["namespace"] = _GuardedNamespace
+        try:
+            self._tree = environment.parse(template)
+            self._template = environment.from_string(template)
+        except TemplateError as error:
+            line = getattr(error, "lineno", None)
+            raise DialectError(f"line {line} of the chat template can't be read: {error}") from error
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None,
+        now: datetime,
+        prompt: bool,
+        variables: Mapping[str, Any],
+    ) -> str:
+        """The text. `now` is what the template is told of the time. Raises `DialectError` where it refuses."""
+        try:
+            return self._template.render(
+                **{
+                    "strftime_now": now.strftime,
+                    "documents": None,
+                    **variables,
+                    "messages": messages,
+                    "tools": tools,
+                    "add_generation_prompt": prompt,
+                }
+            )
+        # A template's expressions raise whatever Python does: a TypeError, a KeyError, an OverflowError.
+        except Exception as error:
+            raise DialectError(f"the chat template refuses this conversation: {error}") from error
+
+    @cached_property
+    def inspections(self) -> tuple[Inspection, ...]:
+        """Where the template filters, tests, slices or compares what somebody wrote, in the order of its lines."""
+        said = set(_SAID)
+        # A name that was given a value with content in it holds content too; twice, for names given to names.
+        for _ in range(2):
+            for node in self._tree.find_all(nodes.Assign):
+                if isinstance(node.target, nodes.Name) and _holds(node.node, said):
+                    said.add(node.target.name)
+        found = {(i.line, i.how): i for i in _inspections(self._tree, said)}
+        return tuple(found[key] for key in sorted(found))
+
+    def culprit(self, texts: Sequence[str]) -> Inspection | None:
+        """The likeliest reason why texts came out otherwise: the line that looks for words that are in them."""
+        ranked = sorted(
+            self.inspections,
+            key=lambda i: (not any(word in text for word in i.words for text in texts), i.only_strips, not i.words),
+        )
+        return ranked[0] if ranked else None
+
+
+@lru_cache(maxsize=8)
+def get_engine(template: str) -> TemplateEngine:
+    """The engine of a template, compiled once however often it is asked for. Raises `DialectError`."""
+    return TemplateEngine(template)
+
+
+def inspection_error(engine: TemplateEngine, texts: Sequence[str], who: str) -> DialectError:
+    """The error for a template that looks into texts; `who` says whose they are."""
+    found = engine.culprit(texts)
+    if found is None:
+        return DialectError(
+            f"the chat template writes {who} otherwise than it is, and none of its lines says why; "
+            "use another template, or a dialect of ferrule's own"
+        )
+    return DialectError(
+        f"line {found.line} of the chat template looks into what was said: {found.how}. What it writes depends on "
+        f"{who}, so its markers can't be told from that: take that line out, or change the content"
+    )
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def _plain_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+    # A function and not the class: its attributes are no way out of the sandbox.
+    return dict(*args, **kwargs)
+
+
+class _GuardedNamespace(Namespace):
+    """Jinja's namespace, which lets a template store names that Python keeps for itself."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        for name in dict(*args[1:], **kwargs):
+            _check_name(name)
+        Namespace.__init__(*args, **kwargs)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _check_name(name)
+        Namespace.__setitem__(self, name, value)
+
+
+def _check_name(name: str) -> None:
+    if str(name).startswith("_"):
+        raise SecurityError(f"a chat template can't store {name!r} in a namespace")
+
+
+class _Generation(Extension):
+    """`{% generation %}…{% endgeneration %}`: a scope of its own, as transformers makes it, and nothing else."""
+
+    tags = {"generation"}  # noqa: RUF012 - as Jinja declares it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_as_it_is"), [], [], body).set_lineno(line)
+
+    def _as_it_is(self, caller: Macro) -> str:
+        return str(caller())
+
+
+def _holds(node: nodes.Node, said: set[str]) -> bool:
+    """Whether an expression has to do with what somebody wrote."""
+    if isinstance(node, nodes.Name):
+        return node.name in said
+    if isinstance(node, nodes.Getattr):
+        return node.attr in said or _holds(node.node, said)
+    if isinstance(node, nodes.Getitem):
+        key = node.arg.value if isinstance(node.arg, nodes.Const) else None
+        return key in said or _holds(node.node, said)
+    if isinstance(node, nodes.CondExpr):
+        return _holds(node.expr1, said) or (node.expr2 is not None and _holds(node.expr2, said))
+    if isinstance(node, nodes.Filter | nodes.Call):
+        return node.node is not None and _holds(node.node, said)
+    return isinstance(node, nodes.Add | nodes.Concat | nodes.Or) and any(
+        _holds(child, said) for child in node.iter_child_nodes()
+    )
+
+
+def _inspections(tree: nodes.Template, said: set[str]) -> Iterator[Inspection]:
+    kinds = (nodes.Filter, nodes.Test, nodes.Getitem, nodes.Compare, nodes.Call)
+    for node in tree.find_all(kinds):
+        subjects: list[nodes.Node] = []
+        name = ""
+        if isinstance(node, nodes.Compare):
+            subjects = [node.expr, *(operand.expr for operand in node.ops)]
+        elif isinstance(node, nodes.Getitem):
+            if isinstance(node.arg, nodes.Slice):
+                subjects = [node.node]
+        elif isinstance(node, nodes.Call):
+            if isinstance(node.node, nodes.Getattr) and node.node.attr not in _HARMLESS_METHODS:
+                subjects, name = [node.node.node], node.node.attr
+        elif isinstance(node, nodes.Filter | nodes.Test) and node.node is not None and node.name not in _HARMLESS:
+            subjects, name = [node.node], node.name
+        if any(_holds(subject, said) for subject in subjects):
+            words = tuple(c.value for c in node.find_all(nodes.Const) if isinstance(c.value, str) and c.value.strip())
+            yield Inspection(node.lineno, _source(node), words, name in _STRIPS)
+
+
+def _source(node: nodes.Node | None) -> str:
+    """An expression as it may have stood in the template."""
+    if isinstance(node, nodes.Filter | nodes.Test):
+        arguments = f"({_join_sources(node.args)})" if node.args else ""
+        return f"{_source(node.node)} {'|' if isinstance(node, nodes.Filter) else 'is'} {node.name}{arguments}"
+    if isinstance(node, nodes.Call):
+        return f"{_source(node.node)}({_join_sources(node.args)})"
+    if isinstance(node, nodes.Compare):
+        return _source(node.expr) + "".join(f" {_OPERATORS.get(o.op, o.op)} {_source(o.expr)}" for o in node.ops)
+    if isinstance(node, nodes.Slice):
+        return ":".join("" if bound is None else _source(bound) for bound in (node.start, node.stop))
+    return _place(node)
+
+
+def _join_sources(arguments: Sequence[nodes.Node]) -> str:
+    return ", ".join(map(_source, arguments))
+
+
+def _place(node: nodes.Node | None) -> str:
+    if isinstance(node, nodes.Name):
+        return node.name
+    if isinstance(node, nodes.Const):
+        return repr(node.value)
+    if isinstance(node, nodes.Getattr):
+        return f"{_source(node.node)}.{node.attr}"
+    if isinstance(node, nodes.Getitem):
+        return f"{_source(node.node)}[{_source(node.arg)}]"
+    return f"-{_source(node.node)}" if isinstance(node, nodes.Neg) else "…"

@@ -1,0 +1,201 @@
+"""A conversation as the dictionaries that chat templates take, with or without a sentinel for each piece of content.
+
+A sentinel is plain letters and digits, found nowhere in the conversation, so a template can only pass it on. Names and
+keys that are plain words stay as they are, since templates look them up; they can't be markers. Blank text stays too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Literal
+
+from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, ToolCall
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec, render_openai_tool
+
+Kind = Literal["system", "user", "result", "text", "reasoning", "malformed", "value", "name", "offered"]
+Fill = Callable[[str, Kind, int], str]
+
+_WORD = re.compile(r"[A-Za-z0-9_.\-]*")
+_ID = re.compile(r"[A-Za-z0-9_.:\-]*")
+_NINE = re.compile(r"[A-Za-z0-9]{9}")
+OFFERED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class MessageShape:
+    """What a template takes: content as a string or as a list of parts, arguments as an object or as its JSON, ids as
+    they are, of nine letters and digits (Mistral) or with the function's name in them (`functions.f:0`, Kimi), and how
+    no text beside calls is said."""
+
+    parts: bool = False
+    arguments_as_text: bool = False
+    ids: Literal["given", "nine", "named"] = "given"
+    no_text: str | None = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSlot:
+    """What a sentinel stands for; `message` is its place in the conversation, `OFFERED` for a tool's data."""
+
+    text: str
+    kind: Kind
+    message: int
+
+
+@dataclass(slots=True)
+class ContentSlots:
+    """Gives out sentinels, and finds them in a rendering.
+
+    With `edges`, white space and full stops at the ends of a text stand as they are, for templates that look at them;
+    with `signs`, a sentinel has those characters in it that markup makes a template look for.
+    """
+
+    salt: str
+    edges: bool = False
+    signs: bool = False
+    slots: list[ContentSlot] = field(default_factory=list)
+
+    def put(self, text: str, kind: Kind, message: int) -> str:
+        """The sentinel that stands for a text."""
+        if not text.strip():
+            return text
+        before, core, after = _edges(text) if self.edges else ("", text, "")
+        self.slots.append(ContentSlot(core, kind, message))
+        signs = "".join(sign for sign in _SIGNS if sign in core) if self.signs else ""
+        return f"{before}{self.salt}{len(self.slots) - 1:06d}{signs}z{after}"
+
+    def cut(self, rendered: str) -> list[tuple[str, int, int]]:
+        """The numbers of slots, and where the sentinel of each begins and ends."""
+        found = re.finditer(rf"{self.salt}(\d{{6}})[{_SIGNS}]*z", rendered)
+        return [(match[1], match.start(), match.end()) for match in found]
+
+
+_SIGNS = "<&\n"
+
+
+def _edges(text: str) -> tuple[str, str, str]:
+    """A text between the white space and full stops at its ends; all of it where there is nothing else."""
+    core = text.strip().rstrip(".").rstrip() or text.strip()
+    before, _, after = text.partition(core)
+    return before, core, after
+
+
+def is_python(text: str) -> bool:
+    """Whether a template that was given content as parts wrote their list as Python does, and not what is in them."""
+    return "'text': " in text
+
+
+def keep_text(text: str, kind: Kind, message: int) -> str:  # noqa: ARG001 - a `Fill`
+    """Fills in the text itself."""
+    return text
+
+
+def make_salt(*texts: str) -> str:
+    """Letters that begin no word of these texts."""
+    number = 0
+    while any(f"q{number}Z" in text for text in texts):
+        number += 1
+    return f"q{number}Z"
+
+
+def encode_messages(conversation: Conversation, shape: MessageShape, fill: Fill) -> list[dict[str, Any]]:
+    """The messages in the shape of OpenAI's API, with reasoning under the names that templates look for."""
+    ids = _Ids(shape, fill)
+    return [_message(message, at, shape, fill, ids) for at, message in enumerate(conversation.messages)]
+
+
+def encode_tools(tools: Sequence[ToolSpec], fill: Fill) -> list[dict[str, Any]] | None:
+    """The tools in the shape of OpenAI's API; None where there are none, as templates expect."""
+    return [_fill_schema(render_openai_tool(spec), fill) for spec in tools] or None
+
+
+def _fill_schema(value: Any, fill: Fill) -> Any:
+    # A schema's own words ("type": "string") are what templates branch on.
+    if isinstance(value, str):
+        return value if _WORD.fullmatch(value) else fill(value, "offered", OFFERED)
+    if isinstance(value, Mapping):
+        return {_fill_schema(str(key), fill): _fill_schema(item, fill) for key, item in value.items()}
+    return [_fill_schema(item, fill) for item in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(slots=True)
+class _Ids:
+    """How the ids of calls are written, a result's as that of the call that it answers."""
+
+    shape: MessageShape
+    fill: Fill
+    _named: dict[str, str] = field(default_factory=dict)
+    _count: int = 0
+
+    def of_call(self, call: ToolCall, at: int) -> str:
+        """The id of a call."""
+        if self.shape.ids == "named":
+            numbered = re.fullmatch(r"functions\.(.+):\d+", call.id)
+            is_named = numbered is not None and numbered[1] == call.name
+            self._named[call.id] = call.id if is_named else f"functions.{call.name}:{self._count}"
+            self._count += 1
+        return self.of_result(call.id, at)
+
+    def of_result(self, call_id: str, at: int) -> str:
+        """The id that a result names."""
+        if self.shape.ids == "nine":
+            return call_id if _NINE.fullmatch(call_id) else sha256(call_id.encode("utf-8", "replace")).hexdigest()[:9]
+        written = self._named.get(call_id, call_id)
+        return written if _ID.fullmatch(written) else self.fill(written, "name", at)
+
+
+def _message(message: Message, at: int, shape: MessageShape, fill: Fill, ids: _Ids) -> dict[str, Any]:
+    if message.role == "tool":
+        result = message.result
+        return {
+            "role": "tool",
+            "tool_call_id": ids.of_result(result.call_id, at),
+            "name": _fill_name(result.name, fill, at),
+            "content": _content(fill(result.text, "result", at), shape),
+        }
+    if message.role != "assistant":
+        return {"role": message.role, "content": _content(fill(message.text, message.role, at), shape)}
+    said = fill(message.text, "text", at)
+    said += "".join(fill(p.raw, "malformed", at) for p in message.parts if isinstance(p, MalformedCall))
+    calls = [_call(part, at, shape, fill, ids) for part in message.parts if isinstance(part, ToolCall)]
+    made: dict[str, Any] = {"role": "assistant", "content": _content(said, shape)}
+    if calls:
+        made |= {"tool_calls": calls} | ({} if said else {"content": shape.no_text})
+    reasoning = "".join(part.text for part in message.parts if isinstance(part, Reasoning))
+    if reasoning:
+        thought = fill(reasoning, "reasoning", at)
+        made |= {"reasoning_content": thought, "thinking": thought, "reasoning": thought}
+    return made
+
+
+def _content(text: str, shape: MessageShape) -> Any:
+    return [{"type": "text", "text": text}] if shape.parts else text
+
+
+def _call(call: ToolCall, at: int, shape: MessageShape, fill: Fill, ids: _Ids) -> dict[str, Any]:
+    try:
+        arguments = call.decode()
+    except (ValueError, RecursionError) as error:
+        raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not JSON: {error}") from error
+    arguments = _value(arguments, fill, at)
+    if shape.arguments_as_text:
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    function = {"name": _fill_name(call.name, fill, at), "arguments": arguments}
+    return {"type": "function", "id": ids.of_call(call, at), "function": function}
+
+
+def _value(value: Any, fill: Fill, at: int) -> Any:
+    if isinstance(value, str):
+        return fill(value, "value", at)
+    if isinstance(value, Mapping):
+        return {_fill_name(key, fill, at): _value(item, fill, at) for key, item in value.items()}
+    return [_value(item, fill, at) for item in value] if isinstance(value, list) else value
+
+
+def _fill_name(name: str, fill: Fill, at: int) -> str:
+    return name if _WORD.fullmatch(name) else fill(name, "name", at)

@@ -1,0 +1,217 @@
+"""One conversation, rendered with sentinels: the whole, its beginnings, and where each assistant's words lie in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ferrule.conversation import Conversation, user
+from ferrule.dialects.template.cuts import Cut, TemplateMarkers, list_spellings
+from ferrule.dialects.template.messages import ContentSlot, ContentSlots, Kind, encode_messages, encode_tools, keep_text
+from ferrule.dialects.template.spans import Span, SpanFinder
+from ferrule.dialects.template.trials import WORDS
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.dialects.template.engine import TemplateEngine
+    from ferrule.dialects.template.probe import TemplateFacts
+from collections.abc import Iterator
+
+from ferrule.dialects.segments import Content, Control, SampledIds, Segment
+
+
+class Rendering:
+    """A conversation with sentinels in place of its content."""
+
+    def __init__(
+        self,
+        engine: TemplateEngine,
+        learned: TemplateFacts,
+        known: TemplateMarkers,
+        variables: Mapping[str, Any],
+        conversation: Conversation,
+        tools: Sequence[ToolSpec],
+        slots: ContentSlots,
+    ) -> None:
+        self._engine, self.learned, self._known, self._variables = engine, learned, known, variables
+        self.conversation = conversation
+        self._offered = tools
+        self._slots = slots
+        self._tools = encode_tools(tools, self._slots.put)
+        self._messages = encode_messages(conversation, learned.shape, self._slots.put)
+        self._kept: dict[tuple[int, bool], str] = {}
+        self.whole = Cut.of(self._render_beginning(len(self._messages), False), self._slots)
+
+    def _render_beginning(self, length: int, prompt: bool) -> str:
+        """The first messages, with or without the generation prompt."""
+        text = self._kept.get((length, prompt))
+        if text is None:
+            text = self._render(self._messages[:length], prompt)
+            is_unasked = not self.learned.has_prompt and not self.learned.always_prompts
+            if prompt and is_unasked and text == self._render_beginning(length, False):
+                text += self.learned.opening
+            self._kept[length, prompt] = text
+        return text
+
+    def _render(self, messages: list[dict[str, Any]], prompt: bool) -> str:
+        return self._engine.render(messages, self._tools, self.conversation.now, prompt, self._variables)
+
+    def prompt(self) -> tuple[int, str]:
+        """What opens the assistant's next turn, and where in the whole rendering it stands.
+
+        Some templates end a conversation with a marker that is not there when they are asked for the prompt, and some
+        write the prompt whether they are asked or not.
+        """
+        text, messages = self.whole.text, self.conversation.messages
+        bare = len(self.learned.without_prompt(text[self.whole.end(len(self.whole.numbers) - 1) :]))
+        asked = self._render_beginning(len(self._messages), True)
+        if asked.startswith(text):
+            length = self.whole.end(len(self.whole.numbers) - 1) + bare
+            return length, asked[length:]
+        if messages and messages[-1].role == "assistant":
+            return len(text), self.learned.opening
+        common = self._known.common_prefix(asked, text)
+        if common < self.whole.starts[-2]:
+            raise DialectError("the chat template writes the conversation otherwise when it is asked for a prompt")
+        return common, asked[common:]
+
+    def spans(self) -> list[Span]:
+        """The words of each assistant message, in order. Raises `DialectError` where a header can't be told."""
+        finder = SpanFinder(self.whole, self.learned, self._known)
+        found: list[Span] = []
+        for number, message in enumerate(self.conversation.messages):
+            if message.role == "assistant":
+                span = finder.span(number, self._render_prompt(number), self._render_alone(number))
+                if found and span.start < found[-1].end:
+                    raise DialectError(f"the chat template writes message {number} before the one that precedes it")
+                found.append(span)
+        return found
+
+    def _render_prompt(self, number: int) -> Cut:
+        """The conversation up to a message, with the prompt for it."""
+        if number:
+            return Cut.of(self._render_beginning(number, True), self._slots)
+        # Some templates refuse to render no message, or leave the tools out of that.
+        asked = self._before_first()
+        try:
+            return Cut.of(asked or self._render_beginning(0, True), self._slots)
+        except DialectError:
+            return Cut.of("", self._slots)
+
+    def _before_first(self) -> str:
+        """What precedes the words of an assistant that speaks first, the header included.
+
+        Raises `DialectError` where the template takes whoever speaks first for a user.
+        """
+        whole, learned = self.whole, self.learned
+        said = next((p for p, n in enumerate(whole.numbers) if whole.slots.slots[n].message >= 0), len(whole.numbers))
+        limit = whole.begin(said) if said < len(whole.numbers) else len(whole.text)
+        at = whole.text.rfind(learned.header, 0, limit) if learned.header else -1
+        if at >= 0:
+            return whole.text[: at + self._known.common_prefix(learned.opened, whole.text[at:])]
+        if said < len(whole.numbers) and self._is_taken_for_a_user(whole.text[: whole.end(said)]):
+            raise DialectError("the chat template writes an assistant's words that begin a conversation as a user's")
+        return whole.text[: limit - self._known.common_suffix(whole.text[:limit], self._first_lead())]
+
+    def _is_taken_for_a_user(self, beginning: str) -> bool:
+        """Whether a user's words would stand just as those of an assistant stand in `beginning`."""
+        try:
+            return self._render([{**self._messages[0], "role": "user"}], False).startswith(beginning)
+        except DialectError:
+            return False
+
+    def _first_lead(self) -> str:
+        """The template's own text before the first content of the first message, as it is after a question."""
+        question = encode_messages(Conversation((user(WORDS[0]),)), self.learned.shape, keep_text)
+        try:
+            asked = self._render(question, True)
+            alone = Cut.of(self._render([*question, self._messages[0]], False), self._slots)
+        except DialectError:
+            return ""
+        own = next((p for p, n in enumerate(alone.numbers) if alone.slots.slots[n].message == 0), -1)
+        return alone.text[self._known.common_prefix(asked, alone.text) : alone.begin(own)] if own >= 0 else ""
+
+    def _render_alone(self, number: int) -> Cut:
+        """The conversation that ends with a message; some templates refuse one that ends so, and give the whole."""
+        try:
+            return Cut.of(self._render_beginning(number + 1, False), self._slots)
+        except DialectError:
+            return self.whole
+
+    def find_inspected(self) -> list[ContentSlot]:
+        """The contents that alone make the template write something else."""
+        return [slot for number, slot in enumerate(self._slots.slots) if not self._stands(number)]
+
+    def _stands(self, number: int) -> bool:
+        counter = iter(range(len(self._slots.slots)))
+        salt = self._slots.salt
+
+        def fill(text: str, kind: Kind, message: int) -> str:  # noqa: ARG001 - a `Fill`
+            if not text.strip():
+                return text
+            at = next(counter)
+            return text if at == number else f"{salt}{at:06d}z"
+
+        tools = encode_tools(self._offered, fill)
+        messages = encode_messages(self.conversation, self.learned.shape, fill)
+        try:
+            text = self._engine.render(messages, tools, self.conversation.now, False, self._variables)
+        except DialectError:
+            return False
+        token = f"{salt}{number:06d}z"
+        return any(
+            self.whole.text.replace(token, way) == text for way in list_spellings(self._slots.slots[number].text)
+        )
+
+
+def make_segments(
+    rendering: Rendering, contents: Sequence[str], spans: Sequence[Span], dialect: str, length: int
+) -> Iterator[Segment]:
+    """The segments of the first `length` characters of a rendering; what `dialect` sampled stands as it was."""
+    position = 0
+    for span in spans:
+        sampled = rendering.conversation.messages[span.message].sampled
+        header = list(_between(rendering, contents, position, span.start, False))
+        is_sampled = sampled is not None and sampled.dialect == dialect
+        more = span.opened if is_sampled else ""
+        if header and isinstance(header[-1], Control):
+            yield from header[:-1]
+            yield Control(header[-1].text + more, ends_run=True)
+        else:
+            yield from header
+            yield Control(more, ends_run=True)
+        if sampled is not None and is_sampled:
+            yield SampledIds(sampled.ids, sampled.logprobs, closer=span.closer)
+        position = span.start
+        for start, end in span.parts:
+            # What the template puts between the words (a result), which are in another order as they were sampled.
+            yield from _between(rendering, contents, position, start, False)
+            if not is_sampled:
+                yield from _between(rendering, contents, start, end, True)
+            position = end
+    yield from _between(rendering, contents, position, length, False)
+
+
+def message_segments(rendering: Rendering, contents: Sequence[str], span: Span) -> Iterator[Control | Content]:
+    """What one assistant message says, as the template writes it."""
+    for start, end in span.parts:
+        yield from _between(rendering, contents, start, end, True)
+
+
+def _between(
+    rendering: Rendering, contents: Sequence[str], start: int, end: int, trained: bool
+) -> Iterator[Control | Content]:
+    """The segments of a stretch of the rendering, whose ends lie in no sentinel."""
+    cut = rendering.whole
+    for at, piece in enumerate(cut.pieces):
+        begins, stops = max(start, cut.starts[at]), min(end, cut.starts[at + 1])
+        if begins >= stops:
+            continue
+        if at % 2:
+            kind = cut.slots.slots[int(piece)].kind
+            is_trained = trained and kind != "malformed"
+            if contents[at // 2]:
+                yield Content(contents[at // 2], is_trained, recurs=kind in ("system", "offered"))
+        else:
+            yield Control(cut.text[begins:stops], trained)

@@ -1,0 +1,116 @@
+"""How results and offers are worded: what most families share, and the texts that several of them offer tools by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ferrule.conversation import ToolResult
+from ferrule.toolspec import ToolSpec, render_openai_tool
+
+TOOL_RESPONSE = ("<tool_response>", "</tool_response>")
+MAY_CALL = "You may call these tools:\n"
+TOOL_LINES = "You can call these tools, one JSON object a line:\n"
+TOOL_LIST = "# Tools\n\nThe functions you can call are listed here, one JSON object a line:\n<tools>\n"
+TAGS_FOLLOW = "\n</tools>\n\nTo call some, write their names and arguments between tags, like this:\n"
+PAIRS_FOLLOW = "\n</tools>\n\nTo call one, write its name, then each key and value between tags, like this:\n"
+INVOKE_EXAMPLE = '<invoke name="name">\n<parameter name="key">value</parameter>\n</invoke>'
+
+
+class ResultWriter(Protocol):
+    """How the answers to a group of calls are worded."""
+
+    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
+        """The results, in whose texts markers are neutralised already."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRead:
+    """A result as a text gives it: the tool's own name, what it gave, and whether that was an error."""
+
+    name: str
+    text: str
+    is_error: bool
+
+
+@runtime_checkable
+class ResultReader(Protocol):
+    """A wording of results that can be read again."""
+
+    def read(self, text: str) -> list[ResultRead] | None:
+        """The results of one group, None for any other text."""
+        ...
+
+
+class OfferWriter(Protocol):
+    """How tools are offered to a model."""
+
+    def write(self, tools: Sequence[ToolSpec]) -> str:
+        """The block that goes into the system message."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedResults:
+    """Each result between two texts, in which `{name}` and `{id}` stand for those of its call."""
+
+    open: str
+    close: str
+    before: str = ""
+    between: str = "\n"
+    after: str = ""
+
+    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
+        """The results, one after the other."""
+        written = [
+            self._fill(self.open, result) + text + self._fill(self.close, result)
+            for result, text in zip(results, texts, strict=True)
+        ]
+        return f"{self.before}{self.between.join(written)}{self.after}"
+
+    @staticmethod
+    def _fill(text: str, result: ToolResult) -> str:
+        return text.replace("{name}", result.name).replace("{id}", result.call_id)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedResults:
+    """Each result as a JSON string, as the templates of Llama's models give it."""
+
+    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:  # noqa: ARG002 - nothing names a call
+        """The results, one after the other."""
+        return "\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOffer:
+    """One line of JSON a tool, in the shape of OpenAI's API, between two texts."""
+
+    before: str
+    after: str = ""
+
+    def write(self, tools: Sequence[ToolSpec]) -> str:
+        """The block."""
+        return self.before + "\n".join(encode_offer(spec) for spec in tools) + self.after
+
+
+def encode_offer(spec: ToolSpec) -> str:
+    """A tool in the shape of OpenAI's API, on one line."""
+    return json.dumps(render_openai_tool(spec), ensure_ascii=False)
+
+
+def offer_array(before: str, after: str = "", element: str = '{"name": <name>, "arguments": <arguments>}') -> JsonOffer:
+    """The tools, and between which texts the array of calls stands."""
+    return JsonOffer(MAY_CALL, f"\n\nTo call some, write {before}[{element}, …]{after}")
+
+
+def offer_tagged_object(tag: str) -> JsonOffer:
+    """The tools in a list, and how to call one between `<tag>` and `</tag>`."""
+    return JsonOffer(
+        TOOL_LIST,
+        "\n</tools>\n\nTo call one, write a JSON object with its name and arguments between these markers:\n"
+        f'<{tag}>\n{{"name": <name>, "arguments": <arguments>}}\n</{tag}>',
+    )
