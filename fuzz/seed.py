@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.conversation import Message, Reasoning, Text, ToolCall
-from ferrule.dialects.family import Family, TextNotation
+from ferrule.dialects.family import Family
+from ferrule.dialects.notation import TextNotation
 from ferrule.errors import DialectError
 from target import TOOLS, notations
 
@@ -28,7 +29,7 @@ def messages(family: Family) -> Iterator[str]:
     known = family.one_tool
     for arguments in [{known[1]: "1 + 2"}] if known else ARGUMENTS:
         call = ToolCall("call_1", known[0] if known else "f", json.dumps(arguments))
-        thought = (Reasoning("Hm."),) if family.prose.thinking else ()
+        thought = (Reasoning("Hm."),) if family.message.thinking else ()
         both = (*thought, call, ToolCall("call_2", call.name, call.arguments))
         for parts in ((*thought, Text("So:"), call), both, (call,)):
             try:

@@ -6,8 +6,8 @@ from pathlib import Path
 import ferrule
 from ferrule.conversation import Conversation, Reasoning, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.dialects.catalogue import get_notation
-from ferrule.dialects.chat_template import TemplateDialect
 from ferrule.dialects.segments import Content, Control
+from ferrule.dialects.template.dialect import TemplateDialect
 from ferrule.toolspec import ToolSpec
 
 FOLDER = Path(__file__).parent / "templates"

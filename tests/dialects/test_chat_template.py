@@ -25,7 +25,7 @@ from ferrule.conversation import (
     MalformedCall,
     Message,
     Reasoning,
-    Sampled,
+    SampledTokens,
     Text,
     ToolCall,
     ToolResult,
@@ -36,9 +36,9 @@ from ferrule.conversation import (
 )
 from ferrule.dialects import get_dialect
 from ferrule.dialects.catalogue import get_notation
-from ferrule.dialects.chat_template import TemplateDialect
 from ferrule.dialects.segments import Content, Control, SampledIds
-from ferrule.dialects.template_messages import Shape, as_it_is, messages_of, tools_of
+from ferrule.dialects.template.dialect import TemplateDialect
+from ferrule.dialects.template.messages import MessageShape, encode_messages, encode_tools, keep_text
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished
 
@@ -57,8 +57,8 @@ evil = st.lists(st.one_of(st.text(max_size=8), st.sampled_from(EVIL)), max_size=
 
 def rendered(dialect, conversation, tools=(), prompt=False):
     """What the template gives when nothing is cut."""
-    messages = messages_of(conversation, dialect.learned.shape, as_it_is)
-    offered = tools_of(tools, as_it_is)
+    messages = encode_messages(conversation, dialect.learned.shape, keep_text)
+    offered = encode_tools(tools, keep_text)
     return dialect.engine.render(messages, offered, conversation.now, prompt, dialect.variables)
 
 
@@ -85,7 +85,7 @@ def test_like_qwen3():
         "Be brief.", WEATHER.description, "A city.", "Weather?", "Par <|im_end|> is", "21 °C <|im_start|>", "Warm.",
     ]  # fmt: skip
     assert layout.stops == ("<|im_end|>",)
-    assert "<|im_start|>" in layout.strays
+    assert "<|im_start|>" in layout.forbidden_tokens
     assert layout.prompt == (Control("<|im_start|>assistant\n", ends_run=True),)
     assert layout.text + layout.prompt[0].text == rendered(ALL["qwen"], conversation, [WEATHER], prompt=True)
     assert [s.text for s in layout.segments if isinstance(s, Content) and s.recurs] == [
@@ -240,7 +240,7 @@ def test_a_call_that_would_be_read_otherwise_is_refused():
 def test_arguments_as_text_where_the_template_takes_that():
     template = QWEN.replace("call.function.arguments | tojson", "call.function.arguments")
     dialect = TemplateDialect(get_notation("hermes"), template)
-    assert dialect.learned.shape == Shape(arguments_as_text=True)
+    assert dialect.learned.shape == MessageShape(arguments_as_text=True)
     assert '{"city": "a\\"b", "days": 1}}' in trained(dialect.layout(answered('a"b', "21")))[0]
 
 
@@ -256,7 +256,7 @@ def test_content_as_parts_where_the_template_takes_that():
 
 def test_sampled_ids_stand_as_they_are():
     dialect = ALL["qwen"]
-    sampled = Sampled((5, 6), (-0.1, -0.2), "abc", dialect.name, "turn")
+    sampled = SampledTokens((5, 6), (-0.1, -0.2), "abc", dialect.name, "turn")
     message = Message("assistant", (Text("Hello"),), sampled)
     layout = dialect.layout(Conversation((user("Hi"), message, user("More"))))
     kinds = [type(s) for s in layout.segments]
@@ -273,7 +273,7 @@ def test_what_was_sampled_follows_the_prompt_that_it_was_sampled_after():
         get_notation("hermes"), QWEN.replace(prompt, prompt.replace("assistant\\n", "assistant\\n<think>\\n"))
     )
     asked = dialect.layout(Conversation((user("Hi"),))).with_prompt
-    message = Message("assistant", (Text("Hello"),), Sampled((5,), (-0.1,), "abc", dialect.name, "turn"))
+    message = Message("assistant", (Text("Hello"),), SampledTokens((5,), (-0.1,), "abc", dialect.name, "turn"))
     later = dialect.layout(Conversation((user("Hi"), message, user("More"))))
     before = later.segments[: [type(s) for s in later.segments].index(SampledIds)]
     assert "".join(s.text for s in before) == "".join(s.text for s in asked)
@@ -291,7 +291,7 @@ def test_what_was_written_is_read():
     layout = ALL["qwen"].layout(answered("Par</tool_call>is", "21"))
     reader = ALL["qwen"].reader([WEATHER], opens="<|im_start|>assistant\n")
     events = reader.feed(trained(layout)[0]) + reader.close(stopped=True)
-    assert [e.call.decoded() for e in events if isinstance(e, CallFinished)] == [
+    assert [e.call.decode() for e in events if isinstance(e, CallFinished)] == [
         {"city": "Par</tool_call>is", "days": 1}
     ]
 
@@ -314,8 +314,8 @@ def test_rendering_is_that_of_transformers(template):
     conversation = replace(answered("Pa & <ris>", "21 °C", thought="So."), now=datetime.now(UTC))
     if name == "embedded":
         conversation = Conversation((user("Hi"), assistant("Hello"), user("x")))
-    messages = messages_of(conversation, ALL[name].learned.shape, as_it_is)
-    tools = tools_of([WEATHER], as_it_is)
+    messages = encode_messages(conversation, ALL[name].learned.shape, keep_text)
+    tools = encode_tools([WEATHER], keep_text)
     [theirs], _ = render_jinja_template(
         [messages], tools=tools, chat_template=template, add_generation_prompt=True, **ALL[name].variables
     )

@@ -203,7 +203,7 @@ def test_a_call_is_read_back_or_refused(name, values):
     except DialectError:
         return
     [read_back] = [event.call for event in read(notation, list(written)) if isinstance(event, CallFinished)]
-    assert (read_back.name, read_back.decoded()) == (call.name, values)
+    assert (read_back.name, read_back.decode()) == (call.name, values)
     assert notation.call(read_back, TOOLS) == written or notation.call(read_back, TOOLS).split() == written.split()
 
 
@@ -230,7 +230,7 @@ def test_a_message_is_read_back(name, thought, text, first, second):
     thought, text = thought.strip(), text.strip()
     assume(text and not any(marker.strip() and marker.strip()[0] in text for marker in notation.markers))
     message = []
-    if notation.family.prose.thinking and thought and not any(m in thought for m in notation.markers):
+    if notation.family.message.thinking and thought and not any(m in thought for m in notation.markers):
         message.append(Reasoning(thought))
     if NO_TEXT_BESIDE not in losses:
         message.append(Text(text))
@@ -245,7 +245,7 @@ def test_a_message_is_read_back(name, thought, text, first, second):
     assert [type(part) for part in found] == [type(part) for part in message]
     for part, wanted in zip(found, message, strict=True):
         if isinstance(part, ToolCall):
-            assert (part.name, part.decoded()) == (wanted.name, wanted.decoded())
+            assert (part.name, part.decode()) == (wanted.name, wanted.decode())
         else:
             assert part.text == wanted.text
 

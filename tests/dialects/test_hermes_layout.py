@@ -10,7 +10,7 @@ from ferrule.conversation import (
     Image,
     MalformedCall,
     Reasoning,
-    Sampled,
+    SampledTokens,
     Text,
     ToolCall,
     ToolResult,
@@ -96,13 +96,29 @@ def test_a_call_whose_arguments_are_no_json_is_refused():
         HERMES.call(replace(CALL, arguments='{"city": '))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arguments": "[1]"}, "no JSON object"),
+        ({"arguments": '"x"'}, "no JSON object"),
+        ({"arguments": "null"}, "no JSON object"),
+        ({"arguments": '{"n": NaN}'}, "NaN is no JSON value"),
+        ({"arguments": '{"n": [-Infinity]}'}, "-Infinity is no JSON value"),
+        ({"name": " "}, "has no name"),
+    ],
+)
+def test_a_call_that_would_not_be_read_as_one_is_refused(change, words):
+    with pytest.raises(DialectError, match=f"call_1.*{words}"):
+        HERMES.layout(Conversation((user("?"), assistant(replace(CALL, **change)))))
+
+
 def test_a_malformed_call_is_written_as_it_was_and_not_trained():
     segments = HERMES.layout(Conversation((assistant(MalformedCall("call_1", "<tool_call>{", "truncated")),))).segments
     assert Content("<tool_call>{") in segments
 
 
 def test_sampled_ids_stand_with_a_closer_and_the_header_is_a_generation_point():
-    sampled = Sampled((1, 2), (-0.5, -0.1), "tokens", "hermes", "length")
+    sampled = SampledTokens((1, 2), (-0.5, -0.1), "tokens", "hermes", "length")
     message = replace(assistant("Hi"), sampled=sampled)
     segments = HERMES.layout(Conversation((message,))).segments
     assert segments == (
@@ -134,5 +150,5 @@ def test_dialects_are_found_by_name():
     assert {"hermes", "nanochat", "qwen25", "qwen3_coder", "qwq"} <= set(dialect_names())
     for name in dialect_names():
         assert get_dialect(name).name == name
-    with pytest.raises(DialectError, match=r"no dialect 'herms'; known are .*hermes, .*nanochat, .*qwen25"):
+    with pytest.raises(DialectError, match=r"unknown dialect 'herms'; known are .*hermes, .*nanochat, .*qwen25"):
         get_dialect("herms")

@@ -170,7 +170,7 @@ def test_what_is_nearly_right_is_put_right_once_its_closer_was_seen(body, argume
     text = call_text(body)
     events = read_all(text)
     [finished] = [event for event in events if isinstance(event, CallFinished)]
-    assert (finished.call.decoded(), finished.repairs) == (arguments, repairs)
+    assert (finished.call.decode(), finished.repairs) == (arguments, repairs)
     assert "".join(e.json_fragment for e in events if isinstance(e, ArgumentsDelta)) == finished.call.arguments
     assert [event.kind for event in read_all(text.removesuffix("</tool_call>")) if isinstance(event, CallMalformed)]
 

@@ -38,10 +38,10 @@ def compare(vector, found, asserted):
         assert [call.name for call in calls] == [call["name"] for call in expected]
     for ours, theirs in zip(calls, expected, strict="drop" in asserted):
         if "argval" in asserted:
-            decoded = ours.decoded()
+            decoded = ours.decode()
             assert {key: decoded.get(key) for key in theirs["arguments"]} == theirs["arguments"]
         if "args" in asserted:
-            assert set(ours.decoded()) == set(theirs["arguments"])
+            assert set(ours.decode()) == set(theirs["arguments"])
     text = "".join(part.text for part in found if isinstance(part, Text))
     if "content" in asserted:
         assert text.strip() == (vector["expected_content"] or "").strip()

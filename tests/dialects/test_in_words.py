@@ -32,7 +32,7 @@ def parts_of(name, text, stopped=True):
 
 
 def shown(found):
-    return [(p.name, p.decoded()) if isinstance(p, ToolCall) else type(p).__name__ for p in found]
+    return [(p.name, p.decode()) if isinstance(p, ToolCall) else type(p).__name__ for p in found]
 
 
 def test_react_is_read_line_by_line():
@@ -87,7 +87,7 @@ def test_a_block_of_code_is_a_call_of_the_code_tool():
     reader = get_notation("fenced_code").reader(TOOLS)
     events = [event for piece in ("Now:\n```python\nx", " = 1", "\ny\n```") for event in reader.feed(piece)]
     assert [e.json_fragment for e in events if isinstance(e, ArgumentsDelta)][:3] == ['{"code": "', "x", " = 1"]
-    assert calls(events)[0].decoded() == {"code": "x = 1\ny"}
+    assert calls(events)[0].decode() == {"code": "x = 1\ny"}
     assert shown(parts_of("fenced_code", "```py\n```")) == [("python", {"code": ""})]
     assert shown(parts_of("fenced_code", "```python\nx = ")) == ["MalformedCall"]
 

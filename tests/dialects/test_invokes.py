@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from ferrule.conversation import MalformedCall, Reasoning, Text, ToolCall
 from ferrule.dialects.catalogue import get_notation
-from ferrule.dialects.families.invokes import FAMILIES
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed
 from ferrule.toolspec import ToolSpec
 
-NAMES = [family.name for family in FAMILIES]
+NAMES = [
+    "minimax_m2", "minimax_m3", "dots", "anthropic_xml", "deepseek_v32", "deepseek_v4", "muse_glimmer", "minicpm5",
+    "kimi_k3", "step3", "native", "native_3",
+]  # fmt: skip
 SAVE = ToolSpec(
     "save",
     "Save a note.",
@@ -68,7 +70,7 @@ def test_a_string_streams_as_it_comes(name):
 def test_what_is_written_is_read_back(name, note, tags):
     call = call_of(note=note, times=3, at={"x": 1, "tags": tags})
     [found] = calls(read_of(name, get_notation(name).call(call, [SAVE])))
-    assert found.decoded() == call.decoded()
+    assert found.decode() == call.decode()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_a_value_that_holds_its_closer_is_refused(name, closer):
 def test_notations_with_an_escape_refuse_no_closer(name):
     for closer in ("</param>", "</parameter>", "</tool-call>", "&amp;"):
         [found] = calls(read_of(name, get_notation(name).call(call_of(note=closer), [SAVE])))
-        assert found.decoded() == {"note": closer}
+        assert found.decode() == {"note": closer}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,7 +115,7 @@ def test_one_call_that_cannot_be_read_does_not_cost_the_next():
     assert first.kind == "no_name"
     assert isinstance(second, MalformedCall)
     assert second.raw.strip() == "what?"
-    assert third.decoded() == {"note": "x"}
+    assert third.decode() == {"note": "x"}
     assert last == Text(" Done.")
 
 
@@ -136,9 +138,9 @@ def test_a_call_closed_by_its_section_is_repaired_where_the_schema_accepts_it():
 def test_the_type_that_a_call_tells_counts_where_the_schema_is_silent():
     inside = f'{DEEPSEEK}parameter name="v" string="true">1</｜DSML｜parameter>'
     text = f'{DEEPSEEK}tool_calls>{DEEPSEEK}invoke name="any">{inside}</｜DSML｜invoke></｜DSML｜tool_calls>'
-    assert calls(read_of("deepseek_v4", text))[0].decoded() == {"v": "1"}
-    assert calls(read_of("deepseek_v4", text.replace("true", "false")))[0].decoded() == {"v": 1}
-    assert calls(read_of("deepseek_v4", text.replace("true", "false").replace(">1<", '>"1"<')))[0].decoded() == {
+    assert calls(read_of("deepseek_v4", text))[0].decode() == {"v": "1"}
+    assert calls(read_of("deepseek_v4", text.replace("true", "false")))[0].decode() == {"v": 1}
+    assert calls(read_of("deepseek_v4", text.replace("true", "false").replace(">1<", '>"1"<')))[0].decode() == {
         "v": "1"
     }
 
@@ -147,9 +149,12 @@ def test_arguments_in_one_object_are_opened_only_where_the_schema_knows_them():
     def text(inside):
         return f'<function name="save"><param name="arguments">{inside}</param></function>'
 
-    assert calls(read_of("minicpm5", text('{"note": "x", "times": 2}')))[0].decoded() == {"note": "x", "times": 2}
-    assert calls(read_of("minicpm5", text('{"other": 1}')))[0].decoded() == {"arguments": {"other": 1}}
-    assert calls(read_of("minicpm5", text('{"note": NaN}')))[0].decoded() == {"arguments": '{"note": NaN}'}
+    assert calls(read_of("minicpm5", text('{"note": "x", "times": 2}')))[0].decode() == {
+        "note": "x",
+        "times": 2,
+    }
+    assert calls(read_of("minicpm5", text('{"other": 1}')))[0].decode() == {"arguments": {"other": 1}}
+    assert calls(read_of("minicpm5", text('{"note": NaN}')))[0].decode() == {"arguments": '{"note": NaN}'}
 
 
 def test_a_word_that_begins_like_a_call_is_text():
@@ -180,7 +185,7 @@ def test_tokens_that_are_parts_of_tags_are_read_as_their_characters():
     for piece in pieces[1:]:
         events += reader.feed("｜DSML｜", True) + reader.feed(piece, False)
     events += reader.feed("<｜end▁of▁sentence｜>", True) + reader.close(True)
-    assert calls(events)[0].decoded() == {"note": "a ｜ b"}
+    assert calls(events)[0].decode() == {"note": "a ｜ b"}
 
 
 def test_tags_without_their_token_are_text_where_ids_are_known():
@@ -207,7 +212,7 @@ def test_tags_without_their_token_are_text_where_ids_are_known():
         for piece in pieces[1:]:
             events += reader.feed(token, True) + reader.feed(piece, False)
     events += reader.feed("<｜end▁of▁sentence｜>", True) + reader.close(True)
-    assert calls(events)[0].decoded() == {"note": f"say {closer} twice"}
+    assert calls(events)[0].decode() == {"note": f"say {closer} twice"}
 
 
 def test_nested_tags_are_typed_by_the_schema_and_have_an_end():
@@ -215,7 +220,7 @@ def test_nested_tags_are_typed_by_the_schema_and_have_an_end():
     head = f'{token}<tool_call>{token}<invoke name="save">'
     tail = f"{token}</invoke>{token}</tool_call>"
     inside = f"{token}<at>{token}<x>7{token}</x>{token}<tags>{token}<item>8{token}</item>{token}</tags>{token}</at>"
-    assert calls(read_of("minimax_m3", head + inside + tail))[0].decoded() == {"at": {"x": 7, "tags": ["8"]}}
+    assert calls(read_of("minimax_m3", head + inside + tail))[0].decode() == {"at": {"x": 7, "tags": ["8"]}}
     deep = f"{token}<a>" * 200 + f"{token}</a>" * 200
     assert not calls(read_of("minimax_m3", head + deep + tail))
 
@@ -233,4 +238,4 @@ def test_values_beyond_what_json_holds_never_raise(name, value):
 def test_what_looks_like_an_entity_and_is_none_stays():
     inside = '<parameter name="note">a &amp b &copy=1; &#65;&lt;&x</parameter>'
     text = f'<tool-calls><tool-call tool="save" function="save">{inside}</tool-call></tool-calls>'
-    assert calls(read_of("native", text))[0].decoded() == {"note": "a &amp b &copy=1; A<&x"}
+    assert calls(read_of("native", text))[0].decode() == {"note": "a &amp b &copy=1; A<&x"}

@@ -74,7 +74,7 @@ def test_a_string_goes_out_with_its_first_character(name):
         assert [type(event) for event in given.feed(character)] == [ArgumentsDelta]
     events = given.feed('"' + after) + given.close(stopped=True)
     [call] = calls(events)
-    assert call.decoded() == {"text": "xyz"}
+    assert call.decode() == {"text": "xyz"}
     assert not any(isinstance(event, TextDelta | CallMalformed) for event in events)
 
 
@@ -93,7 +93,7 @@ def test_calls_are_read_back_piece_by_piece(name, values):
     events = read(reader(name), list(written))
     check_spans(events, written)
     assert joined(events) == joined(read(reader(name), [written]))
-    assert [call.decoded() for call in calls(events)] == values
+    assert [call.decode() for call in calls(events)] == values
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -119,7 +119,7 @@ def test_a_broken_element_is_malformed_and_leaves_the_one_before_it(name):
     text = two(name, second="?") + "<after>"
     events = read(reader(name), [text])
     check_spans(events, text)
-    assert [call.decoded() for call in calls(events)] == [{"text": "a"}]
+    assert [call.decode() for call in calls(events)] == [{"text": "a"}]
     [malformed] = [event for event in events if isinstance(event, CallMalformed)]
     assert malformed.kind == "invalid_json"
     assert malformed.raw.startswith("{")
@@ -131,7 +131,7 @@ def test_a_broken_element_is_malformed_and_leaves_the_one_before_it(name):
 def test_an_array_that_is_nearly_json_is_put_right_where_the_schema_takes_it(name):
     text = two(name, "'a'", "'b'")
     given = read(reader(name), list(text))
-    assert [call.decoded() for call in calls(given)] == [{"text": "a"}, {"text": "b"}]
+    assert [call.decode() for call in calls(given)] == [{"text": "a"}, {"text": "b"}]
     assert {event.repairs for event in given if isinstance(event, CallFinished)} == {("single_quotes",)}
     assert joined(given) == joined(read(reader(name), [text]))
     assert not calls(read(reader(name, repair=False), [text]))
@@ -156,7 +156,7 @@ def test_whole_calls_count_without_the_end_of_the_array(name):
     text = ONE[name]
     for end in range(text.rindex("}") + 1, len(text)):
         events = read(reader(name), list(text[:end]), stopped=False)
-        assert [call.decoded() for call in calls(events)] == [{"text": "a"}]
+        assert [call.decode() for call in calls(events)] == [{"text": "a"}]
         assert not any(isinstance(event, CallMalformed | TextDelta) for event in events)
 
 
@@ -190,7 +190,7 @@ def test_text_after_an_array_without_closer_is_text():
 def test_xlam_writes_its_arrays_in_many_ways(text):
     events = read(reader("xlam"), list(text))
     check_spans(events, text)
-    assert [call.decoded() for call in calls(events)] == [{"text": "a"}]
+    assert [call.decode() for call in calls(events)] == [{"text": "a"}]
     assert not any(isinstance(part, Text | MalformedCall) for part in parts(events))
 
 

@@ -12,7 +12,7 @@ from ferrule.conversation import (
     Conversation,
     MalformedCall,
     Reasoning,
-    Sampled,
+    SampledTokens,
     Text,
     ToolCall,
     ToolResult,
@@ -77,7 +77,7 @@ def test_a_turn_that_has_text_after_a_call_without_output_ends():
 
 
 def sampled(message, stop):
-    return replace(message, sampled=Sampled((7, 8), (-0.1, -0.2), "tokens", "nanochat", stop))
+    return replace(message, sampled=SampledTokens((7, 8), (-0.1, -0.2), "tokens", "nanochat", stop))
 
 
 @pytest.mark.parametrize(
@@ -173,4 +173,4 @@ def test_control_tokens_decide_where_ids_are_known():
     events = reader.feed("<|python_start|>", True) + reader.feed("<|python_end|>", False)
     events += reader.feed("<|python_end|>", True)
     [call] = calls(events)
-    assert (call.id, call.decoded()) == ("call_3", {"expression": "<|python_end|>"})
+    assert (call.id, call.decode()) == ("call_3", {"expression": "<|python_end|>"})

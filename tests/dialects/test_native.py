@@ -21,9 +21,8 @@ from ferrule.conversation import (
     user,
 )
 from ferrule.dialects.catalogue import get_notation
-from ferrule.dialects.lifting import lift
-from ferrule.dialects.lowering import lower
-from ferrule.dialects.notations.type_names import type_name
+from ferrule.dialects.notations.native_words import format_type
+from ferrule.dialects.text_protocol import decode_conversation, encode_conversation
 from ferrule.errors import ConversationError, DialectError
 from ferrule.toolspec import ToolGroup, ToolSpec
 
@@ -41,7 +40,7 @@ def called(tool: str, function: str, tools=TOOLS) -> str:
     inside = '<parameter name="city">A &amp; B</parameter>'
     text = f'<tool-calls><tool-call tool="{tool}" function="{function}">{inside}</tool-call></tool-calls>'
     [call] = calls(read(NATIVE.reader(tools), [text]))
-    assert call.decoded() == {"city": "A & B"}
+    assert call.decode() == {"city": "A & B"}
     return call.name
 
 
@@ -104,7 +103,7 @@ def test_two_tools_of_one_name_are_refused():
     ],
 )
 def test_types_are_named_as_in_python(schema, name):
-    assert type_name(schema, {"$defs": {"Loop": {"type": "array", "items": {"$ref": "#/$defs/Loop"}}}}) == name
+    assert format_type(schema, {"$defs": {"Loop": {"type": "array", "items": {"$ref": "#/$defs/Loop"}}}}) == name
 
 
 # Calls.
@@ -202,30 +201,28 @@ def test_a_lowered_conversation_is_lifted_again():
         tool_message(ToolResult("call_3", "get", (Text("<-- cold"),))),
         assistant("Cold."),
     )
-    lowered = lower(NATIVE, Conversation(messages), TOOLS)[0]
-    lifted = lift(NATIVE, lowered, TOOLS)
+    lowered = encode_conversation(NATIVE, Conversation(messages), TOOLS)[0]
+    lifted = decode_conversation(NATIVE, lowered, TOOLS)
     assert [message.role for message in lifted.messages] == [message.role for message in messages]
     for found, message in zip(lifted.messages, messages, strict=True):
         if message.role == "tool":
             assert found == message
         assert found.text.strip() == message.text.strip()
-        assert [(c.id, c.name, c.decoded()) for c in found.calls] == [
-            (c.id, c.name, c.decoded()) for c in message.calls
-        ]
-    again = lower(NATIVE, lifted, TOOLS)[0]
+        assert [(c.id, c.name, c.decode()) for c in found.calls] == [(c.id, c.name, c.decode()) for c in message.calls]
+    again = encode_conversation(NATIVE, lifted, TOOLS)[0]
     assert [(m.role, m.text) for m in again.messages] == [(m.role, m.text) for m in lowered.messages]
 
 
 def test_an_offer_alone_is_no_system_message():
-    lowered = lower(NATIVE, Conversation((user("Hi"),)), TOOLS)[0]
-    assert lift(NATIVE, lowered, TOOLS).messages == (user("Hi"),)
-    assert lift(NATIVE, lowered).messages == lowered.messages
+    lowered = encode_conversation(NATIVE, Conversation((user("Hi"),)), TOOLS)[0]
+    assert decode_conversation(NATIVE, lowered, TOOLS).messages == (user("Hi"),)
+    assert decode_conversation(NATIVE, lowered).messages == lowered.messages
 
 
 def test_a_call_that_cannot_be_read_and_its_answer_are_lifted():
     raw = "<tool-calls>what?</tool-calls>"
     answer = NATIVE.results([ToolResult("call_1", "", (Text("error: no call"),), "invalid")])[0]
-    lifted = lift(NATIVE, Conversation((assistant(raw), user(answer), assistant("So."))))
+    lifted = decode_conversation(NATIVE, Conversation((assistant(raw), user(answer), assistant("So."))))
     [call] = lifted.messages[0].calls
     assert isinstance(call, MalformedCall)
     assert call.raw == raw
@@ -235,6 +232,6 @@ def test_a_call_that_cannot_be_read_and_its_answer_are_lifted():
 def test_what_cannot_be_lifted_is_refused():
     call = NATIVE.call(ToolCall("call_1", "get", '{"city": "A"}'), TOOLS)
     with pytest.raises(ConversationError, match="has no result"):
-        lift(NATIVE, Conversation((assistant(call), user("What?"), assistant("So."))), TOOLS)
+        decode_conversation(NATIVE, Conversation((assistant(call), user("What?"), assistant("So."))), TOOLS)
     with pytest.raises(DialectError, match="results in the react notation can't be told"):
-        lift(get_notation("react"), Conversation())
+        decode_conversation(get_notation("react"), Conversation())

@@ -23,7 +23,7 @@ def arguments_in(text, name="pythonic"):
     events = read(get_notation(name).reader(), [text])
     check_spans(events, text)
     assert joined(read(get_notation(name).reader(), list(text))) == joined(events)
-    return [call.decoded() for call in calls(events)]
+    return [call.decode() for call in calls(events)]
 
 
 def test_a_string_streams_character_by_character():
@@ -109,9 +109,17 @@ def test_markers_match_by_id_where_ids_are_given(name):
     events = [event for text, control in pieces for event in reader.feed(text, control)] + reader.close(True)
     found = parts(events)
     assert [part for part in found if isinstance(part, Text)] == [Text(opener), Text(f" {closer}")]
-    assert calls(events)[0].decoded() == {"a": opener + closer}
+    assert calls(events)[0].decode() == {"a": opener + closer}
 
 
 def test_a_key_that_is_no_name_is_refused():
     with pytest.raises(DialectError, match="can't express"):
         get_notation("lfm2").call(ToolCall("call_1", "f", '{"a b": 1}'))
+
+
+def test_lfm_25_writes_values_as_python_does():
+    notation = get_notation("lfm25")
+    call = ToolCall("call_1", "note", '{"text": "it\'s", "tags": ["a", null, true], "more": {"b": "é"}}')
+    assert notation.call(call) == (
+        """<|tool_call_start|>[note(text="it's", tags=['a', None, True], more={'b': 'é'})]<|tool_call_end|>"""
+    )

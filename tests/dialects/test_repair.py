@@ -4,17 +4,20 @@ import json
 import time
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from ferrule.dialects.json_reading import json_value
-from ferrule.dialects.repair import MOST_LEVELS, repaired
-from ferrule.dialects.stream import EndOfText, NotACall, Stream
+from ferrule.conversation import ToolCall
+from ferrule.dialects.catalogue import get_notation
+from ferrule.dialects.reader.json import MOST_LEVELS, read_json_value
+from ferrule.dialects.reader.repair import repair_json
+from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall
+from ferrule.events import CallMalformed
 
 
 def passed_on(text):
     """What the strict reader has passed on of `text` before it ended or gave up, and whether it read it whole."""
-    stream = Stream(text)
+    stream = InputStream(text)
     stream.ended = True
     fragments = []
 
@@ -23,7 +26,7 @@ def passed_on(text):
         stream.take(end)
 
     try:
-        for _ in json_value(stream, put):
+        for _ in read_json_value(stream, put):
             raise AssertionError("it waits for more of a text that has ended")
     except (NotACall, EndOfText):
         return "".join(fragments), False
@@ -65,7 +68,7 @@ REPAIRS = [
 
 @pytest.mark.parametrize(("text", "expected", "names"), REPAIRS)
 def test_what_is_put_right(text, expected, names):
-    assert repaired(text) == (expected, tuple(names))
+    assert repair_json(text) == (expected, tuple(names))
     decoded(expected)
     assert expected.startswith(passed_on(text)[0])
 
@@ -77,16 +80,17 @@ def test_what_is_put_right(text, expected, names):
         *("[NaN]", "[Infinity]", "[-Infinity]", "nan", "[01]", "[+1]", "[1.]", "[.5]", "[1e]", "[0x1]", "[٣]"),
         *('{"a": "cut', '{"a": "cut\\', '{"a', '{"a"', '{"a":', "{a", "{a:", "['cut", '{"a": tru', '{"a": -'),
         *("[1] // note", "[1, /* note */ 2]", "# note\n[1]", "['it's']", "{1: 2}", "{None: 1}", "[\u00a01]", "(1,)"),
+        f"[{'9' * 5000}]",
         *("{} {}", "{}}}", "{};}", "[1] x", '```json\n{"a": 1}', '{"a": 1}\n```', "```yaml\n[1]\n```", "```"),
     ],
 )
 def test_what_is_left_alone(text):
-    assert repaired(text) is None
+    assert repair_json(text) is None
 
 
 @pytest.mark.parametrize("text", ["1", ' {"a" : [1 , -2.5e3]}\n', '"\\u00e9\\n\\ud800"', "[]", "{ }", '{"a":1,"a":2}'])
 def test_json_stays_as_it_is(text):
-    assert repaired(text) == (text, ())
+    assert repair_json(text) == (text, ())
 
 
 VALUES = st.recursive(
@@ -233,7 +237,7 @@ def test_a_damage_is_put_right_and_nothing_is_taken_back(damage, nearly, data):
     value, text = nearly
     damaged, name = damage(text, data.draw)
     sent, _ = passed_on(damaged)
-    made, names = repaired(damaged)
+    made, names = repair_json(damaged)
     assert made.startswith(sent)
     assert decoded(made) == value
     assert names == (name,)
@@ -242,7 +246,7 @@ def test_a_damage_is_put_right_and_nothing_is_taken_back(damage, nearly, data):
 @given(dumped(VALUES), SPACES)
 def test_json_of_any_layout_stays_as_it_is(nearly, after):
     _, text = nearly
-    assert repaired(text + after) == (text + after, ())
+    assert repair_json(text + after) == (text + after, ())
 
 
 @given(st.recursive(
@@ -250,7 +254,7 @@ def test_json_of_any_layout_stays_as_it_is(nearly, after):
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab'\"", max_size=4), inner, max_size=4),
 ))  # fmt: skip
 def test_what_python_prints_is_read(value):
-    made, _ = repaired(repr(value))
+    made, _ = repair_json(repr(value))
     assert decoded(made) == value
 
 
@@ -268,10 +272,11 @@ def spoiled(draw):
     return text
 
 
+@example('{"0\\u"000')
 @given(SCRAPS | spoiled())
 def test_any_text_is_repaired_to_json_that_continues_what_was_passed_on_or_not_at_all(text):
     sent, is_whole = passed_on(text)
-    result = repaired(text)
+    result = repair_json(text)
     if is_whole:
         assert result == (text, ())
     if result is not None:
@@ -284,11 +289,11 @@ def test_any_text_is_repaired_to_json_that_continues_what_was_passed_on_or_not_a
 
 def test_nesting_has_a_limit():
     most = "[" * MOST_LEVELS
-    assert repaired(most) == (most + "]" * MOST_LEVELS, ("missing_closer",))
+    assert repair_json(most) == (most + "]" * MOST_LEVELS, ("missing_closer",))
     for text in ("[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000, most + "[]"):
-        assert repaired(text) is None
+        assert repair_json(text) is None
     siblings = "[" + "[]," * 100_000
-    assert decoded(repaired(siblings)[0]) == [[]] * 100_000
+    assert decoded(repair_json(siblings)[0]) == [[]] * 100_000
 
 
 @pytest.mark.parametrize(
@@ -297,6 +302,15 @@ def test_nesting_has_a_limit():
 def test_time_grows_with_the_length_alone(unit):
     started = time.process_time()
     for opener in ("", "[", '["', "['", "{", "```json "):
-        repaired(opener + unit * (200_000 // len(unit)))
+        repair_json(opener + unit * (200_000 // len(unit)))
     # Half a second for each is far more than they need, and far less than anything quadratic would.
     assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize("name", ["deepseek_v3", "harmony", "json_in_tag", "kimi_k2", "mistral", "native_3", "hermes"])
+def test_a_number_of_too_many_digits_is_malformed_and_raises_nothing(name):
+    notation = get_notation(name)
+    text = notation.call(ToolCall("call_1", "f", '{"n": 1}')).replace("1}", "9" * 5000 + "}")
+    reader = notation.reader()
+    [kind] = [e.kind for e in reader.feed(text) + reader.close(stopped=True) if isinstance(e, CallMalformed)]
+    assert kind == "invalid_json"

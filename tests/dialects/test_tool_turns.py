@@ -15,7 +15,7 @@ from ferrule.conversation import (
     Conversation,
     MalformedCall,
     Reasoning,
-    Sampled,
+    SampledTokens,
     Text,
     ToolCall,
     ToolResult,
@@ -26,7 +26,7 @@ from ferrule.conversation import (
 )
 from ferrule.dialects import dialect_names, get_dialect
 from ferrule.dialects.catalogue import families
-from ferrule.dialects.framing import FramedDialect
+from ferrule.dialects.framing.dialect import FramedDialect
 from ferrule.dialects.segments import Content, Control, SampledIds
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished, ReasoningDelta, TextDelta
@@ -41,7 +41,7 @@ TEMPLATES = {
     "CohereForAI-c4ai-command-r7b-12-2024-tool_use": "cohere",
     "GLM-4.6": "glm45",
     "GLM-4.7-Flash": "glm47",
-    "GigaChat3.1-10B-A1.8B": "gigachat3",
+    "GigaChat3.1-10B-A1.8B": "gigachat31",
     "Kimi-K3": "kimi_k3",
     "MiMo-VL": "hermes",
     "MiniMax-M1": "minimax_m1",
@@ -60,7 +60,7 @@ TEMPLATES = {
     "deepseek-ai-DeepSeek-V3.1": "deepseek_v31",
     "deepseek-ai-DeepSeek-V3.2": "deepseek_v32",
     "deepseek-ai-DeepSeek-V4": "deepseek_v4",
-    "google-gemma-4-31B-it-interleaved": "gemma4",
+    "google-gemma-4-31B-it-interleaved": "gemma4_tool_turns",
     "ibm-granite-granite-4.1": "granite4",
     "meetkai-functionary-medium-v3.1": "functionary_v31",
     "meetkai-functionary-medium-v3.2": "functionary_v32",
@@ -251,7 +251,7 @@ def test_what_is_trained_is_read_back(name):
         # A notation without names for its arguments has them from the tool.
         reader = dialect.reader([weather], opens=written(before.prompt))
         events = reader.feed(said) + reader.close(stopped=True)
-        assert [(c.name, c.decoded()) for c in calls_of(events)] == [(c.name, c.decoded()) for c in message.calls]
+        assert [(c.name, c.decode()) for c in calls_of(events)] == [(c.name, c.decode()) for c in message.calls]
         assert "".join(e.text for e in events if isinstance(e, TextDelta)).strip() == message.text
         thought = "".join(e.text for e in events if isinstance(e, ReasoningDelta)).strip()
         assert thought == "".join(p.text for p in message.parts if isinstance(p, Reasoning))
@@ -269,7 +269,7 @@ def test_the_turns_of_hermes_are_those_of_the_hand_written_dialect(tools):
 
 
 def test_sampled_ids_stand_after_what_the_prompt_wrote():
-    message = replace(assistant("Hi"), sampled=Sampled((1, 2), (-0.5, -0.1), "tokens", "minicpm5", "length"))
+    message = replace(assistant("Hi"), sampled=SampledTokens((1, 2), (-0.5, -0.1), "tokens", "minicpm5", "length"))
     assert get_dialect("minicpm5").layout(Conversation((message,))).segments == (
         Control("<s>"),
         Control("<|im_start|>assistant\n<think>\n", ends_run=True),
@@ -281,7 +281,7 @@ def test_sampled_ids_stand_after_what_the_prompt_wrote():
 @every_dialect
 def test_a_sampled_message_is_closed_by_one_token_that_stops_the_model_and_that_its_reader_knows(name):
     dialect = framed(name)
-    sampled = Sampled((1, 2), (-0.5, -0.1), "tokens", name, "length")
+    sampled = SampledTokens((1, 2), (-0.5, -0.1), "tokens", name, "length")
     call = ToolCall("call_1", "weather", "{}")
     result = tool_message(ToolResult("call_1", "weather", (Text("21"),)))
     messages = (

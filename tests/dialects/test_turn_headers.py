@@ -107,7 +107,10 @@ def test_the_calls_of_minimax_m1_stand_in_lines():
         '{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_calls>'
     )
     reader = dialect.reader()
-    assert [c.decoded() for c in calls_of(reader.feed(text) + reader.close())] == [{"city": "Paris"}, {"city": "Rome"}]
+    assert [c.decode() for c in calls_of(reader.feed(text) + reader.close())] == [
+        {"city": "Paris"},
+        {"city": "Rome"},
+    ]
 
 
 def test_the_ids_of_solar_open_are_kept():

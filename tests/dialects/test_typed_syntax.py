@@ -42,13 +42,13 @@ def test_a_string_streams_and_other_values_wait():
 
 def test_the_schema_types_what_is_bare():
     [call] = calls(events_of("<|tool_call>call:f{zip:01234,n:7,other:01234}<tool_call|>"))
-    assert call.decoded() == {"zip": "01234", "n": 7, "other": "01234"}
+    assert call.decode() == {"zip": "01234", "n": 7, "other": "01234"}
 
 
 def test_quotes_keep_everything_else():
     value = "a,b}]{<tool_call|>\n\\ \" '"
     [call] = calls(events_of(f'<|tool_call>call:f{{zip:<|"|>{value}<|"|>}}<tool_call|>'))
-    assert call.decoded() == {"zip": value}
+    assert call.decode() == {"zip": value}
 
 
 def test_quotes_match_by_id_where_ids_are_given():
@@ -56,7 +56,7 @@ def test_quotes_match_by_id_where_ids_are_given():
     pieces = ("<|tool_call>", "call:f{zip:", '<|"|>', 'say <|"|> twice', '<|"|>', "}", "<tool_call|>")
     tokens = {"<|tool_call>", '<|"|>', "<tool_call|>"}
     events = [event for piece in pieces for event in reader.feed(piece, piece in tokens)] + reader.close(True)
-    assert calls(events)[0].decoded() == {"zip": 'say <|"|> twice'}
+    assert calls(events)[0].decode() == {"zip": 'say <|"|> twice'}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_reasoning_stands_in_its_channel():
 def test_what_is_written_is_read_back(name, arguments):
     call = ToolCall("call_1", "g", json.dumps(arguments))
     [found] = calls(events_of(get_notation(name).call(call), name))
-    assert found.decoded() == arguments
+    assert found.decode() == arguments
 
 
 def test_a_value_that_holds_the_quote_is_refused():

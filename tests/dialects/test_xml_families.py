@@ -17,7 +17,7 @@ from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, ReaderEv
 from ferrule.toolspec import ToolSpec
 
 TAGS = ("qwen3_coder", "step3p5", "mimo", "seed_oss")
-PAIRS = ("glm45", "glm47", "poolside_v1", "spark", "hy_v3", "k2_horizon")
+PAIRS = ("glm45", "glm47", "poolside_v1", "spark", "hy_v3_preview", "k2_horizon")
 NOTE = ToolSpec(
     "note",
     "",
@@ -75,7 +75,7 @@ def test_what_is_written_is_read_back(
     except DialectError:
         return
     found = calls(every_way(name, written))
-    assert [each.decoded() for each in found] == [call.decoded()] * 2
+    assert [each.decode() for each in found] == [call.decode()] * 2
 
 
 @pytest.mark.parametrize("name", TAGS + PAIRS)
@@ -111,28 +111,28 @@ def test_an_object_that_holds_the_closer_is_written_with_an_escape(name: str) ->
     call = call_of(more={"a": "</parameter></arg_value></ifm|arg_value>"})
     written = get_notation(name).call(call, [NOTE])
     assert r"\u003c/" in written
-    assert calls(every_way(name, written))[0].decoded() == call.decoded()
+    assert calls(every_way(name, written))[0].decode() == call.decode()
 
 
 def test_the_next_tag_ends_a_value_that_was_not_closed() -> None:
     value = "a\n<parameter=times>\n3"
     text = f"<tool_call>\n<function=note>\n<parameter=text>\n{value}\n</parameter>\n</function>\n</tool_call>"
     (finished,) = (e for e in every_way("qwen3_coder", text) if isinstance(e, CallFinished))
-    assert finished.call.decoded() == {"text": "a", "times": 3}
+    assert finished.call.decode() == {"text": "a", "times": 3}
     assert finished.repairs == ("unclosed_tag",)
-    assert calls(read(reader("qwen3_coder", repair=False), [text]))[0].decoded() == {"text": value}
+    assert calls(read(reader("qwen3_coder", repair=False), [text]))[0].decode() == {"text": value}
 
 
 def test_a_tag_of_no_parameter_is_a_part_of_the_value() -> None:
     value = "a\n<parameter=nothing>\n</function>\nb"
     (call,) = calls(every_way("qwen3_coder", get_notation("qwen3_coder").call(call_of(text=value), [NOTE])))
-    assert call.decoded() == {"text": value}
+    assert call.decode() == {"text": value}
 
 
 def test_both_closers_end_a_value_that_was_not_closed() -> None:
     text = "<tool_call>\n<function=note>\n<parameter=text>\na\n</function>\n</tool_call> and on"
     events = every_way("qwen3_coder", text)
-    assert calls(events)[0].decoded() == {"text": "a"}
+    assert calls(events)[0].decode() == {"text": "a"}
     assert events[-1] == TextDelta(" and on", (len(text) - 7, len(text)))
 
 
@@ -141,7 +141,7 @@ def test_both_closers_end_a_value_that_was_not_closed() -> None:
 def test_outer_tags_may_be_missing(begin: str, end: str) -> None:
     text = f"So:\n{begin}<function=note>\n<parameter=text>\na\n</parameter>\n{end}"
     events = every_way("qwen3_coder", text)
-    assert calls(events)[0].decoded() == {"text": "a"}
+    assert calls(events)[0].decode() == {"text": "a"}
     assert parts(events)[0] == Text("So:")
 
 
@@ -154,8 +154,8 @@ def test_the_mention_of_a_tag_takes_no_answer_with_it() -> None:
 def test_line_breaks_around_a_value_are_framing_in_pairs() -> None:
     for value, meant in [("\na\n", "a"), ("a\n", "a\n"), ("\n\na\n\n", "\na\n"), ("\n\n", ""), ("\n", ""), ("", "")]:
         text = f"<tool_call>\n<function=note>\n<parameter=text>{value}</parameter>\n</function>\n</tool_call>"
-        assert calls(every_way("qwen3_coder", text))[0].decoded() == {"text": meant}
-        assert calls(every_way("mimo", text))[0].decoded() == {"text": value}
+        assert calls(every_way("qwen3_coder", text))[0].decode() == {"text": meant}
+        assert calls(every_way("mimo", text))[0].decode() == {"text": value}
 
 
 def test_reasoning_of_seed_and_no_draft_in_it() -> None:
@@ -168,7 +168,7 @@ def test_reasoning_of_seed_and_no_draft_in_it() -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_no_arguments_at_all(name: str) -> None:
     written = get_notation(name).call(call_of(), [NOTE])
-    assert calls(every_way(name, written))[0].decoded() == {}
+    assert calls(every_way(name, written))[0].decode() == {}
     if name == "glm47":
         assert written == "<tool_call>note</tool_call>"
 
@@ -176,7 +176,7 @@ def test_no_arguments_at_all(name: str) -> None:
 def test_a_key_without_a_value_is_left_out_and_said_to_be() -> None:
     text = "<tool_call>note\n<arg_key>text</arg_key><arg_key>times</arg_key><arg_value>3</arg_value></tool_call>"
     (finished,) = (e for e in every_way("glm45", text) if isinstance(e, CallFinished))
-    assert (finished.call.decoded(), finished.repairs) == ({"times": 3}, ("key_without_value",))
+    assert (finished.call.decode(), finished.repairs) == ({"times": 3}, ("key_without_value",))
     assert calls(read(reader("glm45", repair=False), [text])) == []
 
 
@@ -192,7 +192,7 @@ def test_a_section_goes_on_after_a_call_that_cannot_be_read() -> None:
 
 def test_a_result_cannot_end_itself() -> None:
     result = ToolResult("1", "note", (Text("a</tool_response></tool_responses><tool_calls>"),))
-    text, losses = get_notation("hy_v3").result(result)
+    text, losses = get_notation("hy_v3_preview").result(result)
     assert text.count("</tool_response>") == text.count("</tool_responses>") == len(losses) - 2 == 1
     assert "<tool_calls>" not in text
 
@@ -202,7 +202,7 @@ def test_argument_types_speak_where_the_schema_is_silent() -> None:
     whole = "<ifm|arg_key>times</ifm|arg_key><ifm|arg_value>7</ifm|arg_value>"
     in_json = '<ifm|tool_call>\n{"name": "note", "arguments": {"times": 1}}\n</ifm|tool_call>'
     text = f"<ifm|tool_calls><ifm|tool_call>note{pair}{whole}</ifm|tool_call>{in_json}</ifm|tool_calls>"
-    found = [call.decoded() for call in calls(every_way("k2_horizon", text))]
+    found = [call.decode() for call in calls(every_way("k2_horizon", text))]
     assert found == [{"zip": "0123", "times": 7}, {"times": 1}]
 
 
@@ -245,3 +245,18 @@ def test_calls_and_results_are_written_as_the_template_writes_them(name: str) ->
     ]
     texts = [notation.result(result)[0] for result in results] if name == "seed_oss" else [notation.results(results)[0]]
     assert all(text in rendered for text in texts)
+
+
+def test_hunyuan_3_is_read_with_the_suffix_of_the_released_checkpoints_and_without() -> None:
+    released, preview = get_notation("hy_v3"), get_notation("hy_v3_preview")
+    call = call_of(text="a", times=1)
+    written = released.call(call, [NOTE])
+    assert written.startswith("<tool_calls:opensource>\n<tool_call:opensource>note<tool_sep:opensource>\n")
+    assert preview.call(call, [NOTE]) == written.replace(":opensource", "")
+    for text in (written, preview.call(call, [NOTE])):
+        events = every_way("hy_v3", text)
+        assert [read.decode() for read in calls(events)] == [{"text": "a", "times": 1}]
+    marker = "</tool_call:opensource>"
+    text, losses = released.result(ToolResult("1", "note", (Text(marker),)))
+    assert marker not in text
+    assert losses

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ferrule.dialects.catalogue import families
-from ferrule.dialects.family import TextNotation
-from ferrule.dialects.parameters import Parameters
+from ferrule.dialects.notation import TextNotation
+from ferrule.dialects.reader.parameters import ToolParameters
 from ferrule.events import CallFinished, CallMalformed, CallStarted, Framing, ReaderEvent, ReasoningDelta, TextDelta
 from ferrule.toolspec import ToolSpec
 
@@ -50,8 +50,8 @@ def specs(case: dict[str, Any]) -> list[ToolSpec]:
 
 def opens_of(case: dict[str, Any], notation: TextNotation) -> str:
     """How the prompt ended: engines are given the text after a prompt that may have opened the reasoning."""
-    thinking = notation.family.prose.thinking
-    if thinking is None or thinking.read_by_syntax or thinking.close == notation.family.prose.preamble[1]:
+    thinking = notation.family.message.thinking
+    if thinking is None or thinking.read_by_syntax or thinking.close == notation.family.message.preamble[1]:
         return ""
     text = case["text"]
     first = text.find(thinking.open)
@@ -94,10 +94,10 @@ def faults(case: dict[str, Any], events: list[ReaderEvent], *, by_convention: bo
         found.append(f"names {[c.name for c in calls]}, wanted {[c['name'] for c in wanted]}")
     if ("name" in asserted or not wanted) and len(calls) > len(wanted):
         found.append(f"{len(calls)} calls where {len(wanted)} are wanted")
-    known = {spec.name: Parameters(spec.parameters) for spec in specs(case)} if by_convention else None
+    known = {spec.name: ToolParameters(spec.parameters) for spec in specs(case)} if by_convention else None
     for call, want in zip(calls, wanted, strict=False):
-        typed = known.get(call.name, Parameters({})) if known is not None else None
-        found += _argument_faults(call.decoded(), want["arguments"], asserted, typed)
+        typed = known.get(call.name, ToolParameters({})) if known is not None else None
+        found += _argument_faults(call.decode(), want["arguments"], asserted, typed)
     return found + _text_faults(case, events, asserted, by_convention)
 
 
@@ -106,7 +106,7 @@ def _is_cut_off(events: list[ReaderEvent]) -> bool:
     return bool(ends) and isinstance(ends[-1], CallMalformed) and ends[-1].kind in ("truncated", "unclosed")
 
 
-def _argument_faults(given: Any, want: Any, asserted: Any, typed: Parameters | None) -> list[str]:
+def _argument_faults(given: Any, want: Any, asserted: Any, typed: ToolParameters | None) -> list[str]:
     if not isinstance(given, dict) or not isinstance(want, dict):
         return [] if "argval" not in asserted or given == want else [f"arguments {given!r}, wanted {want!r}"]
     found = []

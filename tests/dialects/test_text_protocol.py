@@ -22,7 +22,7 @@ from ferrule.conversation import (
 )
 from ferrule.dialects.catalogue import families, get_notation
 from ferrule.dialects.family import NO_PARALLEL, NO_TEXT_BESIDE
-from ferrule.dialects.lowering import WRITTEN, as_written, lower
+from ferrule.dialects.text_protocol import WRITTEN, encode_conversation, keep_source
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
@@ -54,15 +54,15 @@ def test_the_offer_joins_the_system_message_and_results_are_the_users():
             answer(2),
         )
     )
-    lowered, losses = lower(hermes, conversation, [WEATHER])
+    lowered, losses = encode_conversation(hermes, conversation, [WEATHER])
     assert not losses
     assert roles(lowered) == ["system", "user", "assistant", "user"]
     assert lowered.messages[0].text.startswith("Be brief.\n\n# Tools")
     assert lowered.messages[0].text.endswith(hermes.offer([WEATHER]))
     assert lowered.messages[2].text.count("<tool_call>") == 2
     assert lowered.messages[3].text.count("<tool_response>\n21 °C\n</tool_response>") == 2
-    assert roles(lower(hermes, Conversation((user("Hi"),)), [WEATHER])[0]) == ["system", "user"]
-    assert lower(hermes, Conversation((user("Hi"),)), [])[0].messages == (user("Hi"),)
+    assert roles(encode_conversation(hermes, Conversation((user("Hi"),)), [WEATHER])[0]) == ["system", "user"]
+    assert encode_conversation(hermes, Conversation((user("Hi"),)), [])[0].messages == (user("Hi"),)
 
 
 @pytest.mark.parametrize("name", ANY_MODEL)
@@ -73,7 +73,7 @@ def test_every_notation_that_any_model_can_write(name):
     calls = (call(1),) if NO_PARALLEL in losses else (call(1), call(2, "Rome"))
     answers = [answer(number) for number in range(1, len(calls) + 1)]
     conversation = Conversation((user("?"), assistant(*said, *calls), *answers, assistant("Warm.")))
-    lowered, _ = lower(notation, conversation, [WEATHER])
+    lowered, _ = encode_conversation(notation, conversation, [WEATHER])
     assert roles(lowered) == ["system", "user", "assistant", "user", "assistant"]
     assert all(len(message.parts) == 1 for message in lowered.messages)
     assert "weather" in lowered.messages[0].text
@@ -95,8 +95,8 @@ def test_a_longer_conversation_begins_with_the_shorter_one(ends, text):
         answer(3),
     )
     notation = get_notation("hermes")
-    whole = lower(notation, Conversation(messages), [WEATHER], user_images=True)[0].messages
-    part = lower(notation, Conversation(messages[:ends]), [WEATHER], user_images=True)[0].messages
+    whole = encode_conversation(notation, Conversation(messages), [WEATHER], user_images=True)[0].messages
+    part = encode_conversation(notation, Conversation(messages[:ends]), [WEATHER], user_images=True)[0].messages
     assert whole[: len(part)] == part
 
 
@@ -105,37 +105,37 @@ def test_a_models_own_text_is_shown_to_it_again_while_it_says_the_same():
     message = assistant("So: ", call(1))
     message = type(message)("assistant", message.parts, None, {WRITTEN: {"hermes": written}})
     hermes = get_notation("hermes")
-    assert lower(hermes, Conversation((message,)), [WEATHER])[0].messages[1].text == written
+    assert encode_conversation(hermes, Conversation((message,)), [WEATHER])[0].messages[1].text == written
     edited = message.with_parts((Text("So: "), call(1, "Rome")))
-    assert '"Rome"' in lower(hermes, Conversation((edited,)), [WEATHER])[0].messages[1].text
-    other = lower(get_notation("native"), Conversation((message,)), [WEATHER])[0]
+    assert '"Rome"' in encode_conversation(hermes, Conversation((edited,)), [WEATHER])[0].messages[1].text
+    other = encode_conversation(get_notation("native"), Conversation((message,)), [WEATHER])[0]
     assert '<tool-call tool="weather"' in other.messages[1].text
 
 
 def test_markers_in_results_are_harmless_and_images_follow():
     hermes = get_notation("hermes")
     conversation = Conversation((assistant(call(1)), answer(1, Text("</tool_response>"), Image(b"png"))))
-    lowered, losses = lower(hermes, conversation, [WEATHER], user_images=True)
+    lowered, losses = encode_conversation(hermes, conversation, [WEATHER], user_images=True)
     assert [loss.kind for loss in losses] == ["marker"]
     assert roles(lowered) == ["system", "assistant", "user", "user"]
     assert any(isinstance(part, Image) for part in lowered.messages[3].parts)
-    assert [loss.kind for loss in lower(hermes, conversation, [WEATHER])[1]] == ["image", "marker"]
+    assert [loss.kind for loss in encode_conversation(hermes, conversation, [WEATHER])[1]] == ["image", "marker"]
 
 
 def test_what_a_notation_can_not_say_is_refused():
     with pytest.raises(DialectError, match="one call a message"):
-        lower(get_notation("react"), Conversation((assistant(call(1), call(2)),)), [WEATHER])
+        encode_conversation(get_notation("react"), Conversation((assistant(call(1), call(2)),)), [WEATHER])
 
 
 def test_what_was_read_from_a_text_is_shown_as_that_until_it_is_changed():
     # Read again it would say something else, which shows that it isn't.
     written = "So: <weather of Paris>"
     hermes = get_notation("hermes")
-    message = as_written(hermes, written, assistant(Reasoning("Hm."), "So: ", call(1)))
-    assert lower(hermes, Conversation((message,)), [WEATHER])[0].messages[1].text == written
+    message = keep_source(hermes, written, assistant(Reasoning("Hm."), "So: ", call(1)))
+    assert encode_conversation(hermes, Conversation((message,)), [WEATHER])[0].messages[1].text == written
     renamed = message.with_parts((*message.parts[:2], call(7)))
-    assert lower(hermes, Conversation((renamed,)), [WEATHER])[0].messages[1].text == written
+    assert encode_conversation(hermes, Conversation((renamed,)), [WEATHER])[0].messages[1].text == written
     for parts in ((Text("So: "), call(1, "Rome")), (Text("So:"), call(1)), (Text("So: "), call(1), call(2))):
-        shown = lower(hermes, Conversation((message.with_parts(parts),)), [WEATHER])[0].messages[1].text
+        shown = encode_conversation(hermes, Conversation((message.with_parts(parts),)), [WEATHER])[0].messages[1].text
         assert '"weather"' in shown
         assert written not in shown
