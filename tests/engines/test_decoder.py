@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from engine_checkpoints import SMALL, random_tensors, write_checkpoint, write_safetensors
 
-from ferrule.engines.cache import KeyValueCache
 from ferrule.engines.config import read_config
-from ferrule.engines.decoder import Decoder
+from ferrule.engines.decoder import TransformerDecoder
+from ferrule.engines.kv_cache import KeyValueCache
 from ferrule.engines.safetensors import read_safetensors
 from ferrule.engines.weights import fold_weights
 
@@ -16,12 +16,12 @@ LENGTH = 90
 TOLERANCE = 1e-4
 
 
-def load(folder) -> Decoder:
+def load(folder) -> TransformerDecoder:
     config = read_config(folder / "config.json")
-    return Decoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
+    return TransformerDecoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
 
 
-def new_cache(decoder: Decoder, places: int = 4, capacity: int = 128) -> KeyValueCache:
+def new_cache(decoder: TransformerDecoder, places: int = 4, capacity: int = 128) -> KeyValueCache:
     cache = KeyValueCache(decoder.config)
     cache.reserve(places, capacity, [])
     return cache

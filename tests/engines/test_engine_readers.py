@@ -113,9 +113,12 @@ def test_what_a_slow_reader_has_not_fetched_comes_in_one_list(checkpoint):
         first = await anext(generation)
         await until(lambda: engine.occupied == 0)
         await asyncio.sleep(0.05)
-        rest = await anext(generation)
-        assert len(first) + len(rest) == 50
-        assert (await anext(generation)).reason == "length"
+        finished = item = await anext(generation)
+        if isinstance(item, list):  # it may have been slow enough for all to come with the first
+            finished = await anext(generation)
+            first = [*first, *item]
+        assert len(first) == 50
+        assert finished.reason == "length"
         with pytest.raises(StopAsyncIteration):
             await anext(generation)
 

@@ -11,7 +11,9 @@ import pytest
 from engine_checkpoints import SMALL, random_tensors
 from generating import PROMPT, collect, ids_of, prompt, run, run_long, until
 
-from ferrule.engines import Finished, NumpyEngine, Sampling
+from ferrule.conversation import Image
+from ferrule.dialects.grammar import JsonValue
+from ferrule.engines import Finished, ImageInput, NumpyEngine, Sampling
 from ferrule.engines.config import read_config
 from ferrule.engines.scheduler import CHUNK
 from ferrule.errors import EngineError
@@ -152,8 +154,8 @@ def test_damaged_weights_reach_every_consumer_as_an_error(checkpoint):
         ([1, 40], {}, "ids: 40 is outside the vocabulary of 40"),
         ([-1], {}, "ids: -1 is outside"),
         ([1.5], {}, "ids: a prompt is"),
-        ([1], {"images": [b"x"]}, "images: "),
-        ([1], {"constraint": object()}, "constraint: "),
+        ([1], {"images": [ImageInput(Image(b"x"), 0, 1)]}, "images: "),
+        ([1], {"constraint": JsonValue({"type": "object"})}, "constraint: "),
         ([1], {"sampling": Sampling(temperature=-1)}, "temperature: "),
         ([1], {"sampling": Sampling(temperature=float("nan"))}, "temperature: "),
         ([1], {"sampling": Sampling(top_k=0)}, "top_k: "),

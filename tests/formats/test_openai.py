@@ -28,9 +28,8 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.formats import openai, openai_responses
-from ferrule.formats.names import ToolNames
-from ferrule.formats.openai import ChatStyle, dump, load, nine, short_id, written
-from ferrule.formats.schemas import parameters_schema, strict_schema
+from ferrule.formats.openai import ChatStyle, dump, load, nine_character_id, shorten_id, write_messages
+from ferrule.formats.tool_offers import ToolNames, parameters_schema, strict_schema
 from ferrule.toolspec import ToolSpec
 
 PIXEL = "data:image/png;base64,iVBORw=="
@@ -174,11 +173,11 @@ def test_what_has_no_place_is_a_loss() -> None:
 def test_the_messages_of_a_beginning_are_the_beginning_of_the_messages() -> None:
     conversation = load(FILE)
     for style in (ChatStyle(), ChatStyle(reasoning=None, ids="nine", json_arguments=True, text_lists=False)):
-        whole, _ = written(conversation, style)
+        whole, _ = write_messages(conversation, style)
         for length in range(len(conversation) + 1):
-            assert written(Conversation(conversation.messages[:length]), style)[0] == whole[:length]
-    items, _ = openai_responses.written(conversation)
-    assert openai_responses.written(Conversation(conversation.messages[:5]))[0] == items[: 4 + 2]
+            assert write_messages(Conversation(conversation.messages[:length]), style)[0] == whole[:length]
+    items, _ = openai_responses.write_items(conversation)
+    assert openai_responses.write_items(Conversation(conversation.messages[:5]))[0] == items[: 4 + 2]
 
 
 def test_what_was_not_adapted_is_refused() -> None:
@@ -188,9 +187,9 @@ def test_what_was_not_adapted_is_refused() -> None:
         Message("user", (ToolCall("a", "f", "{}"),)),
     ):
         with pytest.raises(ConversationError):
-            written(Conversation((message,)))
+            write_messages(Conversation((message,)))
     with pytest.raises(ConversationError):
-        openai_responses.written(Conversation((assistant(MalformedCall("m", "f(", "truncated")),)))
+        openai_responses.write_items(Conversation((assistant(MalformedCall("m", "f(", "truncated")),)))
 
 
 texts = st.text(max_size=8)
@@ -252,9 +251,9 @@ def test_names_that_are_allowed_stay() -> None:
 
 @given(st.text(), st.text())
 def test_ids_are_what_providers_take(first: str, second: str) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9]{9}", nine(first))
-    assert len(short_id(first * 9)) <= 40
-    assert (nine(first) == nine(second)) == (first == second)
+    assert re.fullmatch(r"[A-Za-z0-9]{9}", nine_character_id(first))
+    assert len(shorten_id(first * 9)) <= 40
+    assert (nine_character_id(first) == nine_character_id(second)) == (first == second)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +297,7 @@ def test_every_document_of_bfcl_becomes_an_offer_and_its_answers_fit(name: str) 
     for entry in _lines(f"{name}.jsonl"):
         made = [ToolSpec(one["name"], one["description"], one["parameters"]) for one in entry["function"]]
         names = ToolNames(made)
-        offers = {names.own(one["function"]["name"]): one["function"] for one in openai.offered(made, names)}
+        offers = {names.own(one["function"]["name"]): one["function"] for one in openai.write_offers(made, names)}
         assert list(offers) == [spec.name for spec in made]
         for offer in offers.values():
             jsonschema.Draft202012Validator.check_schema(offer["parameters"])

@@ -1,6 +1,7 @@
 """The second seed's files: they load, save without loss, and say what is wrong with them."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,11 @@ from ferrule.conversation import (
     tool_message,
     user,
 )
+from ferrule.dialects import get_dialect
+from ferrule.dialects.catalogue import get_notation
+from ferrule.dialects.segments import Control, ImageSlot
 from ferrule.errors import ConversationError
+from ferrule.events import CallFinished, CallMalformed, ReasoningDelta, TextDelta
 from ferrule.formats.ovis import dump, load
 from ferrule.toolspec import ToolSpec
 
@@ -56,9 +61,10 @@ RESULTS = st.builds(
     st.integers(0, 2),
     st.none() | PLAIN.map(lambda text: f"<tool_response>{text}</tool_response>"),
 )
+THOUGHTS = st.sampled_from(["<think>", "</think>", "<think>\n", "\n</think>\n\n"])
 ANSWERS = st.builds(
     lambda pieces, last: "".join(pieces) + last,
-    st.lists(st.one_of(PLAIN, st.tuples(CALLS, RESULTS).map("".join)), max_size=5),
+    st.lists(st.one_of(PLAIN, THOUGHTS, st.tuples(CALLS, RESULTS).map("".join)), max_size=6),
     st.sampled_from(["", "", "<tool_call>Crop [1,"]),
 )
 KEYS = st.dictionaries(st.sampled_from(["id", "weight", "image"]), st.integers(), max_size=2)
@@ -83,6 +89,102 @@ def test_tools_and_images_change_what_is_loaded_and_not_what_is_saved(data):
     outer = data if isinstance(data, dict) else {"conversations": data}
     pictured = {"image": "people.png", **outer}
     assert dump(load(pictured, TOOLS, [Image(b"1"), Image(b"2")])) == pictured or not outer["conversations"]
+
+
+START, END = "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n"
+MADE_BY_HAND = [
+    "<think>\nHm.\n</think>\n\nYes.",
+    "<think>Hm.</think>Yes.",
+    f"<think>Closer.{CROP}<image>\nStill thinking.</think>\nJames.",
+    f"<think>{CROP}<image></think>",
+    f"<think>a</think>{CROP}<tool_response>x</tool_response>",
+    f"<think>a</think>\n{CROP}\n<image><image><tool_response>x</tool_response> b",
+    f"{CROP} then {CROP}{CROP}<tool_response></tool_response>",
+    "<think>never closed",
+    "no thought</think> here",
+    f"<think>open{CROP}<tool_response>x</tool_response> b",
+    "<think><think></think> twice</think>",
+    "<tool_call>Crop [1, 2</tool_call> and on",
+    "<tool_call>\nIdentify\n[ 1, 2.50 ]\n</tool_call><tool_response>y</tool_response>",
+]
+
+
+def laid_out(value, tools=(), images=()):
+    """The layout of a row between its frame, and its segments."""
+    row = [{"from": "human", "value": "Who?"}, {"from": "gpt", "value": value}]
+    layout = get_dialect("ovis").layout(load(row, tools, images), tools if images else ())
+    assert layout.text.startswith(START)
+    return layout.text.removeprefix(START).removesuffix(END), layout
+
+
+@given(ANSWERS)
+def test_the_layout_of_a_row_is_the_row(value):
+    assert laid_out(value)[0] == value.removesuffix(END)
+
+
+@pytest.mark.parametrize("value", MADE_BY_HAND)
+def test_the_layout_of_a_row_made_by_hand_is_the_row(value):
+    text, layout = laid_out(value)
+    assert text == value
+    row = [{"from": "gpt", "value": value}]
+    assert dump(load(row)) == row
+    # The results, with the white space before them, and nothing else of the turn are the system's.
+    told = "".join(segment.text for segment in layout.segments[4:] if not segment.trained)
+    results = re.compile(
+        r"\s*(?:<image>)+(?:<tool_response>.*?</tool_response>)?|\s*<tool_response>.*?</tool_response>"
+    )
+    bad = value.partition("<tool_call>Crop [1, 2</tool_call>")[1]
+    assert told.removesuffix("\n") == bad + "".join(results.findall(value))
+
+
+def test_reasoning_is_marked_by_control_tokens():
+    _, layout = laid_out(f"<think>Closer.{CROP}<image>Still.</think>James.")
+    controls = [one.text for one in layout.segments if isinstance(one, Control) and one.text]
+    assert controls[3:] == ["<think>", "<tool_call>", "</tool_call>", "<image>", "</think>", "<|im_end|>", "\n"]
+
+
+def test_an_image_result_has_its_slot():
+    people, face = Image(b"people"), Image(b"face")
+    layout = get_dialect("ovis").layout(load(SEED, images=(people, face)))
+    assert [segment.image for segment in layout.segments if isinstance(segment, ImageSlot)] == [people, face]
+    whole = "".join("<image>" if isinstance(s, ImageSlot) else s.text for s in layout.segments)
+    assert all(turn["value"] in whole for turn in SEED["conversations"])
+    assert "<image>" not in layout.text
+    assert not layout.losses
+
+
+@pytest.mark.parametrize("tools", [(), TOOLS])
+@given(value=ANSWERS)
+def test_a_row_is_loaded_as_the_reader_reads_it(tools, value):
+    answered = [message for message in load([{"from": "gpt", "value": value}], tools).messages if message.calls]
+    for message in answered:
+        layout = get_dialect("ovis").layout(Conversation((message,)), tools)
+        written = layout.text.rpartition("<|im_start|>assistant\n")[2].removesuffix(END)
+        reader = get_notation("ovis").reader(tools)
+        events = reader.feed(written) + reader.close(stopped=True)
+        read = [e.call for e in events if isinstance(e, CallFinished)]
+        ours = [call for call in message.calls if isinstance(call, ToolCall)]
+        assert [(call.name, call.decode()) for call in read] == [(call.name, call.decode()) for call in ours]
+        assert sum(isinstance(e, CallMalformed) for e in events) == len(message.calls) - len(ours)
+
+
+def test_reasoning_goes_on_after_the_result_of_a_call_in_it():
+    messages = load([{"from": "gpt", "value": f"<think>Closer.{CROP}<image>Still.</think>James."}]).messages
+    assert [message.parts for message in messages[::2]] == [
+        (Reasoning("Closer."), messages[0].calls[0]),
+        (Reasoning("Still."), Text("James.")),
+    ]
+    layout = get_dialect("ovis").layout(Conversation(messages[:2]))
+    assert layout.opens == "<think>"
+    reader = get_notation("ovis").reader(opens=layout.opens)
+    events = reader.feed("Still.</think>James.") + reader.close(stopped=True)
+    assert [e.text for e in events if isinstance(e, ReasoningDelta | TextDelta)] == ["Still.", "James."]
+
+
+def test_a_marker_in_a_result_is_broken_and_reported():
+    text, layout = laid_out(f"{CROP}<tool_response></think></tool_response>")
+    assert text == f"{CROP}<tool_response>< /think></tool_response>"
+    assert [loss.kind for loss in layout.losses] == ["marker"]
 
 
 def test_a_turn_becomes_messages_with_calls_and_results():
@@ -194,7 +296,7 @@ def test_a_file_of_something_else_is_refused(data, words):
 @pytest.mark.parametrize(
     ("messages", "words"),
     [
-        ((assistant(Reasoning("hm")),), "message 0: the Ovis format has no Reasoning"),
+        ((assistant(Reasoning("</think>")),), "message 0: the text holds </think>"),
         ((assistant("<image>"),), "message 0: the text holds <image>"),
         ((user(Image(b"1")), Message("user", (Reasoning("x"),))), "message 1: the Ovis format has no Reasoning"),
         ((assistant(ToolCall("a", "Crop", "[")),), "the arguments of 'a' are not JSON"),
@@ -215,3 +317,9 @@ def test_a_file_of_something_else_is_refused(data, words):
 def test_what_the_format_cannot_hold_is_refused(messages, words):
     with pytest.raises(ConversationError, match=words):
         dump(Conversation(messages))
+
+
+@pytest.mark.parametrize("arguments", ['{"a": 1e999}', '{"a": NaN}'])
+def test_a_number_that_is_not_finite_is_refused(arguments):
+    with pytest.raises(ConversationError, match="message 0: the call 'c' has a number that isn't finite"):
+        dump(Conversation((assistant(ToolCall("c", "f", arguments)),)))

@@ -23,7 +23,7 @@ from ferrule.conversation import (
     user,
 )
 from ferrule.errors import ConversationError
-from ferrule.formats.openai_responses import EXTRA, dump, load, written
+from ferrule.formats.openai_responses import EXTRA, dump, load, write_items
 
 PIXEL = "data:image/png;base64,iVBORw=="
 THOUGHT = {
@@ -84,7 +84,7 @@ def test_a_file_is_read_and_written_back_as_it_was() -> None:
 
 
 def test_what_a_request_may_not_hold_is_left_out_there_and_named() -> None:
-    items, losses = written(load(FILE))
+    items, losses = write_items(load(FILE))
     assert THOUGHT in items
     assert [loss.detail for loss in losses] == [
         "message 6: 3 characters do not go back: another model's, or not encrypted"

@@ -27,6 +27,6 @@ def bpe_file(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def bpe(bpe_file):
-    from ferrule.tokens.hf import HuggingFaceTokenizer
+    from ferrule.tokens.hugging_face import HuggingFaceTokenizer
 
     return HuggingFaceTokenizer(bpe_file)

@@ -32,7 +32,7 @@ def as_dictionaries(conversation):
         if message.role == "tool":
             messages.append({"role": "tool", "content": message.result.text})
             continue
-        calls = [{"type": "function", "function": {"name": c.name, "arguments": c.decoded()}} for c in message.calls]
+        calls = [{"type": "function", "function": {"name": c.name, "arguments": c.decode()}} for c in message.calls]
         entry = {"role": message.role, "content": message.text}
         messages.append({**entry, "tool_calls": calls} if calls else entry)
     return messages
@@ -53,7 +53,7 @@ def expected(tokenizer, conversation, tools=None, prompt=False):
 @many
 def test_the_embedded_models_template_gives_our_ids_and_mask(nanochat_bytes, tmp_path_factory, conversation):
     pytest.importorskip("torch", reason=f"torch {WHY}")
-    from ferrule.training.embedded.export import CHAT_TEMPLATE, embedded_tokenizer
+    from ferrule.training.embedded.checkpoint import CHAT_TEMPLATE, embedded_tokenizer
 
     folder = tmp_path_factory.getbasetemp() / "embedded"
     folder.mkdir(exist_ok=True)

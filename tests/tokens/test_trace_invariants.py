@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from token_parts import EVIL, HERMES, NANOCHAT, conversations
 
-from ferrule.conversation import Conversation, Image, Message, Sampled, assistant, user
+from ferrule.conversation import Conversation, Image, Message, SampledTokens, assistant, user
 from ferrule.dialects.segments import Content, Control, ImageSlot, SampledIds
 from ferrule.errors import TokenizerError
-from ferrule.tokens.detokenizer import Detokenizer
-from ferrule.tokens.render import render, spelled_out, trace_of
+from ferrule.tokens.render import encode_segments, find_spelled_markers, render
+from ferrule.tokens.tokenizer import Detokenizer
 
 COMBINATIONS = [(NANOCHAT, "nanochat_bytes"), (NANOCHAT, "bpe"), (HERMES, "hermes_bytes"), (HERMES, "bpe")]
 every_combination = pytest.mark.parametrize(("dialect", "fixture"), COMBINATIONS)
@@ -30,8 +30,8 @@ def test_no_content_yields_a_control_token(dialect, fixture, request, data):
     tokenizer = request.getfixturevalue(fixture)
     layout = dialect.layout(data.draw(conversations(dialect)))
     control = set(tokenizer.control.values())
-    given_ids = [token for token in trace_of(layout.with_prompt, tokenizer).ids if token in control]
-    assert given_ids == [token for token in trace_of(framing_only(layout), tokenizer).ids if token in control]
+    given_ids = [token for token in encode_segments(layout.with_prompt, tokenizer).ids if token in control]
+    assert given_ids == [token for token in encode_segments(framing_only(layout), tokenizer).ids if token in control]
 
 
 @every_combination
@@ -40,7 +40,7 @@ def test_no_content_yields_a_control_token(dialect, fixture, request, data):
 def test_ids_mask_and_logprobs_have_equal_lengths_and_the_text_is_all_there(dialect, fixture, request, data):
     tokenizer = request.getfixturevalue(fixture)
     layout = dialect.layout(data.draw(conversations(dialect)))
-    trace = trace_of(layout.segments, tokenizer)
+    trace = encode_segments(layout.segments, tokenizer)
     assert len(trace.ids) == len(trace.mask) == len(trace.logprobs) == len(trace)
     assert set(trace.mask) <= {0, 1}
     text = b"".join(map(tokenizer.token_bytes, trace.ids))
@@ -75,7 +75,7 @@ def test_sampled_ids_stand_as_they_are_and_only_they_are_trained(dialect, fixtur
     tokenizer = request.getfixturevalue(fixture)
     ids = tuple(data.draw(st.lists(st.integers(0, tokenizer.vocabulary_size - 1), min_size=1, max_size=30)))
     logprobs = tuple(-0.5 * at for at in range(len(ids)))
-    sampled = Sampled(ids, logprobs, tokenizer.fingerprint, dialect.name, "turn")
+    sampled = SampledTokens(ids, logprobs, tokenizer.fingerprint, dialect.name, "turn")
     asked = Conversation((user(data.draw(EVIL)),))
     prompt = render(asked, dialect, tokenizer, with_prompt=True)
     answered = asked.add(Message("assistant", assistant("decoded somehow").parts, sampled))
@@ -91,9 +91,9 @@ def test_sampled_ids_stand_as_they_are_and_only_they_are_trained(dialect, fixtur
 
 def test_a_closer_is_written_once(nanochat_bytes):
     end = nanochat_bytes.control["<|assistant_end|>"]
-    cut = trace_of([SampledIds((65,), (-0.1,), "<|assistant_end|>")], nanochat_bytes)
+    cut = encode_segments([SampledIds((65,), (-0.1,), "<|assistant_end|>")], nanochat_bytes)
     assert (cut.ids, cut.mask) == ((65, end), (1, 0))
-    whole = trace_of([SampledIds((65, end), (-0.1, -0.2), "<|assistant_end|>")], nanochat_bytes)
+    whole = encode_segments([SampledIds((65, end), (-0.1, -0.2), "<|assistant_end|>")], nanochat_bytes)
     assert (whole.ids, whole.mask) == ((65, end), (1, 1))
 
 
@@ -102,35 +102,35 @@ def test_foreign_samples_are_encoded_anew(nanochat_bytes):
     plain = Conversation((user("?"), message))
     expected = render(plain, NANOCHAT, nanochat_bytes)
     for fingerprint, dialect in (("another", "nanochat"), (nanochat_bytes.fingerprint, "hermes")):
-        sampled = Sampled((1, 2, 3), (-1.0, -1.0, -1.0), fingerprint, dialect, "turn")
+        sampled = SampledTokens((1, 2, 3), (-1.0, -1.0, -1.0), fingerprint, dialect, "turn")
         conversation = replace(plain, messages=(plain.messages[0], replace(message, sampled=sampled)))
         assert render(conversation, NANOCHAT, nanochat_bytes) == expected
 
 
 def test_text_of_one_run_is_encoded_together(bpe):
     apart = [Content("print", trained=True), Content("able", trained=True)]
-    joined = trace_of([Content("printable", trained=True)], bpe)
-    assert trace_of(apart, bpe) == joined
-    assert trace_of([apart[0], Content("able", trained=False)], bpe).mask[-1] == 0
+    joined = encode_segments([Content("printable", trained=True)], bpe)
+    assert encode_segments(apart, bpe) == joined
+    assert encode_segments([apart[0], Content("able", trained=False)], bpe).mask[-1] == 0
 
 
 def test_recurring_runs_are_kept_and_equal(bpe):
     segments = [Control("<|im_start|>system\n"), Content("Be brief.", recurs=True), Control("<|im_end|>\n")]
-    assert trace_of(segments, bpe) == trace_of(segments, bpe)
+    assert encode_segments(segments, bpe) == encode_segments(segments, bpe)
     for number in range(600):
-        trace_of([Content(f"prompt {number}", recurs=True)], bpe)
-    assert trace_of(segments, bpe).ids[0] == bpe.control["<|im_start|>"]
+        encode_segments([Content(f"prompt {number}", recurs=True)], bpe)
+    assert encode_segments(segments, bpe).ids[0] == bpe.control["<|im_start|>"]
 
 
 def test_an_image_is_no_text(nanochat_bytes):
     with pytest.raises(TokenizerError, match="no placeholder for images"):
-        trace_of([ImageSlot(Image(b"png"))], nanochat_bytes)
+        encode_segments([ImageSlot(Image(b"png"))], nanochat_bytes)
 
 
 def test_markers_without_a_token_are_named(nanochat_bytes, bpe):
-    assert not spelled_out(NANOCHAT, nanochat_bytes)
-    assert set(spelled_out(HERMES, nanochat_bytes)) == set(HERMES.markers)
-    assert not spelled_out(HERMES, bpe)
+    assert not find_spelled_markers(NANOCHAT, nanochat_bytes)
+    assert set(find_spelled_markers(HERMES, nanochat_bytes)) == set(HERMES.markers)
+    assert not find_spelled_markers(HERMES, bpe)
 
 
 @given(text=EVIL, data=st.data())

@@ -18,7 +18,7 @@ from ferrule.conversation import (
     user,
 )
 from ferrule.dialects import get_dialect
-from ferrule.dialects.nanochat_markers import CONTROL_TOKENS
+from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
 
 HERMES = get_dialect("hermes")

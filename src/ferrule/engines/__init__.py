@@ -12,19 +12,40 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ferrule.engines.numpy_engine import NumpyEngine
-    from ferrule.engines.protocol import Engine, Finished, FinishReason, Generation, Sampled, Sampling
+    from ferrule.engines.protocol import (
+        Engine,
+        EngineFactory,
+        Finished,
+        FinishReason,
+        Generation,
+        ImageInput,
+        Sampled,
+        Sampling,
+    )
 
 _HOMES = {
     "Engine": "protocol",
+    "EngineFactory": "protocol",
     "FinishReason": "protocol",
     "Finished": "protocol",
     "Generation": "protocol",
+    "ImageInput": "protocol",
     "NumpyEngine": "numpy_engine",
     "Sampled": "protocol",
     "Sampling": "protocol",
 }
 
-__all__ = ["Engine", "FinishReason", "Finished", "Generation", "NumpyEngine", "Sampled", "Sampling"]
+__all__ = [
+    "Engine",
+    "EngineFactory",
+    "FinishReason",
+    "Finished",
+    "Generation",
+    "ImageInput",
+    "NumpyEngine",
+    "Sampled",
+    "Sampling",
+]
 
 
 def __getattr__(name: str) -> object:

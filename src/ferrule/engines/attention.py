@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule.engines.cache import KeyValueCache
 from ferrule.engines.config import DecoderConfig
+from ferrule.engines.kv_cache import KeyValueCache
 from ferrule.engines.safetensors import Array
 
 
-class Memory:
+class ScratchArrays:
     """Named scratch arrays that grow and are reused: fresh memory costs more than what is computed in it."""
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class Memory:
     def future(self, rows: int) -> Array:
         """What hides from each of `rows` neighbouring positions those after it, when it is added to their scores."""
         if len(self._future) < rows:
-            self._future = _additive(~np.tri(rows, dtype=bool))
+            self._future = _make_mask(~np.tri(rows, dtype=bool))
         return self._future[:rows, :rows]
 
 
-class Buffers:
+class PassBuffers:
     """The intermediate arrays of a pass over `rows` ids, and the views of them that a layer needs."""
 
-    def __init__(self, config: DecoderConfig, rows: int, memory: Memory) -> None:
+    def __init__(self, config: DecoderConfig, rows: int, memory: ScratchArrays) -> None:
         head_dim, kv_heads = config.head_dim, config.kv_heads
         rotated = config.heads + kv_heads
         group = config.heads // kv_heads
@@ -82,8 +82,8 @@ class StepAttention:
         cache: KeyValueCache,
         first_place: int,
         positions: Sequence[int],
-        buffers: Buffers,
-        memory: Memory,
+        buffers: PassBuffers,
+        memory: ScratchArrays,
     ) -> None:
         rows, length = buffers.rows, max(positions) + 1
         kv_heads, group = buffers.queries.shape[1:3]
@@ -94,7 +94,7 @@ class StepAttention:
             self._where = (buffers.places + first_place, np.asarray(positions))
             if min(positions) + 1 < length:
                 hidden = np.arange(length) > self._where[1][:, None]
-                self._mask = _additive(hidden)[:, None, None, None]
+                self._mask = _make_mask(hidden)[:, None, None, None]
         self._scores = memory.array("scores", (rows, kv_heads, group, 1, length))
         kept = cache.data[:, first_place : first_place + rows, :, None, :length]
         self._keys, self._values = kept[:, :, :kv_heads].swapaxes(-1, -2), kept[:, :, kv_heads:]
@@ -119,7 +119,9 @@ class StepAttention:
 class ChunkAttention:
     """The queries of new ids of one place, which follow `start` positions, each up to its own."""
 
-    def __init__(self, cache: KeyValueCache, place: int, start: int, buffers: Buffers, memory: Memory) -> None:
+    def __init__(
+        self, cache: KeyValueCache, place: int, start: int, buffers: PassBuffers, memory: ScratchArrays
+    ) -> None:
         rows, end = buffers.rows, start + buffers.rows
         kv_heads, group, _, head_dim = buffers.queries.shape[1:]
         self._start, self._end, self._kv_heads, self._buffers = start, end, kv_heads, buffers
@@ -156,6 +158,6 @@ def _exponentiate(scores: Array, are_small: bool) -> None:
     np.exp(scores, out=scores)
 
 
-def _additive(hidden: NDArray[np.bool_]) -> Array:
+def _make_mask(hidden: NDArray[np.bool_]) -> Array:
     """What hides positions when it is added to their scores."""
     return np.where(hidden, np.float32(-np.inf), np.float32(0))

@@ -15,30 +15,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule.engines.attention import Buffers, ChunkAttention, Memory, StepAttention
-from ferrule.engines.cache import KeyValueCache
+from ferrule.engines.attention import ChunkAttention, PassBuffers, ScratchArrays, StepAttention
 from ferrule.engines.config import DecoderConfig
+from ferrule.engines.kv_cache import KeyValueCache
 from ferrule.engines.safetensors import Array
 from ferrule.engines.weights import DecoderWeights, LayerWeights
 
 
-class Decoder:
+class TransformerDecoder:
     """Runs the weights over a cache. Not safe to call from two threads at once: buffers are reused."""
 
     def __init__(self, config: DecoderConfig, weights: DecoderWeights) -> None:
         self.config = config
         self._weights = weights
         self._rotations = _rotations(config, 0)
-        self._memory = Memory()
-        self._tail = Buffers(config, 1, Memory())
-        self._buffers = lru_cache(maxsize=64)(lambda rows: Buffers(config, rows, self._memory))
+        self._memory = ScratchArrays()
+        self._tail = PassBuffers(config, 1, ScratchArrays())
+        self._buffers = lru_cache(maxsize=64)(lambda rows: PassBuffers(config, rows, self._memory))
 
     def decode(self, cache: KeyValueCache, ids: Sequence[int], positions: Sequence[int]) -> Array:
         """Feed one id to each of the places 0 to n-1 at its position; the logits (n, vocabulary) after each.
 
         The result is a buffer that the next call overwrites.
         """
-        buffers: Buffers = self._buffers(len(ids))
+        buffers: PassBuffers = self._buffers(len(ids))
         self._begin(buffers, cache, ids, np.asarray(positions))
         attention = StepAttention(cache, 0, positions, buffers, self._memory)
         with np.errstate(over="ignore"):  # exp() of a closed gate: x / inf is the right zero
@@ -56,7 +56,7 @@ class Decoder:
         even that without `logits`, for a chunk that others follow; the result is None then.
         """
         end, last = start + len(ids), self.config.layers - 1
-        buffers: Buffers = self._buffers(len(ids))
+        buffers: PassBuffers = self._buffers(len(ids))
         self._begin(buffers, cache, ids, np.arange(start, end))
         attention = ChunkAttention(cache, place, start, buffers, self._memory)
         with np.errstate(over="ignore"):
@@ -68,7 +68,7 @@ class Decoder:
                     self._finish(buffers, layer)
             return self._finish_last(cache, place, end, buffers) if logits else None
 
-    def _finish_last(self, cache: KeyValueCache, place: int, end: int, buffers: Buffers) -> Array:
+    def _finish_last(self, cache: KeyValueCache, place: int, end: int, buffers: PassBuffers) -> Array:
         """The last layer of a chunk's last id, whose keys and values are written."""
         layer, tail = self._weights.layers[-1], self._tail
         tail.hidden[...] = buffers.hidden[-1:]
@@ -78,7 +78,7 @@ class Decoder:
         self._finish(tail, layer)
         return self._read_out(tail)
 
-    def _begin(self, buffers: Buffers, cache: KeyValueCache, ids: Sequence[int], positions: NDArray[Any]) -> None:
+    def _begin(self, buffers: PassBuffers, cache: KeyValueCache, ids: Sequence[int], positions: NDArray[Any]) -> None:
         """Look up the ids' embeddings and their positions' rotations."""
         capacity = cache.data.shape[3]
         if len(self._rotations) < capacity:
@@ -87,7 +87,7 @@ class Decoder:
         np.take(self._weights.embedding, ids, axis=0, out=buffers.hidden, mode="clip")
         np.take(self._rotations, positions, axis=0, out=buffers.rotations[:, 0], mode="clip")
 
-    def _project(self, buffers: Buffers, layer: LayerWeights) -> None:
+    def _project(self, buffers: PassBuffers, layer: LayerWeights) -> None:
         """Queries, keys and values, normalised where the model does, and turned by their positions."""
         self._normalise(buffers)
         np.matmul(buffers.normed, layer.qkv, out=buffers.qkv)
@@ -100,7 +100,7 @@ class Decoder:
             np.multiply(heads, layer.head_norm, out=heads)
         np.multiply(buffers.pairs, buffers.rotations, out=buffers.pairs)
 
-    def _finish(self, buffers: Buffers, layer: LayerWeights) -> None:
+    def _finish(self, buffers: PassBuffers, layer: LayerWeights) -> None:
         """Add the attention's output, then the feed-forward part's."""
         hidden, projected, gate, opened = buffers.hidden, buffers.projected, buffers.gate, buffers.opened
         np.matmul(buffers.mixed_flat, layer.out, out=projected)
@@ -115,13 +115,13 @@ class Decoder:
         np.matmul(opened, layer.down, out=projected)
         np.add(hidden, projected, out=hidden)
 
-    def _normalise(self, buffers: Buffers) -> None:
+    def _normalise(self, buffers: PassBuffers) -> None:
         squares = np.vecdot(buffers.hidden, buffers.hidden, out=buffers.squares)
         np.add(squares, self.config.norm_epsilon * self.config.hidden_size, out=squares)
         np.sqrt(squares, out=squares)
         np.divide(buffers.hidden, buffers.squares_column, out=buffers.normed)
 
-    def _read_out(self, buffers: Buffers) -> Array:
+    def _read_out(self, buffers: PassBuffers) -> Array:
         self._normalise(buffers)
         logits = self._memory.array("logits", (buffers.rows, self.config.vocab_size))
         return np.matmul(buffers.normed, self._weights.head, out=logits)

@@ -17,7 +17,7 @@ from ferrule.errors import EngineError
 Item = Sampled | Finished | EngineError
 
 
-class Channel:
+class TokenChannel:
     """What has arrived for one generation. Used in the event loop's thread only."""
 
     def __init__(self) -> None:
@@ -67,20 +67,20 @@ class Channel:
             self._arrival.set_result(None)
 
 
-class Mailbox:
+class TokenMailbox:
     """The way from the step thread to one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._posted: deque[tuple[Channel, Item]] = deque()
+        self._posted: deque[tuple[TokenChannel, Item]] = deque()
         self._is_scheduled = False
 
-    def post(self, channel: Channel, item: Item) -> None:
+    def post(self, channel: TokenChannel, item: Item) -> None:
         """Add an item, in the step thread; `send` takes it over."""
         self._posted.append((channel, item))
 
     def send(self) -> bool:
-        """Have the loop take what was posted; False where the loop is closed, so that nobody waits any more."""
+        """Have the loop take what was posted; False where the loop is closed, so that no consumer is left."""
         if self.loop.is_closed():
             return False
         if self._is_scheduled:
@@ -100,13 +100,13 @@ class Mailbox:
             channel.put(item)
 
 
-class Delivery:
+class TokenStream:
     """The `Generation` of an engine with a step thread: it starts when first read, `cancel` gives its place up."""
 
-    def __init__(self, start: Callable[[], Channel], cancel: Callable[[], None]) -> None:
+    def __init__(self, start: Callable[[], TokenChannel], cancel: Callable[[], None]) -> None:
         self._start = start
         self._cancel = cancel
-        self._channel: Channel | None = None
+        self._channel: TokenChannel | None = None
         self._is_over = False
 
     def __aiter__(self) -> Self:

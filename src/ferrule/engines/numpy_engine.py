@@ -12,20 +12,23 @@ import weakref
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from ferrule.engines.config import DecoderConfig, read_config
-from ferrule.engines.decoder import Decoder
-from ferrule.engines.delivery import Channel, Delivery
-from ferrule.engines.prefix import Ids, PrefixStore
-from ferrule.engines.protocol import Finished, Sampling
+from ferrule.engines.decoder import TransformerDecoder
+from ferrule.engines.delivery import TokenChannel, TokenStream
+from ferrule.engines.kv_cache import Ids, PrefixStore
+from ferrule.engines.protocol import Finished, ImageInput, Sampling
 from ferrule.engines.safetensors import Array, read_safetensors
-from ferrule.engines.sampling import Chooser
-from ferrule.engines.scheduler import Request, Scheduler
+from ferrule.engines.sampling import Sampler
+from ferrule.engines.scheduler import GenerationRequest, Scheduler
 from ferrule.engines.weights import fold_weights
 from ferrule.errors import EngineError
+
+if TYPE_CHECKING:
+    from ferrule.dialects.grammar import Grammar
 
 
 class NumpyEngine:
@@ -50,7 +53,7 @@ class NumpyEngine:
             raise EngineError(f"context_length {context_length} is not between 1 and {config.context_length}")
         self.config = config
         self.context_length = context_length or config.context_length
-        decoder = Decoder(config, fold_weights(config, weights))
+        decoder = TransformerDecoder(config, fold_weights(config, weights))
         self._scheduler = Scheduler(decoder, max_batch, PrefixStore(prefix_bytes))
         # The step thread knows the scheduler only, so an engine that is dropped unclosed still ends it.
         weakref.finalize(self, self._scheduler.close)
@@ -75,10 +78,10 @@ class NumpyEngine:
         *,
         sampling: Sampling,
         stop_ids: Collection[int],
-        images: Sequence[object] = (),
-        constraint: object | None = None,
+        images: Sequence[ImageInput] = (),
+        constraint: Grammar | None = None,
         cache_key: str | None = None,
-    ) -> Delivery:
+    ) -> TokenStream:
         """See `Engine.generate`. Checks its arguments at once, and starts when it is first read.
 
         Keys and values are kept afterwards and found again by ids, so a prompt that extends an earlier one costs its
@@ -94,11 +97,11 @@ class NumpyEngine:
             return _full_context(len(prompt))
         request = self._request(prompt, sampling, stop_ids, cache_key)
 
-        def start() -> Channel:
+        def start() -> TokenChannel:
             self._scheduler.submit(request)
             return request.channel
 
-        return Delivery(start, lambda: self._scheduler.cancel(request))
+        return TokenStream(start, lambda: self._scheduler.cancel(request))
 
     @property
     def occupied(self) -> int:
@@ -128,21 +131,23 @@ class NumpyEngine:
             raise EngineError(f"ids: {outside} is outside the vocabulary of {self.config.vocab_size}")
         return prompt.astype(np.int64)
 
-    def _request(self, prompt: Ids, sampling: Sampling, stop_ids: Collection[int], cache_key: str | None) -> Request:
+    def _request(
+        self, prompt: Ids, sampling: Sampling, stop_ids: Collection[int], cache_key: str | None
+    ) -> GenerationRequest:
         limit = self.context_length
         is_short = sampling.max_tokens is not None and len(prompt) + sampling.max_tokens <= limit
         if is_short and sampling.max_tokens is not None:
             limit = len(prompt) + sampling.max_tokens
         room = np.zeros(limit, np.int64)
         room[: len(prompt)] = prompt
-        return Request(
+        return GenerationRequest(
             ids=room,
             prompt_tokens=len(prompt),
-            chooser=Chooser(sampling),
+            chooser=Sampler(sampling),
             stop_ids=frozenset(stop_ids),
             is_full_at="length" if is_short else "context",
             cache_key=cache_key,
-            channel=Channel(),
+            channel=TokenChannel(),
             length=len(prompt),
         )
 
@@ -161,7 +166,7 @@ def _check_sampling(sampling: Sampling) -> None:
         raise EngineError(f"max_tokens: {sampling.max_tokens} is not 1 or more")
 
 
-def _full_context(prompt_tokens: int) -> Delivery:
-    channel = Channel()
+def _full_context(prompt_tokens: int) -> TokenStream:
+    channel = TokenChannel()
     channel.put(Finished("context", prompt_tokens, cached_tokens=0, sampled_tokens=0))
-    return Delivery(lambda: channel, lambda: None)
+    return TokenStream(lambda: channel, lambda: None)

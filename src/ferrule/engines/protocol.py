@@ -1,15 +1,20 @@
-"""What an engine is: something that continues token ids, for many callers at once.
+"""The `Engine` protocol: continues token ids, for many callers at once.
 
-The shape is that of a serving engine's, so that one can be put in its place. An engine knows no tools, no text and
-no conversations: what to sample, where to stop and what to keep is all that it is told.
+It has the shape of a serving engine, so that one can be put in its place. An engine knows no tools, no text and no
+conversations: it is given ids, how to sample and where to stop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from ferrule.conversation import Image
+    from ferrule.dialects.grammar import Grammar
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
 
@@ -29,6 +34,18 @@ class Sampling:
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInput:
+    """An image of a prompt, whose placeholders are the `length` ids from index `start` on.
+
+    Kept prefixes are matched by the image's `hash` as well as by ids, since the placeholders of all images are alike.
+    """
+
+    image: Image
+    start: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +104,16 @@ class Engine(Protocol):
         *,
         sampling: Sampling,
         stop_ids: Collection[int],
-        images: Sequence[object] = (),
-        constraint: object | None = None,
+        images: Sequence[ImageInput] = (),
+        constraint: Grammar | None = None,
         cache_key: str | None = None,
     ) -> Generation:
         """Sample after `ids` until a stop id, which is yielded too, or a limit; then yield one `Finished`.
 
-        Tokens come in lists: those that were sampled since the consumer last asked. `cache_key` names the
-        conversation whose prefix this is. An argument that can't be honoured raises `EngineError`, by name.
+        Tokens come in lists: those that were sampled since the consumer last asked. `images` are those whose
+        placeholders `ids` holds, in order. Under a `constraint` only ids that continue a text of the grammar are
+        sampled; the engine compiles it. `cache_key` names the conversation whose prefix this is. An argument that
+        can't be honoured raises `EngineError`, by name.
         """
         ...
 
@@ -107,3 +126,7 @@ class Engine(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+EngineFactory: TypeAlias = Callable[[Path], Engine]
+"""Opens the checkpoint in a folder. Raises `EngineError` for one that it can't run."""

@@ -19,7 +19,7 @@ from ferrule.errors import EngineError
 _COLDEST = float(np.finfo(np.float32).tiny)
 
 
-class Chooser:
+class Sampler:
     """One conversation's `Sampling`, with the state of its generator."""
 
     def __init__(self, sampling: Sampling) -> None:
@@ -33,7 +33,7 @@ class Chooser:
         return self._generator.random()
 
 
-def choose(logits: Array, choosers: Sequence[Chooser]) -> tuple[list[int], list[float]]:
+def sample_ids(logits: Array, choosers: Sequence[Sampler]) -> tuple[list[int], list[float]]:
     """An id for each row of `logits` (rows, vocabulary), and its log-softmax before temperature, top-k and top-p.
 
     Raises `EngineError` where logits are not finite.
@@ -46,14 +46,14 @@ def choose(logits: Array, choosers: Sequence[Chooser]) -> tuple[list[int], list[
     ids = likeliest
     if sampling:
         ids = likeliest.copy()
-        ids[sampling] = _drawn(logits[sampling], [choosers[row] for row in sampling])
+        ids[sampling] = _draw_ids(logits[sampling], [choosers[row] for row in sampling])
     logprobs = logits[rows, ids] - highest - np.log(totals)
     if not np.isfinite(logprobs).all():
         raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow float32")
     return ids.tolist(), logprobs.tolist()
 
 
-def _drawn(logits: Array, choosers: Sequence[Chooser]) -> NDArray[np.intp]:
+def _draw_ids(logits: Array, choosers: Sequence[Sampler]) -> NDArray[np.intp]:
     """Draw by the inverse of each row's cumulative distribution, one number from each row's generator."""
     temperatures = np.array([max(chooser.sampling.temperature, _COLDEST) for chooser in choosers], np.float32)
     # Divided after the highest is taken off: a tiny temperature then gives -inf and never inf - inf.

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.engines.cache import KeyValueCache
-from ferrule.engines.decoder import Decoder
-from ferrule.engines.delivery import Channel, Item, Mailbox
-from ferrule.engines.prefix import Ids, Prefix, PrefixStore, common_prefix
+from ferrule.engines.decoder import TransformerDecoder
+from ferrule.engines.delivery import Item, TokenChannel, TokenMailbox
+from ferrule.engines.kv_cache import Ids, KeyValueCache, Prefix, PrefixStore, common_prefix
 from ferrule.engines.protocol import Finished, FinishReason, Sampled
 from ferrule.engines.safetensors import Array
-from ferrule.engines.sampling import Chooser, choose
+from ferrule.engines.sampling import Sampler, sample_ids
 from ferrule.errors import EngineError
 
 # New prompt ids in one step: more would waste work above the diagonal, and stall the others for longer.
@@ -32,24 +31,24 @@ PAUSE = 0.002
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class GenerationRequest:
     """One generation. `ids[:length]` are its prompt and what was sampled, `ids[:computed]` are in the cache."""
 
     ids: Ids
     prompt_tokens: int
-    chooser: Chooser
+    chooser: Sampler
     stop_ids: frozenset[int]
     is_full_at: FinishReason
     cache_key: str | None
-    channel: Channel
+    channel: TokenChannel
     length: int = 0
     computed: int = 0
     cached: int = 0
-    mailbox: Mailbox | None = None
+    mailbox: TokenMailbox | None = None
     is_cancelled: bool = False
 
     def finished(self, reason: FinishReason) -> Finished:
-        """What its consumer is told at the end."""
+        """The end of the generation, for its consumer."""
         return Finished(reason, self.prompt_tokens, self.cached, self.length - self.prompt_tokens)
 
     @property
@@ -69,7 +68,7 @@ class Scheduler:
     another conversation comes sooner.
     """
 
-    def __init__(self, decoder: Decoder, max_batch: int, prefixes: PrefixStore) -> None:
+    def __init__(self, decoder: TransformerDecoder, max_batch: int, prefixes: PrefixStore) -> None:
         self._decoder = decoder
         self._max_batch = max_batch
         self._prefixes = prefixes
@@ -77,13 +76,13 @@ class Scheduler:
         self._resting: Prefix | None = None
         self._is_resting_kept = False
         self._changed = threading.Condition()
-        self._waiting: deque[Request] = deque()
-        self._rows: list[Request] = []
+        self._waiting: deque[GenerationRequest] = deque()
+        self._rows: list[GenerationRequest] = []
         self._thread: threading.Thread | None = None
         self._is_closing = False
-        self._mailboxes: dict[asyncio.AbstractEventLoop, Mailbox] = {}
+        self._mailboxes: dict[asyncio.AbstractEventLoop, TokenMailbox] = {}
 
-    def submit(self, request: Request) -> None:
+    def submit(self, request: GenerationRequest) -> None:
         """Queue a request of the running event loop. Raises `EngineError` once closed."""
         loop = asyncio.get_running_loop()
         with self._changed:
@@ -91,7 +90,7 @@ class Scheduler:
                 raise EngineError("the engine is closed")
             if loop not in self._mailboxes:
                 self._mailboxes = {old: box for old, box in self._mailboxes.items() if not old.is_closed()}
-                self._mailboxes[loop] = Mailbox(loop)
+                self._mailboxes[loop] = TokenMailbox(loop)
             request.mailbox = self._mailboxes[loop]
             self._waiting.append(request)
             if self._thread is None:
@@ -100,7 +99,7 @@ class Scheduler:
                 self._thread.start()
             self._changed.notify()
 
-    def cancel(self, request: Request) -> None:
+    def cancel(self, request: GenerationRequest) -> None:
         """Give the request's place up before the next step; nothing more is delivered."""
         with self._changed:
             request.is_cancelled = True
@@ -119,7 +118,7 @@ class Scheduler:
         return len(self._rows) + len(self._waiting)
 
     def _run(self) -> None:
-        with np.errstate(all="ignore"):  # what overflows shows in the logits, which `choose` looks at
+        with np.errstate(all="ignore"):  # what overflows shows in the logits, which `sample_ids` looks at
             while self._has_work():
                 try:
                     self._step()
@@ -209,7 +208,7 @@ class Scheduler:
     def _reserve(self, places: int, capacity: int) -> None:
         self._cache.reserve(places, capacity, [row.computed for row in self._rows])
 
-    def _extend(self, request: Request, budget: int) -> int:
+    def _extend(self, request: GenerationRequest, budget: int) -> int:
         """Compute at most `budget` of a prompt's new ids, and sample after its last; how many they were."""
         if request.is_decoding:
             return 0
@@ -222,9 +221,9 @@ class Scheduler:
             self._emit([request], logits)
         return end - start
 
-    def _emit(self, requests: Sequence[Request], logits: Array) -> None:
+    def _emit(self, requests: Sequence[GenerationRequest], logits: Array) -> None:
         """Sample for each request, deliver, and take out those that are done."""
-        ids, logprobs = choose(logits, [request.chooser for request in requests])
+        ids, logprobs = sample_ids(logits, [request.chooser for request in requests])
         done = []
         for request, sampled, logprob in zip(requests, ids, logprobs, strict=True):
             request.ids[request.length] = sampled
@@ -240,17 +239,17 @@ class Scheduler:
         self._send(requests)
         self._remove(done)
 
-    def _post(self, request: Request, item: Item) -> None:
+    def _post(self, request: GenerationRequest, item: Item) -> None:
         if request.mailbox is not None and not request.is_cancelled:
             request.mailbox.post(request.channel, item)
 
-    def _send(self, requests: Sequence[Request]) -> None:
+    def _send(self, requests: Sequence[GenerationRequest]) -> None:
         unreachable = {box for box in {request.mailbox for request in requests} if box and not box.send()}
         for request in requests:
             if request.mailbox in unreachable:
                 request.is_cancelled = True
 
-    def _remove(self, requests: Sequence[Request]) -> None:
+    def _remove(self, requests: Sequence[GenerationRequest]) -> None:
         """Keep the prefixes of requests that end, and close the gaps that they leave."""
         for request in requests:
             self._keep(request)
@@ -267,7 +266,7 @@ class Scheduler:
             self._cache.move(source, place, self._rows[source].computed)
             self._rows[place] = self._rows[source]
 
-    def _keep(self, request: Request) -> None:
+    def _keep(self, request: GenerationRequest) -> None:
         if not request.computed:
             return
         ids = request.ids[: request.computed]
@@ -292,14 +291,14 @@ class Scheduler:
         reason = f"the engine failed: {error}" if str(error) else f"the engine failed: {error!r}"
         self._clear_places()
 
-        def failure(request: Request) -> EngineError:  # noqa: ARG001 - each consumer raises an exception of its own
+        def failure(request: GenerationRequest) -> EngineError:  # noqa: ARG001 - each consumer raises an exception of its own
             told = EngineError(reason)
             told.__cause__ = error
             return told
 
         self._end_all(failure)
 
-    def _end_all(self, end: Callable[[Request], Item]) -> None:
+    def _end_all(self, end: Callable[[GenerationRequest], Item]) -> None:
         with self._changed:
             requests = [*self._rows, *self._waiting]
             self._rows = []

@@ -57,7 +57,7 @@ def fold_weights(config: DecoderConfig, tensors: Mapping[str, Array]) -> Decoder
     return DecoderWeights(
         embedding=np.ascontiguousarray(embedding, np.float32),
         layers=tuple(_fold_layer(config, tensors, f"model.layers.{i}.") for i in range(config.layers)),
-        head=_columns(head * final_norm),
+        head=_transpose(head * final_norm),
     )
 
 
@@ -68,8 +68,8 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
     def matrix(name: str, outputs: int, inputs: int) -> Array:
         return _tensor(tensors, f"{prefix}{name}.weight", (outputs, inputs))
 
-    queries = _interleaved(matrix("self_attn.q_proj", query_width, hidden), head_dim)
-    keys = _interleaved(matrix("self_attn.k_proj", key_width, hidden), head_dim)
+    queries = _interleave(matrix("self_attn.q_proj", query_width, hidden), head_dim)
+    keys = _interleave(matrix("self_attn.k_proj", key_width, hidden), head_dim)
     values = matrix("self_attn.v_proj", key_width, hidden)
     scale = 1 / math.sqrt(head_dim)
     head_norm, highest_score = None, math.inf
@@ -77,7 +77,7 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
         query_norm = _norm(tensors, f"{prefix}self_attn.q_norm.weight", head_dim) * scale
         key_norm = _norm(tensors, f"{prefix}self_attn.k_norm.weight", head_dim)
         rows = [query_norm] * config.heads + [key_norm] * config.kv_heads
-        head_norm = _interleaved(np.concatenate(rows)[:, None], head_dim).reshape(len(rows), head_dim)
+        head_norm = _interleave(np.concatenate(rows)[:, None], head_dim).reshape(len(rows), head_dim)
         # |q · k| <= |q| |k|, and a normalised head is at most as long as its largest weight (times the folded root).
         highest_score = float(np.abs(query_norm).max() * np.abs(key_norm).max())
     else:
@@ -88,12 +88,12 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
     attention_norm = _norm(tensors, f"{prefix}input_layernorm.weight", hidden)
     mlp_norm = _norm(tensors, f"{prefix}post_attention_layernorm.weight", hidden)
     return LayerWeights(
-        qkv=_columns(np.concatenate([queries, keys, values]) * attention_norm),
+        qkv=_transpose(np.concatenate([queries, keys, values]) * attention_norm),
         head_norm=head_norm,
         scores_are_small=highest_score < _SAFE_SCORE,
-        out=_columns(matrix("self_attn.o_proj", hidden, query_width)),
-        gate_up=_columns(np.concatenate([gate, up]) * mlp_norm),
-        down=_columns(-matrix("mlp.down_proj", hidden, inner)),
+        out=_transpose(matrix("self_attn.o_proj", hidden, query_width)),
+        gate_up=_transpose(np.concatenate([gate, up]) * mlp_norm),
+        down=_transpose(-matrix("mlp.down_proj", hidden, inner)),
     )
 
 
@@ -110,12 +110,12 @@ def _norm(tensors: Mapping[str, Array], name: str, width: int) -> Array:
     return _tensor(tensors, name, (width,)) * np.float32(math.sqrt(width))
 
 
-def _interleaved(rows: Array, head_dim: int) -> Array:
+def _interleave(rows: Array, head_dim: int) -> Array:
     """Row i of each head beside row i + head_dim/2: rotary positions turn these pairs."""
     halves = rows.reshape(-1, 2, head_dim // 2, rows.shape[1])
     return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows.shape)
 
 
-def _columns(matrix: Array) -> Array:
+def _transpose(matrix: Array) -> Array:
     """From (outputs, inputs), as checkpoints have it, to (inputs, outputs)."""
     return np.ascontiguousarray(matrix.T, np.float32)

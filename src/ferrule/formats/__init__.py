@@ -1,1 +1,4 @@
-"""Conversation files of others, read and written without loss. Pure: text in, conversations out."""
+"""Conversation files, read and written: ferrule's own format and those of other systems.
+
+Pure functions between decoded JSON and `Conversation`. `detection` tells formats apart and finds each by its name.
+"""

@@ -9,7 +9,7 @@
 
 There the system's words stand apart, users and assistants take turns, and results are the first blocks of a user's
 message. `load` reads what was sent or kept, `dump` writes what can be sent. What a model thought goes back only as it
-was signed: `extra["anthropic"]` holds pieces (`signed_pieces.py`) with a `signature`, or with `redacted` data.
+was signed: `extra["anthropic"]` holds pieces (`signatures.py`) with a `signature`, or with `redacted` data.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from typing import Any
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
-from ferrule.formats.arguments import INVALID, object_of
-from ferrule.formats.signed_pieces import Signed, pieces_at, still_hold
+from ferrule.formats.calls import INVALID_KEY, parse_arguments
+from ferrule.formats.signatures import SignedPiece, find_pieces, pieces_match
 
 EXTRA = "anthropic"
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -43,13 +43,13 @@ def dump(conversation: Conversation, wire_name: Callable[[str], str] = str) -> t
     Raises `ConversationError` for results that answer nothing, and for a call that couldn't be read (`adapt` it first).
     """
     conversation.check()
-    writing = _Writing(wire_name)
+    writer = _Writer(wire_name)
     for position, message in enumerate(conversation.messages):
-        writing.add(message, position)
-    request: dict[str, Any] = {"messages": writing.messages}
-    if writing.system:
-        request = {"system": writing.system, **request}
-    return request, writing.losses
+        writer.add(message, position)
+    request: dict[str, Any] = {"messages": writer.messages}
+    if writer.system:
+        request = {"system": writer.system, **request}
+    return request, writer.losses
 
 
 def wire_id(identifier: str) -> str:
@@ -61,7 +61,7 @@ def wire_id(identifier: str) -> str:
 
 
 @dataclass(slots=True)
-class _Writing:
+class _Writer:
     """A request that is being written."""
 
     wire_name: Callable[[str], str]
@@ -77,15 +77,15 @@ class _Writing:
                 return
             # Hoisting it to the front would change what every message before it was an answer to.
             self.losses.append(Loss("system", f"message {position} goes as a user's: it comes after the first of them"))
-            self._say("user", texts)
+            self._append("user", texts)
         elif message.role == "tool":
-            self._say("user", [self._result(message.result)])
+            self._append("user", [self._result(message.result)])
         elif message.role == "user":
-            self._say("user", [block for part in message.parts for block in self._of_user(part)])
+            self._append("user", [block for part in message.parts for block in self._write_part(part)])
         else:
-            self._say("assistant", self._of_assistant(message, position))
+            self._append("assistant", self._write_assistant(message, position))
 
-    def _say(self, role: str, blocks: list[Block]) -> None:
+    def _append(self, role: str, blocks: list[Block]) -> None:
         if not blocks:
             return
         if self.messages and self.messages[-1]["role"] == role:
@@ -93,7 +93,7 @@ class _Writing:
         else:
             self.messages.append({"role": role, "content": blocks})
 
-    def _of_user(self, part: Part) -> list[Block]:
+    def _write_part(self, part: Part) -> list[Block]:
         if isinstance(part, Image):
             return [self._image(part)]
         if isinstance(part, Text):
@@ -108,20 +108,20 @@ class _Writing:
         return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
 
     def _result(self, result: ToolResult) -> Block:
-        blocks = [block for part in result.content for block in self._of_user(part)]
+        blocks = [block for part in result.content for block in self._write_part(part)]
         block: Block = {"type": "tool_result", "tool_use_id": wire_id(result.call_id), "content": blocks}
         if result.is_error:
             block["is_error"] = True
         return block
 
-    def _of_assistant(self, message: Message, position: int) -> list[Block]:
+    def _write_assistant(self, message: Message, position: int) -> list[Block]:
         pieces = message.extra.get(EXTRA) or ()
         blocks: list[Block] = []
         # One more than there are parts: thoughts without a text may stand at the very end.
         for index in range(len(message.parts) + 1):
             part = message.parts[index] if index < len(message.parts) else None
-            signed = pieces_at(pieces, index)
-            if still_hold(signed, part, Reasoning):
+            signed = find_pieces(pieces, index)
+            if pieces_match(signed, part, Reasoning):
                 blocks += [_thinking(piece) for piece in signed]
                 unsigned = isinstance(part, Reasoning) and not signed
             else:
@@ -141,7 +141,7 @@ class _Writing:
         return blocks
 
     def _call(self, call: ToolCall) -> Block:
-        arguments, loss = object_of(call)
+        arguments, loss = parse_arguments(call)
         if loss is not None:
             self.losses.append(loss)
         identifier = wire_id(call.id)
@@ -154,7 +154,7 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def signed_piece(at: int, block: Mapping[str, Any]) -> Signed:
+def make_signed_piece(at: int, block: Mapping[str, Any]) -> SignedPiece:
     """What is kept of a block of thinking, of the part at `at`, so that it can go back."""
     if block.get("type") == "redacted_thinking":
         return {"at": at, "text": "", "redacted": block["data"]}
@@ -177,16 +177,16 @@ def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | Non
     messages: list[Message] = []
     if system := _blocks(data.get("system") or [], "the system's text"):
         messages.append(Message("system", tuple(Text(_string(block, "text", "system")) for block in system)))
-    reading = _Reading(own_name)
+    reader = _Reader(own_name)
     for position, entry in enumerate(data["messages"]):
-        messages += reading.messages(entry, f"message {position}")
+        messages += reader.messages(entry, f"message {position}")
     conversation = Conversation(tuple(messages)) if now is None else Conversation(tuple(messages), now)
     conversation.check()
     return conversation
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reader:
     """A request that is being read: the names of the calls so far, by id."""
 
     own_name: Callable[[str], str]
@@ -199,13 +199,13 @@ class _Reading:
         if entry["role"] == "assistant":
             return [self._assistant(blocks, where)]
         results = [block for block in blocks if block.get("type") == "tool_result"]
-        rest = [self._shown(block, where) for block in blocks if block.get("type") != "tool_result"]
+        rest = [self._read_part(block, where) for block in blocks if block.get("type") != "tool_result"]
         read = [Message("tool", (self._result(block, where),)) for block in results]
         return [*read, Message(entry["role"], tuple(rest))] if rest or not read else read
 
     def _assistant(self, blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
         parts: list[Part] = []
-        signed: list[Signed] = []
+        signed: list[SignedPiece] = []
         for block in blocks:
             kind = block.get("type")
             if kind == "text":
@@ -220,7 +220,7 @@ class _Reading:
                 elif text:
                     parts.append(Reasoning(text))
                 at = len(parts) - (bool(parts) and isinstance(parts[-1], Reasoning))
-                signed.append(signed_piece(at, block))
+                signed.append(make_signed_piece(at, block))
             else:
                 raise ConversationError(f"{where}: an assistant's message holds no block of type {kind!r}")
         return Message("assistant", tuple(parts), extra={EXTRA: signed} if signed else {})
@@ -229,18 +229,22 @@ class _Reading:
         identifier, name = _string(block, "id", where), self.own_name(_string(block, "name", where))
         self.names[identifier] = name
         arguments = block.get("input", {})
-        if isinstance(arguments, Mapping) and set(arguments) == {INVALID} and isinstance(arguments[INVALID], str):
-            return ToolCall(identifier, name, arguments[INVALID])
+        if (
+            isinstance(arguments, Mapping)
+            and set(arguments) == {INVALID_KEY}
+            and isinstance(arguments[INVALID_KEY], str)
+        ):
+            return ToolCall(identifier, name, arguments[INVALID_KEY])
         return ToolCall(identifier, name, json.dumps(arguments, ensure_ascii=False))
 
     def _result(self, block: Mapping[str, Any], where: str) -> ToolResult:
         identifier = _string(block, "tool_use_id", where)
         if identifier not in self.names:
             raise ConversationError(f"{where}: the result for {identifier!r} answers no call; remove it or fix its id")
-        content = tuple(self._shown(inner, where) for inner in _blocks(block.get("content", []), where))
+        content = tuple(self._read_part(inner, where) for inner in _blocks(block.get("content", []), where))
         return ToolResult(identifier, self.names[identifier], content, "error" if block.get("is_error") else "ok")
 
-    def _shown(self, block: Mapping[str, Any], where: str) -> Text | Image:
+    def _read_part(self, block: Mapping[str, Any], where: str) -> Text | Image:
         source = block.get("source")
         if block.get("type") == "text":
             return Text(_string(block, "text", where))

@@ -9,7 +9,7 @@
                                                                    "response": {"output": "408"}}}]}]}
 
 `extra["google"]` holds what goes back as it came: the signatures of calls by their ids (`calls`), and the signed pieces
-of texts and thoughts (`pieces`, see `signed_pieces.py`). A newer Gemini refuses a call that nobody signed; one that
+of texts and thoughts (`pieces`, see `signatures.py`). A newer Gemini refuses a call that nobody signed; one that
 another model made goes with the words that Google's documentation has for that, `UNSIGNED`.
 """
 
@@ -25,8 +25,8 @@ from typing import Any
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
-from ferrule.formats.arguments import INVALID, object_of
-from ferrule.formats.signed_pieces import Places, Signed, pieces_at, still_hold
+from ferrule.formats.calls import INVALID_KEY, parse_arguments
+from ferrule.formats.signatures import PartPositions, SignedPiece, find_pieces, pieces_match
 
 EXTRA = "google"
 UNSIGNED = "skip_thought_signature_validator"
@@ -39,21 +39,21 @@ def dump(
 ) -> tuple[Json, list[Loss]]:
     """The `systemInstruction` and `contents` of a request, and what could not be carried.
 
-    `wire_name` writes a tool's name; with `must_sign` the first call of a message goes signed, whoever made it. Raises
-    `ConversationError` for results that answer nothing, and for a call that couldn't be read (`adapt` it first).
+    `wire_name` writes a tool's name; with `must_sign` the first call of a message is signed, whatever model made it.
+    Raises `ConversationError` for results that answer nothing, and for a call that couldn't be read (`adapt` it first).
     """
     conversation.check()
-    writing = _Writing(wire_name, must_sign)
+    writer = _Writer(wire_name, must_sign)
     for position, message in enumerate(conversation.messages):
-        writing.add(message, position)
-    request: Json = {"contents": writing.contents}
-    if writing.system:
-        request = {"systemInstruction": {"parts": writing.system}, **request}
-    return request, writing.losses
+        writer.add(message, position)
+    request: Json = {"contents": writer.contents}
+    if writer.system:
+        request = {"systemInstruction": {"parts": writer.system}, **request}
+    return request, writer.losses
 
 
 @dataclass(slots=True)
-class _Writing:
+class _Writer:
     """A request that is being written."""
 
     wire_name: Callable[[str], str]
@@ -68,11 +68,11 @@ class _Writing:
             self.system += [{"text": part.text} for part in message.parts if isinstance(part, Text) and part.text]
             return
         if message.role == "assistant":
-            role, parts = "model", self._of_assistant(message, position)
+            role, parts = "model", self._write_assistant(message, position)
         elif message.role == "tool":
             role, parts = "user", [self._result(message.result)]
         else:
-            role, parts = "user", [_shown(part) for part in message.parts if part != Text("")]
+            role, parts = "user", [_write_part(part) for part in message.parts if part != Text("")]
         if message.role == "system":
             self.losses.append(Loss("system", f"message {position} goes as a user's: it comes after the first of them"))
         # The results of one group are one content; nothing else is joined, so that a longer conversation begins
@@ -86,19 +86,19 @@ class _Writing:
     def _result(self, result: ToolResult) -> Json:
         response: Json = {"error" if result.is_error else "output": result.text}
         written: Json = {"id": result.call_id, "name": self.wire_name(result.name), "response": response}
-        if images := [_shown(part) for part in result.content if isinstance(part, Image)]:
+        if images := [_write_part(part) for part in result.content if isinstance(part, Image)]:
             written["parts"] = images
         return {"functionResponse": written}
 
-    def _of_assistant(self, message: Message, position: int) -> list[Json]:
+    def _write_assistant(self, message: Message, position: int) -> list[Json]:
         kept = message.extra.get(EXTRA) or {}
         signatures = kept.get("calls", {})
         parts: list[Json] = []
         must_sign = self.must_sign
         for index in range(len(message.parts) + 1):
             part = message.parts[index] if index < len(message.parts) else None
-            signed = pieces_at(kept.get("pieces", ()), index)
-            parts += self._said(part, signed, f"message {position}")
+            signed = find_pieces(kept.get("pieces", ()), index)
+            parts += self._write_text(part, signed, f"message {position}")
             if isinstance(part, ToolCall):
                 signature = signatures.get(part.id) or (UNSIGNED if must_sign else None)
                 must_sign = False
@@ -110,11 +110,11 @@ class _Writing:
                 )
         return parts
 
-    def _said(self, part: Part | None, signed: Sequence[Signed], where: str) -> list[Json]:
-        """What was said or thought at one place, as it was signed where that still holds."""
+    def _write_text(self, part: Part | None, signed: Sequence[SignedPiece], where: str) -> list[Json]:
+        """A text or reasoning part, in the pieces that were signed where the part is unchanged."""
         kind = Reasoning if isinstance(part, Reasoning) else Text
-        if signed and still_hold(signed, part, kind):
-            return [_signed(piece) for piece in signed]
+        if signed and pieces_match(signed, part, kind):
+            return [_write_signed(piece) for piece in signed]
         if signed:
             self.losses.append(Loss("reasoning", f"{where}: it was changed, so its signature is left out"))
         if isinstance(part, Reasoning):
@@ -122,14 +122,14 @@ class _Writing:
         return [{"text": part.text}] if isinstance(part, Text) and part.text else []
 
     def _call(self, call: ToolCall, signature: str | None) -> Json:
-        arguments, loss = object_of(call)
+        arguments, loss = parse_arguments(call)
         if loss is not None:
             self.losses.append(loss)
         written: Json = {"functionCall": {"id": call.id, "name": self.wire_name(call.name), "args": arguments}}
         return {**written, "thoughtSignature": signature} if signature else written
 
 
-def _shown(part: Part) -> Json:
+def _write_part(part: Part) -> Json:
     if isinstance(part, Text):
         return {"text": part.text}
     if isinstance(part, Image):
@@ -138,7 +138,7 @@ def _shown(part: Part) -> Json:
     raise ConversationError(f"a user's message can't hold a {type(part).__name__}")
 
 
-def _signed(piece: Mapping[str, Any]) -> Json:
+def _write_signed(piece: Mapping[str, Any]) -> Json:
     written: Json = {"text": piece["text"]}
     if piece.get("thought"):
         written["thought"] = True
@@ -158,16 +158,16 @@ def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | Non
     system = data.get("systemInstruction")
     if system is not None:
         messages.append(Message("system", tuple(_text_or_image(part, "system") for part in _parts(system, "system"))))
-    reading = _Reading(own_name)
+    reader = _Reader(own_name)
     for position, content in enumerate(data["contents"]):
-        messages += reading.messages(content, f"content {position}")
+        messages += reader.messages(content, f"content {position}")
     conversation = Conversation(tuple(messages)) if now is None else Conversation(tuple(messages), now)
     conversation.check()
     return conversation
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reader:
     """Contents that are being read; `open_calls` have no result yet."""
 
     own_name: Callable[[str], str]
@@ -189,9 +189,9 @@ class _Reading:
 
     def _model(self, parts: Sequence[Mapping[str, Any]], where: str) -> Message:
         made: list[Part] = []
-        places = Places()
+        places = PartPositions()
         signatures: dict[str, str] = {}
-        pieces: list[Signed] = []
+        pieces: list[SignedPiece] = []
         for part in parts:
             signature = part.get("thoughtSignature")
             if isinstance(part.get("functionCall"), Mapping):
@@ -210,14 +210,14 @@ class _Reading:
                 add_piece(pieces, at, part["text"], kind is Reasoning, signature)
             else:
                 raise ConversationError(f"{where}: a model's part is a text or a functionCall, not {sorted(part)}")
-        return Message("assistant", tuple(made), extra=extra_of(signatures, pieces))
+        return Message("assistant", tuple(made), extra=build_extra(signatures, pieces))
 
     def _call(self, written: Mapping[str, Any], where: str) -> ToolCall:
         if not isinstance(written.get("name"), str):
             raise ConversationError(f"{where}: a functionCall needs a name")
         self.calls += 1
         arguments = written.get("args") or {}
-        invalid = arguments.get(INVALID) if set(arguments) == {INVALID} else None
+        invalid = arguments.get(INVALID_KEY) if set(arguments) == {INVALID_KEY} else None
         text = invalid if isinstance(invalid, str) else json.dumps(arguments, ensure_ascii=False)
         call = ToolCall(written.get("id") or f"call_{self.calls}", self.own_name(written["name"]), text)
         self.open_calls.append(call)
@@ -237,13 +237,13 @@ class _Reading:
         return ToolResult(answered[0].id, name, (Text(text), *images), "error" if key == "error" else "ok")
 
 
-def add_piece(pieces: list[Signed], at: int, text: str, thought: bool, signature: str | None) -> None:
+def add_piece(pieces: list[SignedPiece], at: int, text: str, thought: bool, signature: str | None) -> None:
     """One more piece of a text or thought, with its signature where it has one. Unsigned ones are joined."""
     last = pieces[-1] if pieces else None
     if last is not None and last["at"] == at and not signature and "signature" not in last:
         last["text"] += text
         return
-    piece: Signed = {"at": at, "text": text}
+    piece: SignedPiece = {"at": at, "text": text}
     if thought:
         piece["thought"] = True
     if signature:
@@ -251,7 +251,7 @@ def add_piece(pieces: list[Signed], at: int, text: str, thought: bool, signature
     pieces.append(piece)
 
 
-def extra_of(signatures: Mapping[str, str], pieces: Sequence[Signed]) -> dict[str, Any]:
+def build_extra(signatures: Mapping[str, str], pieces: Sequence[SignedPiece]) -> dict[str, Any]:
     """The `extra` of a message: the signatures of its calls, and the pieces of those parts that hold a signed one."""
     places = {piece["at"] for piece in pieces if piece.get("signature")}
     kept = {"calls": dict(signatures), "pieces": [piece for piece in pieces if piece["at"] in places]}

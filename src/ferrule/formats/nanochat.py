@@ -1,4 +1,4 @@
-"""The first seed's conversation format: an assistant's turn is a list of `text`, `python` and `python_output` parts.
+"""nanochat's conversation format: an assistant's turn is a list of `text`, `python` and `python_output` parts.
 
     {"messages": [{"role": "user", "content": "What is 12 * 34?"},
                   {"role": "assistant", "content": [{"type": "python", "text": "12 * 34"},
@@ -52,7 +52,7 @@ class _Turn:
     number: int
 
     def messages(self) -> list[Message]:
-        role, content = self._checked()
+        role, content = self._read_role_and_content()
         kept = {key: value for key, value in self.entry.items() if key not in ("role", "content")}
         if isinstance(content, str):
             extra = {_EXTRA: {"string": True, **({"keys": kept} if kept else {})}}
@@ -61,7 +61,7 @@ class _Turn:
         extra = {_EXTRA: {"starts": True, **({"keys": kept} if kept else {})}}
         return [Message(found[0].role, found[0].parts, None, extra), *found[1:]]
 
-    def _checked(self) -> tuple[Any, Any]:
+    def _read_role_and_content(self) -> tuple[Any, Any]:
         where = f"message {self.position}"
         if not isinstance(self.entry, Mapping):
             raise ConversationError(f"{where} must be an object with role and content")
@@ -153,7 +153,7 @@ def _parts(message: Message) -> list[dict[str, str]]:
 
 def _expression(call: ToolCall) -> str:
     try:
-        arguments = call.decoded()
+        arguments = call.decode()
     except json.JSONDecodeError as error:
         raise ConversationError(f"the arguments of {call.id!r} are not JSON: {error}") from error
     if not isinstance(arguments, dict) or set(arguments) != {PARAMETER} or not isinstance(arguments[PARAMETER], str):

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ferrule.capabilities import Capabilities, Loss, adapt
@@ -24,22 +24,20 @@ from ferrule.conversation import (
     Image,
     MalformedCall,
     Message,
-    Reasoning,
     Text,
     ToolCall,
     ToolResult,
 )
 from ferrule.errors import ConversationError
-from ferrule.formats.arguments import object_of
-from ferrule.formats.names import ToolNames
-from ferrule.formats.openai_reading import EXTRA, load
-from ferrule.formats.schemas import parameters_schema
-from ferrule.toolspec import ToolSpec
+from ferrule.formats.calls import parse_arguments
+from ferrule.formats.openai_reading import EXTRA, join_reasoning, load
+from ferrule.formats.tool_offers import ToolNames, parameters_schema
+from ferrule.toolspec import ToolSpec, render_openai_tool
 
-__all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "load", "offered", "unsaid", "written"]
+__all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "find_losses", "load", "write_messages", "write_offers"]
 
 FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, malformed_calls=False)
-"""What the format can say, whoever reads it."""
+"""What the format can express, whatever server reads it."""
 
 _BETWEEN = "…"
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
@@ -77,22 +75,21 @@ def dump(conversation: Conversation) -> tuple[list[dict[str, Any]], list[Loss]]:
     `load` gives back what could be written. A result's status, what was sampled and other providers' extras can't.
     """
     fitted, losses = adapt(conversation, FILE_CAPABILITIES)
-    messages, more = written(fitted)
-    return messages, [*losses, *more, *unsaid(conversation, EXTRA)]
+    messages, more = write_messages(fitted)
+    return messages, [*losses, *more, *find_losses(conversation, EXTRA)]
 
 
-def offered(specs: Sequence[ToolSpec], names: ToolNames) -> list[dict[str, Any]]:
+def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[dict[str, Any]]:
     """The tools as a request offers them."""
-    return [{"type": "function", "function": function_of(spec, names)} for spec in specs]
+    return [render_openai_tool(fit_to_openai(spec, names)) for spec in specs]
 
 
-def function_of(spec: ToolSpec, names: ToolNames) -> dict[str, Any]:
-    """A tool's name, description and parameters, as OpenAI takes them."""
-    parameters = parameters_schema(spec.parameters)
-    return {"name": names.wire(spec.name), "description": spec.description, "parameters": parameters}
+def fit_to_openai(spec: ToolSpec, names: ToolNames) -> ToolSpec:
+    """A tool under a name that OpenAI takes, its parameters a schema that its validator accepts."""
+    return replace(spec, name=names.wire(spec.name), parameters=parameters_schema(spec.parameters))
 
 
-def written(
+def write_messages(
     conversation: Conversation, style: ChatStyle | None = None, names: ToolNames | None = None
 ) -> tuple[list[dict[str, Any]], list[Loss]]:
     """A conversation that was fitted by `adapt` as messages, and what was left out or moved.
@@ -120,24 +117,19 @@ def data_url(image: Image) -> str:
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
 
-def short_id(call_id: str, longest: int = _LONGEST_ID) -> str:
-    """An id that is no longer than `longest`: its own, or one made of its hash."""
+def shorten_id(call_id: str, longest: int = _LONGEST_ID) -> str:
+    """An id that is no longer than `longest`: the given one, or one made from its hash."""
     if len(call_id) <= longest:
         return call_id
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
 
 
-def nine(call_id: str) -> str:
-    """An id of nine letters and digits: its own, or one made of its hash."""
+def nine_character_id(call_id: str) -> str:
+    """An id of nine letters and digits: the given one, or one made from its hash."""
     if _NINE.fullmatch(call_id):
         return call_id
     number = int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:8], "big")
     return "".join(_BASE[number // len(_BASE) ** place % len(_BASE)] for place in range(9))
-
-
-def joined_reasoning(message: Message) -> str:
-    """All that was thought in a message; what is kept in its `extra` holds only while this is the same."""
-    return "".join(part.text for part in message.parts if isinstance(part, Reasoning))
 
 
 @dataclass(slots=True)
@@ -154,11 +146,11 @@ class _Writer:
         kept = message.extra.get(EXTRA, {})
         named = {"name": kept["name"]} if "name" in kept and self.style.named else {}
         if message.role == "assistant":
-            return {"role": "assistant", **named, **self._said(message, kept, at)}
+            return {"role": "assistant", **named, **self._write_assistant(message, kept, at)}
         if message.role == "system":
             role = "developer" if kept.get("role") == "developer" and self.style.developer else "system"
             return {"role": role, **named, "content": _content(self._texts(message, at))}
-        parts = [self._shown(part, kept, at) for part in message.parts]
+        parts = [self._write_user_part(part, kept, at) for part in message.parts]
         return {"role": "user", **named, "content": _content(parts)}
 
     def _texts(self, message: Message, at: int) -> list[dict[str, Any]]:
@@ -168,15 +160,15 @@ class _Writer:
             if isinstance(part, Text):
                 texts.append({"type": "text", "text": part.text})
             elif isinstance(part, Image):
-                self.losses.append(Loss("image", f"{part.hash}: {_of(message, at)} can't hold an image"))
+                self.losses.append(Loss("image", f"{part.hash}: {_place_of(message, at)} can't hold an image"))
                 texts.append({"type": "text", "text": f"[image {part.hash}, {part.media_type}, not shown]"})
             elif isinstance(part, MalformedCall | ToolResult):
                 raise ConversationError(
-                    f"{_of(message, at)} holds a {type(part).__name__}; adapt the conversation first"
+                    f"{_place_of(message, at)} holds a {type(part).__name__}; adapt the conversation first"
                 )
         return texts
 
-    def _shown(self, part: Any, kept: dict[str, Any], at: int) -> dict[str, Any]:
+    def _write_user_part(self, part: Any, kept: dict[str, Any], at: int) -> dict[str, Any]:
         if isinstance(part, Text):
             return {"type": "text", "text": part.text}
         if isinstance(part, Image):
@@ -185,12 +177,12 @@ class _Writer:
             return {"type": "image_url", "image_url": url}
         raise ConversationError(f"message {at} (user) holds a {type(part).__name__}, which only an assistant can")
 
-    def _said(self, message: Message, kept: dict[str, Any], at: int) -> dict[str, Any]:
+    def _write_assistant(self, message: Message, kept: dict[str, Any], at: int) -> dict[str, Any]:
         texts = self._texts(message, at)
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         kinds = [type(part) for part in message.parts]
         if calls and Text in kinds[kinds.index(ToolCall) :]:
-            self.losses.append(Loss("text", f"{_of(message, at)}: text after a call stands before it"))
+            self.losses.append(Loss("text", f"{_place_of(message, at)}: text after a call stands before it"))
         refused = kept.get("refusal")
         said: dict[str, Any] = {}
         if self.style.refusal and refused and refused == message.text:
@@ -198,21 +190,21 @@ class _Writer:
         elif not texts:
             said["content"] = None if calls else ""
         else:
-            said["content"] = _content(texts) if self.style.text_lists else message_text(texts)
-        self._thought(message, kept, said, at)
+            said["content"] = _content(texts) if self.style.text_lists else join_texts(texts)
+        self._write_reasoning(message, kept, said, at)
         if calls:
             said["tool_calls"] = [self._call(call) for call in calls]
         return said
 
-    def _thought(self, message: Message, kept: dict[str, Any], said: dict[str, Any], at: int) -> None:
-        thought = joined_reasoning(message)
+    def _write_reasoning(self, message: Message, kept: dict[str, Any], said: dict[str, Any], at: int) -> None:
+        thought = join_reasoning(message)
         details = kept.get("reasoning_details")
         if details and self.style.details and kept.get("reasoning") == thought:
             said["reasoning_details"] = details
         if not thought:
             return
         if self.style.reasoning is None:
-            self.losses.append(Loss("reasoning", f"{_of(message, at)}: {len(thought)} characters do not go back"))
+            self.losses.append(Loss("reasoning", f"{_place_of(message, at)}: {len(thought)} characters do not go back"))
         elif self.style.reasoning == "thinking":
             thinking = {"type": "thinking", "thinking": [{"type": "text", "text": thought}]}
             said["content"] = [thinking, *self._texts(message, at)]
@@ -226,7 +218,7 @@ class _Writer:
     def _arguments(self, call: ToolCall) -> str:
         if not self.style.json_arguments:
             return call.arguments
-        arguments, loss = object_of(call)
+        arguments, loss = parse_arguments(call)
         if loss is None:
             return call.arguments if call.arguments.strip() else "{}"
         self.losses.append(loss)
@@ -245,8 +237,8 @@ class _Writer:
 
     def _id(self, call_id: str) -> str:
         if self.style.ids == "nine":
-            return nine(call_id)
-        return short_id(call_id) if self.style.ids == "short" else call_id
+            return nine_character_id(call_id)
+        return shorten_id(call_id) if self.style.ids == "short" else call_id
 
 
 def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -258,25 +250,25 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     return parts
 
 
-def message_text(texts: list[dict[str, Any]]) -> str:
+def join_texts(texts: list[dict[str, Any]]) -> str:
     """The texts of a message as one."""
     return "".join(part["text"] for part in texts)
 
 
-def _of(message: Message, at: int) -> str:
+def _place_of(message: Message, at: int) -> str:
     return f"message {at} ({message.role})"
 
 
-def unsaid(conversation: Conversation, *held: str) -> list[Loss]:
+def find_losses(conversation: Conversation, *held: str) -> list[Loss]:
     """What no message of a format has a place for; `held` are the keys of `extra` that it has one for."""
     losses = []
     for at, message in enumerate(conversation.messages):
         if message.role == "tool" and message.result.is_error:
-            losses.append(Loss("status", f"{_of(message, at)}: that the result is {message.result.status!r}"))
+            losses.append(Loss("status", f"{_place_of(message, at)}: that the result is {message.result.status!r}"))
         if message.sampled is not None:
-            losses.append(Loss("sampled", f"{_of(message, at)}: the ids that were sampled"))
+            losses.append(Loss("sampled", f"{_place_of(message, at)}: the ids that were sampled"))
         if any(isinstance(part, ToolCall) and part.source is not None for part in message.parts):
-            losses.append(Loss("call", f"{_of(message, at)}: a call as the model wrote it"))
+            losses.append(Loss("call", f"{_place_of(message, at)}: a call as the model wrote it"))
         if others := sorted(set(message.extra) - set(held)):
-            losses.append(Loss("extra", f"{_of(message, at)}: what {', '.join(others)} wants back"))
+            losses.append(Loss("extra", f"{_place_of(message, at)}: what {', '.join(others)} wants back"))
     return losses

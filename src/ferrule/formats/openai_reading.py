@@ -1,6 +1,6 @@
 """OpenAI's chat-completions messages, read into a conversation: today's, the legacy ones, and what others made of them.
 
-What becomes of ids and of the order of results is in `call_order.py`. A conversation that can't be (an orphan result)
+`CallOrder` in `calls.py` decides about ids and the order of results. A conversation that can't be (an orphan result)
 is refused with its message's number.
 """
 
@@ -25,7 +25,7 @@ from ferrule.conversation import (
     ToolCall,
 )
 from ferrule.errors import ConversationError
-from ferrule.formats.call_order import CallOrder
+from ferrule.formats.calls import CallOrder
 
 EXTRA = "openai"
 """The key of `Message.extra` for what a message has beside its parts: its name, the role `developer`, a refusal."""
@@ -43,7 +43,7 @@ def load(data: Any, *, now: datetime | None = None) -> Conversation:
     entries = data.get("messages") if isinstance(data, Mapping) else data
     if not isinstance(entries, list):
         raise ConversationError('an OpenAI conversation is a list of messages, or an object with a list "messages"')
-    reader = _Reading()
+    reader = _Reader()
     for at, entry in enumerate(entries):
         reader.read(entry, at)
     reader.end_results()
@@ -54,7 +54,7 @@ def load(data: Any, *, now: datetime | None = None) -> Conversation:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reader:
     """The messages so far, and the calls that wait for results."""
 
     messages: list[Message] = field(default_factory=list)
@@ -88,7 +88,7 @@ class _Reading:
             raise ConversationError(f"{where}: reasoning must be a text")
         parts: list[Part] = [Reasoning(thought)] if thought else []
         parts += [part for part in _parts(entry.get("content"), where) if part != Text("")]
-        extra = _kept(entry)
+        extra = _read_name(entry)
         if isinstance(refusal := entry.get("refusal"), str) and refusal:
             parts.append(Text(refusal))
             extra["refusal"] = refusal
@@ -138,7 +138,7 @@ class _Reading:
 
 def _plain(entry: Mapping[str, Any], role: str, where: str) -> Message:
     """A message of a system, developer or user."""
-    extra = _kept(entry)
+    extra = _read_name(entry)
     if role == "developer":
         extra["role"] = role
     content = entry.get("content")
@@ -152,7 +152,7 @@ def _plain(entry: Mapping[str, Any], role: str, where: str) -> Message:
     return Message("user" if role == "user" else "system", tuple(parts), None, {EXTRA: extra} if extra else {})
 
 
-def _kept(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _read_name(entry: Mapping[str, Any]) -> dict[str, Any]:
     name = entry.get("name")
     return {"name": name} if isinstance(name, str) and name else {}
 
@@ -201,3 +201,8 @@ def image_of(url: Any, where: str) -> Image:
     if matched is None or not data:
         raise ConversationError(f"{where}: an image is given as data:image/png;base64,… with its bytes in base64")
     return Image(data, matched[1])
+
+
+def join_reasoning(message: Message) -> str:
+    """All that was thought in a message; what is kept in its `extra` holds only while this is the same."""
+    return "".join(part.text for part in message.parts if isinstance(part, Reasoning))

@@ -4,7 +4,7 @@
     {"type": "function_call", "call_id": "call_1", "name": "calculator", "arguments": "{\\"expression\\": \\"12*34\\"}"}
     {"type": "function_call_output", "call_id": "call_1", "output": "408"}
 
-What a model thought goes back as it came, encrypted: see `openai_responses_extra.py`.
+What a model thought goes back as it came, encrypted: see `build_extra` in `openai_responses_reading.py`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
 from ferrule.formats import openai
-from ferrule.formats.names import ToolNames
-from ferrule.formats.openai_responses_extra import EXTRA, Item, can_go_back, kept, shape
-from ferrule.formats.openai_responses_reading import load
-from ferrule.toolspec import ToolSpec
+from ferrule.formats.openai_reading import join_reasoning
+from ferrule.formats.openai_responses_reading import EXTRA, Item, describe_shape, load
+from ferrule.formats.tool_offers import ToolNames
+from ferrule.toolspec import ToolSpec, render_openai_function
 
-__all__ = ["EXTRA", "FILE_CAPABILITIES", "can_go_back", "dump", "kept", "load", "offered", "written"]
+__all__ = ["EXTRA", "FILE_CAPABILITIES", "dump", "load", "write_items", "write_offers"]
 
 FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, malformed_calls=False)
-"""What the format can say, whoever reads it."""
+"""What the format can express, whatever server reads it."""
 
 _LONGEST_ID = 64
 
@@ -43,15 +43,18 @@ def dump(conversation: Conversation) -> tuple[list[Item], list[Loss]]:
         if name := message.extra.get(openai.EXTRA, {}).get("name"):
             writer.losses.append(Loss("extra", f"message {at} ({message.role}): the name {name!r}"))
         writer.add(message, at)
-    return writer.items, [*losses, *writer.losses, *openai.unsaid(conversation, openai.EXTRA, EXTRA)]
+    return writer.items, [*losses, *writer.losses, *openai.find_losses(conversation, openai.EXTRA, EXTRA)]
 
 
-def offered(specs: Sequence[ToolSpec], names: ToolNames) -> list[Item]:
+def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[Item]:
     """The tools as a request offers them. Without `strict: false` this API would make every parameter required."""
-    return [{"type": "function", **openai.function_of(spec, names), "strict": False} for spec in specs]
+    return [
+        {"type": "function", **render_openai_function(openai.fit_to_openai(spec, names)), "strict": False}
+        for spec in specs
+    ]
 
 
-def written(conversation: Conversation, names: ToolNames | None = None) -> tuple[list[Item], list[Loss]]:
+def write_items(conversation: Conversation, names: ToolNames | None = None) -> tuple[list[Item], list[Loss]]:
     """The `input` of a request from a conversation that was fitted by `adapt`, and what was left out."""
     writer = _Writer(names.wire if names else str)
     for at, message in enumerate(conversation.messages):
@@ -69,23 +72,23 @@ class _Writer:
 
     def add(self, message: Message, at: int) -> None:
         if message.role == "tool":
-            self.items.append(self._output(message.result))
+            self.items.append(self._write_output(message.result))
         elif message.role == "assistant":
-            self._said(message, at)
+            self._write_assistant(message, at)
         else:
             role: str = message.role
             if role == "system" and message.extra.get(openai.EXTRA, {}).get("role") == "developer":
                 role = "developer"
             details = message.extra.get(openai.EXTRA, {}).get("details", {})
-            self.items.append({"type": "message", "role": role, "content": _content(message.parts, details)})
+            self.items.append({"type": "message", "role": role, "content": _write_content(message.parts, details)})
 
-    def _said(self, message: Message, at: int) -> None:
+    def _write_assistant(self, message: Message, at: int) -> None:
         back = message.extra.get(EXTRA) or {}
-        holds = bool(back) and list(back.get("of", ())) == shape(message)
+        holds = bool(back) and list(back.get("of", ())) == describe_shape(message)
         before: dict[int, list[Item]] = {}
         for entry in back.get("reasoning", ()) if holds else ():
             before.setdefault(entry["before"], []).append(dict(entry["item"]))
-        if not before and not self.is_file and (thought := openai.joined_reasoning(message)):
+        if not before and not self.is_file and (thought := join_reasoning(message)):
             why = "it was changed since" if back else "another model's, or not encrypted"
             self.losses.append(Loss("reasoning", f"message {at}: {len(thought)} characters do not go back: {why}"))
         phases = back.get("phases", {}) if holds else {}
@@ -98,18 +101,18 @@ class _Writer:
                 continue
             self.items += before.get(place, ())
             phase = {"phase": phases[str(place)]} if str(place) in phases else {}
-            self.items.append({**self._part(part, at, refusal), **phase})
+            self.items.append({**self._write_part(part, at, refusal), **phase})
             place += 1
         if self.is_file:  # a request may not end in what nothing follows
             self.items += before.get(place, ())
 
-    def _part(self, part: Part, at: int, refusal: str | None) -> Item:
+    def _write_part(self, part: Part, at: int, refusal: str | None) -> Item:
         if isinstance(part, Text) and part.text == refusal:
             return {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": refusal}]}
         if isinstance(part, Text):
             return {"type": "message", "role": "assistant", "content": part.text}
         if isinstance(part, ToolCall):
-            identifier = openai.short_id(part.id, _LONGEST_ID)
+            identifier = openai.shorten_id(part.id, _LONGEST_ID)
             arguments = part.arguments if part.arguments.strip() else "{}"
             name = self.wire(part.name)
             return {"type": "function_call", "call_id": identifier, "name": name, "arguments": arguments}
@@ -119,13 +122,13 @@ class _Writer:
             return {"type": "message", "role": "assistant", "content": note}
         raise ConversationError(f"message {at} (assistant) holds a {type(part).__name__}; adapt the conversation first")
 
-    def _output(self, result: ToolResult) -> Item:
-        identifier = openai.short_id(result.call_id, _LONGEST_ID)
-        return {"type": "function_call_output", "call_id": identifier, "output": _content(result.content)}
+    def _write_output(self, result: ToolResult) -> Item:
+        identifier = openai.shorten_id(result.call_id, _LONGEST_ID)
+        return {"type": "function_call_output", "call_id": identifier, "output": _write_content(result.content)}
 
 
-def _content(parts: Iterable[Part], details: Mapping[str, str] = MappingProxyType({})) -> str | list[Item]:
-    written_parts = [_input(part, details) for part in parts]
+def _write_content(parts: Iterable[Part], details: Mapping[str, str] = MappingProxyType({})) -> str | list[Item]:
+    written_parts = [_write_input(part, details) for part in parts]
     if not written_parts:
         return ""
     if len(written_parts) == 1 and written_parts[0]["type"] == "input_text":
@@ -133,7 +136,7 @@ def _content(parts: Iterable[Part], details: Mapping[str, str] = MappingProxyTyp
     return written_parts
 
 
-def _input(part: Part, details: Mapping[str, str]) -> Item:
+def _write_input(part: Part, details: Mapping[str, str]) -> Item:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
     if isinstance(part, Image):

@@ -2,22 +2,53 @@
 
 What a model thinks, says and calls in a row is one assistant message. An item of reasoning that can go back (what was
 thought is in it, encrypted or not) is kept as it came, beside its summary; ids of other items are not kept, nor are
-annotations and log-probabilities. What becomes of ids of calls and of the order of results is in `call_order.py`.
+annotations and log-probabilities. `CallOrder` in `calls.py`
+decides about call ids and the order of results. `build_extra` says what a message keeps of these items, encrypted
+reasoning above all, so that they can be sent back unchanged as long as the rest of the message is unchanged.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, system, user
 from ferrule.errors import ConversationError
 from ferrule.formats import openai_reading as openai
-from ferrule.formats.call_order import CallOrder
-from ferrule.formats.openai_responses_extra import EXTRA, Item, can_go_back, kept
+from ferrule.formats.calls import CallOrder
+from ferrule.formats.openai_reading import join_reasoning
+
+EXTRA = "openai_responses"
+
+Item: TypeAlias = dict[str, Any]
+
+
+def can_be_sent_back(item: Mapping[str, Any]) -> bool:
+    """Whether an item of reasoning has content, encrypted or not. Requests store nothing, so an id alone is no use."""
+    return bool(item.get("encrypted_content") or item.get("content"))
+
+
+def build_extra(reasoning: Sequence[tuple[int, Item]], phases: dict[int, str], message: Message) -> dict[str, Any]:
+    """What a message's `extra` holds for the way back: items of reasoning with how many other parts come before each,
+    the phases of texts by their place among those parts, and what the message must still be for them to hold."""
+    if not reasoning and not phases:
+        return {}
+    items = [{"before": before, "item": item} for before, item in reasoning]
+    return {
+        "reasoning": items,
+        "phases": {str(at): phase for at, phase in phases.items()},
+        "of": describe_shape(message),
+    }
+
+
+def describe_shape(message: Message) -> list[str]:
+    """What a message is made of, in as far as items of reasoning depend on it."""
+    others = ["text" if isinstance(part, Text) else "call" for part in message.parts if not isinstance(part, Reasoning)]
+    return [join_reasoning(message), *others]
+
 
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _HELD = "message, function_call, function_call_output and reasoning"
@@ -29,7 +60,7 @@ def load(data: Any, *, now: datetime | None = None) -> Conversation:
     `now` is the time that the conversation is pinned to, the current one otherwise. Raises `ConversationError` naming
     the item by its place and what to do.
     """
-    reader = _Reading()
+    reader = _Reader()
     for at, item in enumerate(_items(data)):
         reader.read(item, at)
     reader.end()
@@ -57,7 +88,7 @@ def _instructions(data: Any) -> tuple[Message, ...]:
 
 
 @dataclass(slots=True)
-class _Said:
+class _AssistantDraft:
     """An assistant message that is being read: its parts, and what its `extra` will hold."""
 
     parts: list[Part] = field(default_factory=list)
@@ -74,16 +105,16 @@ class _Said:
         """The message as it is by now."""
         message = Message("assistant", tuple(self.parts))
         extra: dict[str, Any] = {openai.EXTRA: {"refusal": self.refusal}} if self.refusal else {}
-        if back := kept(self.reasoning, self.phases, message):
+        if back := build_extra(self.reasoning, self.phases, message):
             extra[EXTRA] = back
         return replace(message, extra=extra)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reader:
     messages: list[Message] = field(default_factory=list)
     calls: CallOrder = field(default_factory=CallOrder)
-    said: _Said | None = None
+    said: _AssistantDraft | None = None
 
     def read(self, entry: Any, at: int) -> None:
         if not isinstance(entry, Mapping):
@@ -114,11 +145,11 @@ class _Reading:
         if self.said is None:
             self.end()
             self.calls.begin()
-            self.said = _Said()
+            self.said = _AssistantDraft()
         if kind == "message":
-            _speak(self.said, item, where)
+            _read_text(self.said, item, where)
         elif kind == "reasoning":
-            _think(self.said, item, where)
+            _read_reasoning(self.said, item, where)
         else:
             name, arguments = item.get("name"), item.get("arguments", "")
             if not isinstance(name, str):
@@ -145,7 +176,7 @@ def _call_id(item: Item) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _speak(said: _Said, item: Item, where: str) -> None:
+def _read_text(said: _AssistantDraft, item: Item, where: str) -> None:
     for content in _content(item.get("content"), where):
         is_refusal = content.get("type") == "refusal" and isinstance(content.get("refusal"), str)
         part = Text(content["refusal"]) if is_refusal else _part(content, where)
@@ -159,10 +190,10 @@ def _speak(said: _Said, item: Item, where: str) -> None:
                 said.phases[said.others - 1] = phase
 
 
-def _think(said: _Said, item: Item, where: str) -> None:
+def _read_reasoning(said: _AssistantDraft, item: Item, where: str) -> None:
     thoughts = [_part(part, where) for part in item.get("summary") or item.get("content") or ()]
     text = "\n\n".join(part.text for part in thoughts if isinstance(part, Text))
-    if can_go_back(item):
+    if can_be_sent_back(item):
         back = {key: value for key, value in item.items() if value is not None and key != "status"}
         said.reasoning.append((said.others, back))
     if text:

@@ -1,4 +1,4 @@
-"""The second seed's conversation format: turns `from` and `value`, with calls and results inside the text.
+"""Ovis's conversation format: turns `from` and `value`, with calls and results inside the text.
 
     {"image": "cat.png", "conversations": [
         {"from": "human", "value": "<image>\nWho is this?"},
@@ -6,8 +6,9 @@
         {"from": "gpt", "value": "<tool_call>Identify [10,10,90,90]</tool_call><tool_response>James</tool_response>"}]}
 
 One turn of the model is several messages here: the assistant's, the result, and what the assistant says next. Saving
-joins them again. The file holds no images: `<image>` says where one belongs, and of a result that the tool is to be
-run again for it. White space and other keys are kept in `extra`.
+joins them again. Between `<think>` and `</think>` stands reasoning, white space and all, which goes on after a call and
+its result; a `<think>` that nothing closes is text. The file holds no images: `<image>` says where one belongs, and of
+a result that the tool is to be run again for it. White space and other keys are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from ferrule.conversation import (
     MalformedCall,
     Message,
     Part,
+    Reasoning,
     Text,
     ToolCall,
     ToolResult,
 )
 from ferrule.errors import ConversationError
+from ferrule.tools.schema_types import standardize_type
 from ferrule.toolspec import ToolSpec
 
 _EXTRA = "ovis"
@@ -45,6 +48,8 @@ _RESULT = re.compile(
 _NAME = re.compile(r"[\w.\-]++")
 _INSIDE = re.compile(rf"\s*+(?P<name>{_NAME.pattern})\s*+(?P<values>\[.*\])?\s*", re.DOTALL)
 _STRAY = re.compile(r"</?tool_call>|</?tool_response>|<image>")
+_OPEN, _CLOSE = "<think>", "</think>"
+_THOUGHT = re.compile(f"({_OPEN}|{_CLOSE})")
 
 
 def load(data: Any, tools: Sequence[ToolSpec] = (), images: Sequence[Image] = ()) -> Conversation:
@@ -90,11 +95,11 @@ class _Reader:
         if name == "gpt":
             found = self._answer(value, where)
         else:
-            found = [Message(role, self._marked(value) if name == "human" else (Text(value),))]
+            found = [Message(role, self._with_images(value) if name == "human" else (Text(value),))]
         extra = {_EXTRA: {"starts": True, **({"keys": kept} if kept else {})}}
         return [Message(role, found[0].parts, None, extra), *found[1:]]
 
-    def _marked(self, value: str) -> tuple[Part, ...]:
+    def _with_images(self, value: str) -> tuple[Part, ...]:
         """Text with the images that are given for its markers."""
         parts: list[Part] = []
         text = ""
@@ -110,19 +115,22 @@ class _Reader:
     def _answer(self, value: str, where: str) -> list[Message]:
         messages: list[Message] = []
         parts: list[Part] = []
-        at = 0
-        while found := _CALL.search(value, at):
-            parts += _said(value[at : found.start()], where)
+        spoken = [*_split_answer(value)]
+        thinks = False
+        for number, (text, found, result) in enumerate(spoken):
+            last_close = max((at for at, one in enumerate(spoken) if _CLOSE in one[0]), default=-1)
+            said, thinks = _read_said(text, where, thinks, is_closed=last_close > number)
+            parts += said
+            if found is None:
+                continue
+            if said and isinstance(said[-1], Reasoning) and not thinks:
+                # The closer stands right before the call: else its reasoning would go on after it.
+                parts.append(Text(""))
             call = self._call(found)
             parts.append(call)
-            result = _RESULT.match(value, found.end())
-            at = found.end()
-            if result is None or not (result["images"] or result["text"] is not None):
-                continue
-            at = result.end()
-            messages += [Message("assistant", tuple(parts)), self._result(call, result)]
-            parts = []
-        parts += _said(value[at:], where)
+            if result is not None:
+                messages += [Message("assistant", tuple(parts)), self._result(call, result)]
+                parts = []
         return [*messages, Message("assistant", tuple(parts))] if parts or not messages else messages
 
     def _call(self, found: re.Match[str]) -> ToolCall | MalformedCall:
@@ -147,11 +155,40 @@ class _Reader:
         return Message("tool", (ToolResult(call.id, name, tuple(content), status),), None, {_EXTRA: kept})
 
 
-def _said(text: str, where: str) -> list[Part]:
+def _split_answer(value: str) -> Iterator[tuple[str, re.Match[str] | None, re.Match[str] | None]]:
+    """(text, the call after it, the result of that), up to the last text."""
+    at = 0
+    while found := _CALL.search(value, at):
+        result = _RESULT.match(value, found.end())
+        is_result = result is not None and bool(result["images"] or result["text"] is not None)
+        yield value[at : found.start()], found, result if is_result else None
+        at = result.end() if result is not None and is_result else found.end()
+    yield value[at:], None, None
+
+
+def _read_said(text: str, where: str, thinks: bool, *, is_closed: bool) -> tuple[list[Part], bool]:
+    """(text and reasoning, whether reasoning is open after it). Reasoning begins where a closer follows it, be it after
+    calls (`is_closed`)."""
     stray = _STRAY.search(text)
     if stray is not None:
         raise ConversationError(f"{where}: {stray.group()} at character {stray.start()} of a text belongs to no call")
-    return [Text(text)] if text else []
+    parts: list[Part] = []
+    held = ""
+    pieces = _THOUGHT.split(text)
+    for at, piece in enumerate(pieces):
+        if thinks and piece == _CLOSE:
+            parts.append(Reasoning(held))
+            held, thinks = "", False
+        elif not thinks and piece == _OPEN and (is_closed or _CLOSE in pieces[at:]):
+            parts += [Text(held)] if held else []
+            held, thinks = "", True
+        else:
+            held += piece
+    if thinks and (held or pieces[-2:-1] == [_OPEN]):
+        parts.append(Reasoning(held))
+    elif held:
+        parts.append(Text(held))
+    return parts, thinks
 
 
 def _read(inside: str, tools: Mapping[str, ToolSpec]) -> tuple[str, str] | str:
@@ -160,7 +197,7 @@ def _read(inside: str, tools: Mapping[str, ToolSpec]) -> tuple[str, str] | str:
     if found is None:
         return "invalid_json" if _INSIDE.match(inside) else "no_name"
     try:
-        values = json.loads(found["values"] or "[]")
+        values = json.loads(found["values"] or "[]", parse_constant=_refuse)
     except (ValueError, RecursionError):
         return "invalid_json"
     name = found["name"]
@@ -168,19 +205,27 @@ def _read(inside: str, tools: Mapping[str, ToolSpec]) -> tuple[str, str] | str:
         return name, f'{{"{UNBOUND}": {found["values"]}}}' if found["values"] else "{}"
     schema = tools[name].parameters.get("properties") or {}
     parameters = list(schema)
-    if len(parameters) == 1 and found["values"] and schema[parameters[0]].get("type") == "array":
+    if len(parameters) == 1 and found["values"] and _takes_lists(schema[parameters[0]]):
         return name, json.dumps({parameters[0]: values}, ensure_ascii=False)
     if len(values) > len(parameters):
         return "too_many_arguments"
     return name, json.dumps(dict(zip(parameters, values, strict=False)), ensure_ascii=False)
 
 
+def _takes_lists(schema: Any) -> bool:
+    kinds = standardize_type(schema).get("type") if isinstance(schema, Mapping) else None
+    return "array" in (kinds if isinstance(kinds, list) else [kinds])
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
 def dump(conversation: Conversation, paths: Sequence[str] = ()) -> dict[str, Any] | list[Any]:
     """Decoded JSON from a conversation; `dump(load(data)) == data`.
 
     Images of users are named by `paths`, in order. A tool's image is a marker alone, for the tool to be run again.
-    Raises `ConversationError` for what the format can't hold: reasoning, text that reads as a marker, a call without
-    positions.
+    Raises `ConversationError` for what the format can't hold: text that reads as a marker, a call without positions.
     """
     writer = _Writer({m.result.call_id: m for m in conversation.messages if m.role == "tool"})
     for position, message in enumerate(conversation.messages):
@@ -206,6 +251,7 @@ class _Writer:
     outer: dict[str, Any] | None = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     has_images: bool = False
+    thinks: bool = False
 
     def add(self, message: Message, where: str) -> None:
         """Write one message, as a turn or at the end of the last one."""
@@ -214,18 +260,36 @@ class _Writer:
         kept = message.extra.get(_EXTRA, {})
         if "conversation" in kept:
             self.outer = kept["conversation"]
-        value = "".join(self._part(part, message.role, where) for part in message.parts)
+        if message.role != "assistant" or kept:
+            self.thinks = False
+        value = "".join(
+            self._thought(part, (*message.parts[at:], None)[0]) + self._part(part, message.role, where)
+            for at, part in enumerate(message.parts, 1)
+        )
         continues = message.role == "assistant" and not kept and self.entries and self.entries[-1]["from"] == "gpt"
         if continues:
             self.entries[-1]["value"] += value
         else:
             self.entries.append({"from": _NAMES[message.role], "value": value, **kept.get("keys", {})})
 
+    def _thought(self, part: Part, after: Part | None) -> str:
+        """Reasoning with its markers, or what closes it before a text. It goes on after a call that follows it."""
+        if isinstance(part, Reasoning):
+            begun = "" if self.thinks else _OPEN
+            self.thinks = isinstance(after, ToolCall | MalformedCall)
+            return f"{begun}{part.text}{'' if self.thinks else _CLOSE}"
+        if isinstance(part, Text) and self.thinks:
+            self.thinks = False
+            return _CLOSE
+        return ""
+
     def _part(self, part: Part, role: str, where: str) -> str:
-        if isinstance(part, Text):
-            stray = _STRAY.search(part.text) if role == "assistant" else None
-            if stray is not None:
+        if isinstance(part, Text | Reasoning) and role == "assistant":
+            stray = _STRAY.search(part.text) or (isinstance(part, Reasoning) and re.search(_CLOSE, part.text))
+            if stray:
                 raise ConversationError(f"{where}: the text holds {stray.group()}, which the Ovis format reads itself")
+            return part.text if isinstance(part, Text) else ""
+        if isinstance(part, Text):
             return part.text
         if isinstance(part, Image) and role == "user":
             self.has_images = True
@@ -233,17 +297,17 @@ class _Writer:
         if isinstance(part, ToolCall | MalformedCall) and role == "assistant":
             result = self.results.get(part.id)
             self.written.add(part.id)
-            return _written(part, where) + ("" if result is None else _result_text(result, where))
+            return _write_call(part, where) + ("" if result is None else _result_text(result, where))
         raise ConversationError(f"{where}: the Ovis format has no {type(part).__name__} in a {role} message")
 
 
-def _written(call: ToolCall | MalformedCall, where: str) -> str:
+def _write_call(call: ToolCall | MalformedCall, where: str) -> str:
     if isinstance(call, MalformedCall):
         if not call.raw.startswith("<tool_call>"):
             raise ConversationError(f"{where}: the malformed call {call.id!r} was not written in the Ovis format")
         return call.raw
     try:
-        arguments = call.decoded()
+        arguments = call.decode()
     except (ValueError, RecursionError) as error:
         raise ConversationError(f"{where}: the arguments of {call.id!r} are not JSON: {error}") from error
     if not isinstance(arguments, dict):
@@ -256,7 +320,10 @@ def _written(call: ToolCall | MalformedCall, where: str) -> str:
     # How it was written, where that is this format and says the same.
     if isinstance(read, tuple) and read[0] == call.name and json.loads(read[1]).get(UNBOUND, []) in (values, listed):
         return call.source or ""
-    inside = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
+    try:
+        inside = json.dumps(listed, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise ConversationError(f"{where}: the call {call.id!r} has a number that isn't finite: {error}") from error
     if _NAME.fullmatch(call.name) is None or "</tool_call>" in inside:
         raise ConversationError(f"{where}: the call {call.id!r} has a name or value that the Ovis format can't hold")
     return f"<tool_call>{call.name}{f' {inside}' if arguments else ''}</tool_call>"

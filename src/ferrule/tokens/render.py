@@ -1,4 +1,4 @@
-"""Layouts to ids and masks: the one place where text becomes tokens.
+"""Renders layouts as token ids and masks (`Trace`): the one place where text becomes tokens.
 
 Control text is split at the tokenizer's added tokens. Everything between two of those that shares its `trained` flag
 is joined into one run and encoded once with all added tokens off, since pieces encoded one by one can differ from
@@ -10,15 +10,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
-from ferrule.conversation import Conversation, Sampled
+from ferrule.conversation import Conversation, Image, SampledTokens
 from ferrule.dialects.protocol import Dialect
 from ferrule.dialects.segments import Content, Control, ImageSlot, SampledIds, Segment
 from ferrule.errors import TokenizerError
 from ferrule.tokens.tokenizer import Tokenizer
-from ferrule.tokens.trace import Trace
 from ferrule.toolspec import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Four aligned sequences of equal length; `images` are those whose placeholders `ids` holds, in order.
+
+    `mask` is 1 where a token was sampled, or is meant to be; `logprobs` is the raw natural-log probability of a
+    token that was sampled and None elsewhere.
+    """
+
+    ids: tuple[int, ...]
+    mask: tuple[int, ...]
+    logprobs: tuple[float | None, ...]
+    images: tuple[Image, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+History = Literal["as_sampled", "as_template"]
+"""How a local model's earlier messages are written in its prompts."""
 
 _RUNS_KEPT = 256
 _CONTROLS_KEPT = 1024
@@ -119,7 +141,7 @@ class _Writer:
         return Trace(tuple(self.ids), tuple(self.mask), (*self.logprobs, *rest) if self.logprobs else rest)
 
 
-def trace_of(segments: Iterable[Segment], tokenizer: Tokenizer) -> Trace:
+def encode_segments(segments: Iterable[Segment], tokenizer: Tokenizer) -> Trace:
     """The ids, mask and log-probabilities of segments. Raises `TokenizerError` for an image: none is text."""
     writer = _Writer(_encoder_of(tokenizer))
     for segment in segments:
@@ -149,11 +171,11 @@ def render(
 
     Ids that were sampled with another tokenizer or dialect mean nothing here: those messages are encoded anew.
     """
-    layout = dialect.layout(with_own_samples(conversation, dialect, tokenizer), tools)
-    return trace_of(layout.with_prompt if with_prompt else layout.segments, tokenizer)
+    layout = dialect.layout(drop_foreign_samples(conversation, dialect, tokenizer), tools)
+    return encode_segments(layout.with_prompt if with_prompt else layout.segments, tokenizer)
 
 
-def spelled_out(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, ...]]:
+def find_spelled_markers(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, ...]]:
     """The markers of a dialect for which the tokenizer has no token: a reader finds these by their text.
 
     With each, the control tokens that stand inside of it.
@@ -162,10 +184,10 @@ def spelled_out(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, 
     return {marker: tuple(token for token in tokenizer.control if token in marker) for marker in lacking}
 
 
-def with_own_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
+def drop_foreign_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
     """The conversation without what was sampled with another tokenizer or dialect; the text of it stays."""
 
-    def is_foreign(sampled: Sampled | None) -> bool:
+    def is_foreign(sampled: SampledTokens | None) -> bool:
         if sampled is None:
             return False
         return sampled.tokenizer_fingerprint != tokenizer.fingerprint or sampled.dialect != dialect.name
@@ -174,3 +196,20 @@ def with_own_samples(conversation: Conversation, dialect: Dialect, tokenizer: To
         return conversation
     messages = (m.with_parts(m.parts) if is_foreign(m.sampled) else m for m in conversation.messages)
     return Conversation(tuple(messages), conversation.now)
+
+
+def prepare_history(
+    conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer, history: History
+) -> Conversation:
+    """The conversation with the samples that its layout is to keep.
+
+    `as_sampled` keeps all that were sampled with this dialect and tokenizer, so that earlier ids never change.
+    `as_template` drops them where the dialect rewrites history: each prompt is then what the chat template writes,
+    which a model expects that was trained on it, and may not extend the prompt before it. For a dialect that doesn't
+    rewrite history both are the same.
+    """
+    if history == "as_sampled" or not dialect.rewrites_history:
+        return drop_foreign_samples(conversation, dialect, tokenizer)
+    return replace(
+        conversation, messages=tuple(m.with_parts(m.parts) if m.sampled else m for m in conversation.messages)
+    )

@@ -1,4 +1,4 @@
-"""What a tokenizer must offer here, and the byte tokenizer that the embedded model uses.
+"""The `Tokenizer` protocol, the byte tokenizer that the embedded model uses, and text from ids as they come.
 
 Text and control tokens are two separate things: `encode_text` never gives a control token, whatever the text looks
 like, and a control token is only ever reached by its own name. That is what keeps content from becoming control.
@@ -6,9 +6,10 @@ like, and a control token is only ever reached by its own name. That is what kee
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -92,7 +93,7 @@ class ByteTokenizer:
             return found
         if token in self._names:
             return self._names[token].encode()
-        raise TokenizerError(f"{token} is no id of this vocabulary")
+        raise TokenizerError(f"token id {token} is not in this vocabulary")
 
 
 def _tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:
@@ -149,3 +150,36 @@ def byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
             "merges": [],
         },
     }
+
+
+class Detokenizer:
+    """Decodes one message's ids; bytes that don't yet make a character wait for the next ids."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._names = {token: name for name, token in tokenizer.control.items()}
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, ids: Iterable[int]) -> list[tuple[str, bool]]:
+        """The pieces that `ids` complete, as (text, is it a control token); text between two of those is joined."""
+        pieces: list[tuple[str, bool]] = []
+        run: list[bytes] = []
+        for token in ids:
+            name = self._names.get(token)
+            if name is None:
+                run.append(self._tokenizer.token_bytes(token))
+                continue
+            # A control token ends the text before it, so bytes of an unfinished character become U+FFFD here.
+            text = self._decoder.decode(b"".join(run), final=True)
+            run.clear()
+            if text:
+                pieces.append((text, False))
+            pieces.append((name, True))
+        text = self._decoder.decode(b"".join(run))
+        if text:
+            pieces.append((text, False))
+        return pieces
+
+    def flush(self) -> str:
+        """What is left at the end: U+FFFD for each broken character, else nothing."""
+        return self._decoder.decode(b"", final=True)

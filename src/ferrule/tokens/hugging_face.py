@@ -73,7 +73,7 @@ class HuggingFaceTokenizer:
             return self._names[token].encode()
         text = self._texts.get(token)
         if text is None:
-            raise TokenizerError(f"{token} is no id of this vocabulary")
+            raise TokenizerError(f"token id {token} is not in this vocabulary")
         if self._is_byte_level:
             alphabet = byte_alphabet()
             return bytes(alphabet[character] for character in text)

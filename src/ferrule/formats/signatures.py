@@ -12,22 +12,22 @@ from typing import Any, TypeAlias
 
 from ferrule.conversation import Reasoning, Text
 
-Signed: TypeAlias = dict[str, Any]
+SignedPiece: TypeAlias = dict[str, Any]
 """`at` (the index of a part), `text` (a piece of it; empty where nothing can be read), and what was signed with it."""
 
 
-def pieces_at(pieces: Iterable[Mapping[str, Any]], index: int) -> list[Signed]:
+def find_pieces(pieces: Iterable[Mapping[str, Any]], index: int) -> list[SignedPiece]:
     """Those of the part at `index`, in order."""
     return [dict(piece) for piece in pieces if piece.get("at") == index]
 
 
-def still_hold(pieces: Sequence[Mapping[str, Any]], part: object, kind: type[Text] | type[Reasoning]) -> bool:
+def pieces_match(pieces: Sequence[Mapping[str, Any]], part: object, kind: type[Text] | type[Reasoning]) -> bool:
     """Whether the pieces make up a part, which is to be of `kind`. Pieces without any text stand before any part."""
     text = "".join(piece.get("text", "") for piece in pieces)
     return text == part.text if isinstance(part, kind) else not text
 
 
-class Places:
+class PartPositions:
     """Which part of a message each piece falls into, where pieces of one kind that follow one another make one part."""
 
     def __init__(self) -> None:

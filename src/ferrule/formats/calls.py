@@ -1,14 +1,17 @@
-"""The calls of a conversation that is read from a file, and their results: unique ids, results in call order.
+"""Calls in conversation files: unique ids, results in call order, arguments as a JSON object.
 
-An id that is missing or was used before gets another; results may come in another order than their calls.
+A file may leave ids out, use them twice, and give results in another order than their calls; a conversation may not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from ferrule.capabilities import Loss
 from ferrule.conversation import Image, Message, Text, ToolCall, ToolResult, tool_message
+from ferrule.tools.strict_json import decode_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +67,23 @@ class CallOrder:
             self._number += 1
         self._used.add(chosen)
         return chosen
+
+
+INVALID_KEY = "_invalid"
+"""The only key of the object that stands for arguments that are not a JSON object; its value is their text."""
+
+
+def parse_arguments(call: ToolCall) -> tuple[dict[str, Any], Loss | None]:
+    """A call's arguments as a JSON object, for providers that take nothing else.
+
+    Arguments that are not one become `{"_invalid": text}`, which is reported as a loss.
+    """
+    try:
+        arguments = decode_json(call.arguments) if call.arguments.strip() else {}
+    except ValueError:
+        arguments = None
+    if isinstance(arguments, dict):
+        return arguments, None
+    return {INVALID_KEY: call.arguments}, Loss(
+        "call", f"the arguments of {call.id!r} are no JSON object, and go as text"
+    )

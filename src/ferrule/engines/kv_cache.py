@@ -1,19 +1,72 @@
-"""Keys and values that outlive a generation, found again by the ids that they were computed from.
+"""Keys and values: those of running conversations (`KeyValueCache`), and those kept for later (`PrefixStore`).
 
-A turn that extends an earlier one pays for its new ids only. What is least recently used goes first, within a bound
-in bytes. Where one entry extends another, the longer is kept: it holds all of the shorter. Only entries of another
-conversation, told by `cache_key`, stay beside it.
+Running conversations share one array with a place for each, numbered from 0 without gaps, so that a step over all of
+them is a slice and not a gather. The scheduler decides which conversation has which place.
+
+Prefixes outlive a generation and are found again by the ids that they were computed from, so that a turn that extends
+an earlier one pays for its new ids only. The least recently used goes first, within a bound in bytes. Where one entry
+extends another, the longer is kept: it holds all of the shorter. Only entries of another conversation, identified by
+its `cache_key`, stay beside it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule.engines.config import DecoderConfig
 from ferrule.engines.safetensors import Array
+
+
+class KeyValueCache:
+    """`data` is (layers, places, kv_heads keys then kv_heads values, capacity, head_dim), float32.
+
+    Positions that were never written are zeros: they meet a weight of zero, and must not be NaN.
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        self._config = config
+        self.data = self._zeros(0, 0)
+
+    def _zeros(self, places: int, capacity: int) -> Array:
+        config = self._config
+        return np.zeros((config.layers, places, 2 * config.kv_heads, capacity, config.head_dim), np.float32)
+
+    def clear(self) -> None:
+        """Forget everything and give the memory back."""
+        self.data = self._zeros(0, 0)
+
+    def reserve(self, places: int, capacity: int, lengths: Sequence[int]) -> None:
+        """Make room for `places` of `capacity` positions, keeping the first `lengths[i]` of place i."""
+        _, old_places, _, old_capacity, _ = self.data.shape
+        if places <= old_places and capacity <= old_capacity:
+            return
+        # Doubling keeps the copies few. Zeroed memory that is not touched takes no room.
+        grown = self._zeros(_power_of_two(max(places, old_places)), max(_power_of_two(capacity), old_capacity))
+        for place, length in enumerate(lengths):
+            grown[:, place, :, :length] = self.data[:, place, :, :length]
+        self.data = grown
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Copy the first `length` positions of one place to another."""
+        self.data[:, target, :, :length] = self.data[:, source, :, :length]
+
+    def view(self, place: int, length: int) -> Array:
+        """The first `length` positions, (layers, 2 kv_heads, length, head_dim), to be copied from."""
+        return self.data[:, place, :, :length]
+
+    def restore(self, place: int, kept: Array, length: int) -> None:
+        """Write the first `length` positions of a copy of such a view."""
+        self.data[:, place, :, :length] = kept[:, :, :length]
+
+
+def _power_of_two(value: int) -> int:
+    return max(1 << (value - 1).bit_length(), 1)
+
 
 Ids = NDArray[np.int64]
 
@@ -90,14 +143,14 @@ class PrefixStore:
                 self._drop(number)
                 if extends and (extended is None or len(entry.ids) > len(extended.ids)):
                     extended = entry
-        self._insert(Prefix(ids.copy(), self._copied(keys_values, extended), cache_key))
+        self._insert(Prefix(ids.copy(), self._copy(keys_values, extended), cache_key))
 
     def clear(self) -> None:
         """Forget all."""
         self._entries.clear()
         self._size = 0
 
-    def _copied(self, keys_values: Array, extended: Prefix | None) -> Array:
+    def _copy(self, keys_values: Array, extended: Prefix | None) -> Array:
         layers, heads, length, head_dim = keys_values.shape
         if extended is not None and extended.keys_values.shape[2] >= length:
             kept, known = extended.keys_values, len(extended.ids)

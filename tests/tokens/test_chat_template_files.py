@@ -7,9 +7,10 @@ import pytest
 
 import ferrule
 from ferrule.conversation import Conversation, ToolCall, assistant, system, user
-from ferrule.errors import DialectError, TokenizerError
-from ferrule.tokens.for_tokenizer import dialect_for_tokenizer
+from ferrule.errors import TokenizerError
+from ferrule.tokens.chat_template import dialect_for_tokenizer
 from ferrule.tokens.render import render
+from ferrule.toolspec import ToolSpec
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
@@ -32,19 +33,63 @@ def test_from_the_configuration(tmp_path):
     assert dialect.layout(HELLO).text.startswith("<s><|im_start|>user\nHi <|im_end|><|im_end|>")
 
 
-def test_a_file_of_its_own_comes_first_and_of_several_the_one_for_tools(tmp_path):
+def test_a_file_of_its_own_stands_for_the_configuration(tmp_path):
     settings(tmp_path, chat_template=[{"name": "default", "template": "x"}, {"name": "tool_use", "template": TEMPLATE}])
     assert dialect_for_tokenizer(tmp_path).template == TEMPLATE
     (tmp_path / "chat_template.jinja").write_text(f"{TEMPLATE}{{# #}}", encoding="utf-8")
     assert dialect_for_tokenizer(tmp_path).template.endswith("{# #}")
 
 
+SIMPLE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
+# As some that were made for tools are: without any, it can't be rendered.
+FOR_TOOLS = "{% for t in tools %}{{ t | tojson }}{% endfor %}" + TEMPLATE
+PAIR = {"default": SIMPLE, "tool_use": FOR_TOOLS}
+
+
+def in_a_list(folder):
+    settings(folder, chat_template=[{"name": name, "template": text} for name, text in PAIR.items()])
+
+
+def in_files(folder):
+    (folder / "chat_template.jinja").write_text(SIMPLE, encoding="utf-8")
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "tool_use.jinja").write_text(FOR_TOOLS, encoding="utf-8")
+
+
+def beside_images(folder):
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": PAIR}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("write", [in_a_list, in_files, beside_images])
+@pytest.mark.parametrize("family", [None, "hermes"])
+def test_of_two_templates_each_serves_its_conversations(tmp_path, write, family):
+    write(tmp_path)
+    dialect = dialect_for_tokenizer(tmp_path, family=family)
+    call = ToolCall("call_1", "weather", '{"city": "Paris"}')
+    tools = [ToolSpec("weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})]
+    asked = Conversation((user("Hi"), assistant("Hello"), user("Weather?")))
+    assert dialect.layout(asked).text == "<|user|>Hi<|end|><|assistant|>Hello<|end|><|user|>Weather?<|end|>"
+    offered = dialect.layout(asked.add(assistant(call)), tools)
+    assert offered.text.endswith(
+        '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call><|im_end|>\n'
+    )
+    assert '"name": "weather", "description": ' in offered.text
+    assert dialect.notation.name == "hermes"
+
+
+def test_templates_of_other_names(tmp_path):
+    settings(tmp_path, chat_template=[{"name": "rag", "template": SIMPLE}, {"name": "tools", "template": SIMPLE}])
+    with pytest.raises(TokenizerError, match="chat templates for rag, tools, but no default"):
+        dialect_for_tokenizer(tmp_path)
+
+
 def test_what_is_missing_is_told(tmp_path):
     with pytest.raises(TokenizerError, match="has no chat template"):
         dialect_for_tokenizer(tmp_path)
-    settings(tmp_path, chat_template="{% for m in messages %}{{ m.content }}<|end|>{% endfor %}")
-    with pytest.raises(DialectError, match="the markers of no family that is known"):
-        dialect_for_tokenizer(tmp_path)
+    settings(tmp_path, chat_template=SIMPLE)
+    plain = dialect_for_tokenizer(tmp_path)
+    assert plain.capabilities.tools == ()
+    assert plain.layout(HELLO).text == "<|user|>Hi <|im_end|><|end|><|assistant|>Hello<|end|>"
     named = dialect_for_tokenizer(tmp_path, family="hermes")
     assert named.certainty == 1
     (tmp_path / "tokenizer_config.json").write_text("[", encoding="utf-8")
@@ -78,7 +123,7 @@ def test_ids_and_mask_are_those_of_transformers(bpe, bpe_file, tmp_path):
     conversation = Conversation(
         (system("Be brief."), user("Weather?"), assistant("So: ", call), user("And?"), assistant("No."))
     )
-    function = {"name": call.name, "arguments": call.decoded()}
+    function = {"name": call.name, "arguments": call.decode()}
     messages = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Weather?"},

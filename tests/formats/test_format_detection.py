@@ -5,9 +5,9 @@ import json
 import pytest
 
 from ferrule.conversation import Conversation, Image, Message, Text, ToolCall, ToolResult, assistant, tool_message, user
-from ferrule.conversation_json import to_json
 from ferrule.errors import ConversationError
-from ferrule.formats.recognise import FORMATS, dump, load, recognise
+from ferrule.formats.conversation_json import to_json
+from ferrule.formats.detection import FORMATS, detect_format, dump, load
 
 CALL = ToolCall("call_1", "calculator", '{"expression": "12 * 34"}')
 CONVERSATION = Conversation(
@@ -30,7 +30,7 @@ def bare(conversation: Conversation) -> list[object]:
 
 def values(call: object) -> list[object]:
     assert isinstance(call, ToolCall)
-    (held,) = call.decoded().values()
+    (held,) = call.decode().values()
     return held if isinstance(held, list) else [held]
 
 
@@ -43,7 +43,7 @@ def test_each_format_is_recognised_and_read(name: str) -> None:
     data, losses = dump(CONVERSATION, name)
     data = json.loads(json.dumps(data))
     assert losses == []
-    assert recognise(data) == name
+    assert detect_format(data) == name
     assert bare(load(data)) == bare(load(data, name)) == bare(CONVERSATION)
 
 
@@ -85,7 +85,7 @@ def _said(content: object, **keys: object) -> dict[str, object]:
     ],
 )
 def test_what_tells_a_format(data: object, name: str) -> None:
-    assert recognise(data) == name
+    assert detect_format(data) == name
 
 
 @pytest.mark.parametrize("data", [7, None, "x", {}, {"messages": 7}, {"turns": []}, {"conversations": {}}])
@@ -115,7 +115,8 @@ def test_the_reason_of_the_format_that_it_looks_like_is_told() -> None:
 def test_a_format_that_is_not_known_is_refused() -> None:
     for use in (load, dump):
         with pytest.raises(
-            ConversationError, match="there is no format 'word'; there are ferrule, openai, openai-responses, anthropic"
+            ConversationError,
+            match="unknown format 'word'; the formats are ferrule, openai, openai-responses, anthropic",
         ):
             use(CONVERSATION if use is dump else [], "word")
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.engines.prefix import PrefixStore, common_prefix
+from ferrule.engines.kv_cache import PrefixStore, common_prefix
 
 ROOM = 1_000_000
 

@@ -1,6 +1,6 @@
-"""Which format a file of conversations is in, told by its own shape; and all of them by their names.
+"""Detects the format of a conversation file by its shape, and loads and dumps each format by its name.
 
-What several formats write alike (users and assistants who only say text) is read as nanochat's: each would give the
+What several formats write alike (users and assistants who only write text) is read as nanochat's: each would give the
 same conversation.
 """
 
@@ -12,8 +12,9 @@ from typing import Any
 
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation
-from ferrule.conversation_json import FORMAT, from_json, to_json
 from ferrule.errors import ConversationError
+from ferrule.formats.conversation_json import FORMAT, from_json, to_json
+from ferrule.formats.tool_offers import OFFER_KEYS
 
 FORMATS = ("ferrule", "openai", "openai-responses", "anthropic", "nanochat", "ovis")
 _WRITE_LOSSES = ("openai", "openai-responses", "anthropic")
@@ -37,9 +38,11 @@ _ITEMS = ("function_call", "function_call_output", "reasoning", "item_reference"
 def load(data: Any, name: str | None = None) -> Conversation:
     """A conversation from decoded JSON, in the format of this name, or in the one that it looks like.
 
+    Tools on offer that stand beside the messages are read by `tool_offers.read_offers`.
+
     Raises `ConversationError` for a format that isn't known, or with the reason why it isn't in that format.
     """
-    found = known(name) if name else recognise(data)
+    found = check_format(name) if name else detect_format(data)
     try:
         if found == "ferrule":
             return from_json(data)
@@ -57,20 +60,20 @@ def dump(conversation: Conversation, name: str) -> tuple[Any, list[Loss]]:
 
     Raises `ConversationError` for a format that isn't known, and for what a format refuses to write.
     """
-    if known(name) == "ferrule":
+    if check_format(name) == "ferrule":
         return to_json(conversation), []
     written = _module(name).dump(conversation)
     return written if name in _WRITE_LOSSES else (written, [])
 
 
-def known(name: str) -> str:
+def check_format(name: str) -> str:
     """The name of a format. Raises `ConversationError` for any other."""
     if name not in FORMATS:
-        raise ConversationError(f"there is no format {name!r}; there are {', '.join(FORMATS)}")
+        raise ConversationError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}")
     return name
 
 
-def recognise(data: Any) -> str:
+def detect_format(data: Any) -> str:
     """The name of the format that decoded JSON looks like.
 
     Raises `ConversationError` where it looks like none, or like two.
@@ -84,7 +87,7 @@ def recognise(data: Any) -> str:
     if not isinstance(entries, list):
         raise ConversationError(
             f'a conversation is a list of messages, or an object with a list "messages" or "conversations", with '
-            f'"input" or "output" of OpenAI\'s Responses, or with "format": "{FORMAT}"; not {_shown(data)}'
+            f'"input" or "output" of OpenAI\'s Responses, or with "format": "{FORMAT}"; not {_describe(data)}'
         )
     reasons: dict[str, str] = {}
     for name, sign in _outer_signs(outer):
@@ -161,7 +164,7 @@ def _parts(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
 
 
-def _shown(data: Any) -> str:
+def _describe(data: Any) -> str:
     if isinstance(data, Mapping):
         return f"an object with {', '.join(map(repr, list(data)[:5])) or 'nothing'}"
     return {list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(data), "a number")
@@ -169,3 +172,38 @@ def _shown(data: Any) -> str:
 
 def _module(name: str) -> Any:
     return import_module(f"ferrule.formats.{name.replace('-', '_')}")
+
+
+_READ = {
+    "openai": {"messages"},
+    "openai-responses": {"input", "output", "instructions"},
+    "anthropic": {"messages", "system"},
+}
+_READ_OF_MESSAGES = {
+    "openai": {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal"}
+    | {"reasoning_content", "reasoning", "reasoning_details", "audio"},
+    "anthropic": {"role", "content"},
+    "nanochat": {"role", "content"},
+    "ovis": {"from", "value"},
+}
+
+
+def list_left_out_fields(data: Any, form: str) -> list[str]:
+    """The fields of decoded JSON in the format of this name that a conversation has no place for, with their places.
+
+    Of what nanochat's and Ovis's formats keep beside the messages a system prompt is named, since nobody else will see
+    it, and of a message every field: whether it is to be trained may stand there (`weight`), or what was thought.
+    """
+    outer = data if isinstance(data, Mapping) else {}
+    known = _READ.get(form)
+    if known is not None:
+        fields = [key for key in outer if key not in known and key not in OFFER_KEYS]
+    else:
+        fields = [key for key in ("system", "instructions") if form in ("nanochat", "ovis") and outer.get(key)]
+    of_messages = _READ_OF_MESSAGES.get(form)
+    entries = outer.get("messages", outer.get("conversations")) if isinstance(data, Mapping) else data
+    if of_messages is None or not isinstance(entries, list):
+        return fields
+    found = ((at, key) for at, entry in enumerate(entries) if isinstance(entry, Mapping) for key in entry)
+    named = (f"{key} of message {at}" for at, key in found if key not in of_messages and key not in OFFER_KEYS)
+    return [*fields, *named]

@@ -1,0 +1,324 @@
+"""Ferrule's own conversation format, JSON without loss: `from_json(to_json(conversation)) == conversation`.
+
+    {"format": "ferrule-conversation", "version": 1, "now": "2026-01-31T12:00:00+00:00", "messages": [
+        {"role": "user", "parts": [{"type": "text", "text": "What is 12 * 34?"}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "call_1", "name": "calculator", "arguments": "…"}],
+         "sampled": {"ids": […], "logprobs": […], "tokenizer_fingerprint": "…", "dialect": "…", "stop": "calls"}}]}
+
+An image is its bytes in base64, or its hash where blobs are given to keep it. Values that JSON
+can't express are written as an object of one key: see `value_to_json`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Protocol, get_args
+
+from ferrule.conversation import (
+    Conversation,
+    Image,
+    MalformedCall,
+    Message,
+    Part,
+    Reasoning,
+    ResultStatus,
+    Role,
+    SampledTokens,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ferrule.errors import ConversationError
+
+FORMAT, VERSION = "ferrule-conversation", 1
+
+# The text parts of a part, by its type's name: what they have in common is read and written in one place.
+_PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "text": (Text, ("text",)),
+    "reasoning": (Reasoning, ("text",)),
+    "tool_call": (ToolCall, ("id", "name", "arguments")),
+    "malformed_call": (MalformedCall, ("id", "raw", "kind")),
+}
+_TYPES = {kind: name for name, (kind, _) in _PLAIN.items()}
+_TAGS = ("$float", "$bytes", "$tuple", "$object")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class ImageBlobs(Protocol):
+    """Where images are kept by the SHA-256 of their content, or its beginning: a `BlobStore` is one."""
+
+    def put(self, data: bytes, /) -> str:
+        """Keep `data`; returns its name."""
+
+    def get(self, name: str, /) -> bytes | None:
+        """The bytes of that name, or None where they aren't there."""
+
+
+def to_json(conversation: Conversation, blobs: ImageBlobs | None = None) -> dict[str, Any]:
+    """A conversation as JSON values. Images go to `blobs` where they are given, and are named by hash.
+
+    Of the time zone of `now` its distance from UTC is kept. Raises `ConversationError` where `extra` holds what is no
+    data.
+    """
+    messages = [
+        message_to_json(message, blobs, f"message {position}") for position, message in enumerate(conversation.messages)
+    ]
+    return {"format": FORMAT, "version": VERSION, "now": conversation.now.isoformat(), "messages": messages}
+
+
+def dumps(conversation: Conversation, blobs: ImageBlobs | None = None, *, indent: int | None = None) -> str:
+    """`to_json` as text. Half of a surrogate pair is escaped, so that the text can be written as UTF-8.
+
+    JSON can't tell two halves that follow each other from the character that they make: they come back as that.
+    """
+    return escape_surrogates(json.dumps(to_json(conversation, blobs), ensure_ascii=False, indent=indent))
+
+
+def escape_surrogates(text: str) -> str:
+    """JSON text that can be written as UTF-8: half of a surrogate pair is written as its escape."""
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def loads(text: str, blobs: ImageBlobs | None = None) -> Conversation:
+    """The conversation of such a text. Raises `ConversationError`, as `from_json` does, and where it isn't JSON."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConversationError(f"not JSON: {error}") from error
+    return from_json(data, blobs)
+
+
+def from_json(data: Any, blobs: ImageBlobs | None = None) -> Conversation:
+    """The conversation that `to_json` gave these values for.
+
+    Whether its calls and results fit together is `Conversation.check`'s to say. Raises `ConversationError` that names
+    the place and what it should hold.
+    """
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+        raise ConversationError(f'a conversation of ferrule is an object with "format": "{FORMAT}"')
+    version = data.get("version")
+    if version != VERSION:
+        newer = "; a newer ferrule wrote it" if isinstance(version, int) and version > VERSION else ""
+        raise ConversationError(f"the version must be {VERSION}, not {version!r}{newer}")
+    _refuse_unknown(data, "the conversation", ("format", "version", "now", "messages"))
+    written = _field(data, "now", str, "the conversation")
+    try:
+        now = datetime.fromisoformat(written)
+    except ValueError as error:
+        raise ConversationError(f"now must be a time such as 2026-01-31T12:00:00+00:00, not {written!r}") from error
+    entries = _field(data, "messages", list, "the conversation")
+    return Conversation(
+        tuple(message_from_json(entry, blobs, f"message {position}") for position, entry in enumerate(entries)), now
+    )
+
+
+def message_to_json(message: Message, blobs: ImageBlobs | None = None, where: str = "the message") -> dict[str, Any]:
+    """One message as JSON values; see `to_json`."""
+    parts = [_part_to_json(part, blobs, f"{where}, part {at}") for at, part in enumerate(message.parts)]
+    data: dict[str, Any] = {"role": message.role, "parts": parts}
+    if message.sampled is not None:
+        sampled = message.sampled
+        data["sampled"] = {
+            "ids": list(sampled.ids),
+            "logprobs": [value_to_json(logprob, where) for logprob in sampled.logprobs],
+            "tokenizer_fingerprint": sampled.tokenizer_fingerprint,
+            "dialect": sampled.dialect,
+            "stop": sampled.stop,
+        }
+    if message.extra:
+        data["extra"] = _convert(value_to_json, dict(message.extra), where)
+    return data
+
+
+def message_from_json(data: Any, blobs: ImageBlobs | None = None, where: str = "the message") -> Message:
+    """The message that `message_to_json` gave these values for. Raises `ConversationError`."""
+    if not isinstance(data, Mapping):
+        raise ConversationError(f"{where} must be an object with role and parts")
+    _refuse_unknown(data, where, ("role", "parts", "sampled", "extra"))
+    role = _one_of(data, "role", get_args(Role), where)
+    entries = _field(data, "parts", list, where)
+    parts = tuple(_part_from_json(entry, blobs, f"{where}, part {at}") for at, entry in enumerate(entries))
+    sampled = _sampled_from_json(data["sampled"], f"{where}, sampled") if "sampled" in data else None
+    extra = _convert(value_from_json, _field(data, "extra", dict, where), where) if "extra" in data else {}
+    if not isinstance(extra, dict):
+        raise ConversationError(f"{where}: extra must be an object with values by provider")
+    return Message(role, parts, sampled, extra)
+
+
+def value_to_json(value: Any, where: str) -> Any:
+    """Data as JSON values, where there is more than JSON has.
+
+    A float that is no finite number becomes `{"$float": "nan"}`, bytes `{"$bytes": <base64>}`, a tuple
+    `{"$tuple": […]}`, and an object that looks like one of these `{"$object": {…}}`. Raises `ConversationError` for
+    what is no data.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else {"$float": str(value)}
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, list):
+        return [value_to_json(one, where) for one in value]
+    if isinstance(value, tuple):
+        return {"$tuple": [value_to_json(one, where) for one in value]}
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ConversationError(f"{where}: the key {key!r} must be a string")
+        plain = {key: value_to_json(one, where) for key, one in value.items()}
+        return {"$object": plain} if _tag(plain) else plain
+    raise ConversationError(f"{where}: a {type(value).__name__} can't be kept; give JSON values, tuples or bytes")
+
+
+def value_from_json(data: Any, where: str) -> Any:
+    """The data that `value_to_json` gave these values for. Raises `ConversationError`."""
+    if isinstance(data, list):
+        return [value_from_json(one, where) for one in data]
+    if not isinstance(data, dict):
+        return data
+    tag = _tag(data)
+    held = data.get(tag)
+    if tag == "$float" and held in ("nan", "inf", "-inf"):
+        return float(held)
+    if tag == "$bytes" and isinstance(held, str):
+        return _decode_base64(held, where)
+    if tag == "$tuple" and isinstance(held, list):
+        return tuple(value_from_json(one, where) for one in held)
+    if tag == "$object" and isinstance(held, dict):
+        data = held
+    elif tag:
+        raise ConversationError(f"{where}: {tag} can't hold {held!r}")
+    return {key: value_from_json(one, where) for key, one in data.items()}
+
+
+def _convert(convert: Callable[[Any, str], Any], value: Any, where: str) -> Any:
+    try:
+        return convert(value, f"{where}, extra")
+    except RecursionError as error:
+        raise ConversationError(f"{where}: nested too deeply; extra must be flatter") from error
+
+
+def _tag(data: Mapping[str, Any]) -> str:
+    (first, *_) = data or ("",)
+    return first if len(data) == 1 and first in _TAGS else ""
+
+
+def _part_to_json(part: Part, blobs: ImageBlobs | None, where: str) -> dict[str, Any]:
+    if isinstance(part, Image):
+        kept = {"data": base64.b64encode(part.data).decode()} if blobs is None else {"blob": blobs.put(part.data)}
+        return {"type": "image", "media_type": part.media_type, **kept}
+    if isinstance(part, ToolResult):
+        content = [_part_to_json(one, blobs, where) for one in part.content]
+        names = {"call_id": part.call_id, "name": part.name}
+        return {"type": "tool_result", **names, "status": part.status, "content": content}
+    name = _TYPES.get(type(part))
+    if name is None:
+        raise ConversationError(f"{where}: a {type(part).__name__} can't be a part of a message")
+    data = {"type": name, **{field: getattr(part, field) for field in _PLAIN[name][1]}}
+    if isinstance(part, ToolCall) and part.source is not None:
+        data["source"] = part.source
+    return data
+
+
+def _part_from_json(data: Any, blobs: ImageBlobs | None, where: str) -> Part:
+    if not isinstance(data, Mapping):
+        raise ConversationError(f"{where} must be an object with a type")
+    name = _one_of(data, "type", (*_PLAIN, "image", "tool_result"), where)
+    if name == "image":
+        return _image_from_json(data, blobs, where)
+    if name == "tool_result":
+        return _result_from_json(data, blobs, where)
+    kind, fields = _PLAIN[name]
+    values = [_field(data, field, str, where) for field in fields]
+    if kind is ToolCall and "source" in data:
+        fields, values = (*fields, "source"), [*values, _field(data, "source", str, where)]
+    _refuse_unknown(data, where, ("type", *fields))
+    part: Part = kind(*values)
+    return part
+
+
+def _image_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: str) -> Image:
+    media_type = _field(data, "media_type", str, where)
+    if "blob" not in data:
+        _refuse_unknown(data, where, ("type", "media_type", "data"))
+        return Image(_decode_base64(_field(data, "data", str, where), where), media_type)
+    _refuse_unknown(data, where, ("type", "media_type", "blob"))
+    name = _field(data, "blob", str, where)
+    found = blobs.get(name) if blobs is not None else None
+    if found is None:
+        lacking = "needs the blobs that it was saved with" if blobs is None else "isn't in the blobs given"
+        raise ConversationError(f"{where}: the image {name} {lacking}")
+    if not name or not hashlib.sha256(found).hexdigest().startswith(name):
+        raise ConversationError(f"{where}: the blob {name} isn't what it was when it was saved")
+    return Image(found, media_type)
+
+
+def _result_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: str) -> ToolResult:
+    _refuse_unknown(data, where, ("type", "call_id", "name", "status", "content"))
+    content: list[Text | Image] = []
+    for at, entry in enumerate(_field(data, "content", list, where)):
+        part = _part_from_json(entry, blobs, f"{where}, content {at}")
+        if not isinstance(part, Text | Image):
+            raise ConversationError(f"{where}, content {at}: a result holds text and images only")
+        content.append(part)
+    status = _one_of(data, "status", get_args(ResultStatus), where)
+    return ToolResult(_field(data, "call_id", str, where), _field(data, "name", str, where), tuple(content), status)
+
+
+def _sampled_from_json(data: Any, where: str) -> SampledTokens:
+    if not isinstance(data, Mapping):
+        raise ConversationError(f"{where} must be an object with ids, logprobs and where they are from")
+    _refuse_unknown(data, where, ("ids", "logprobs", "tokenizer_fingerprint", "dialect", "stop"))
+    ids = _field(data, "ids", list, where)
+    logprobs = [value_from_json(one, where) for one in _field(data, "logprobs", list, where)]
+    if not all(isinstance(one, int) and not isinstance(one, bool) for one in ids):
+        raise ConversationError(f"{where}: ids must be whole numbers")
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in logprobs):
+        raise ConversationError(f"{where}: logprobs must be numbers")
+    if len(ids) != len(logprobs):
+        raise ConversationError(f"{where}: there are {len(ids)} ids and {len(logprobs)} logprobs; give one for each")
+    return SampledTokens(
+        tuple(ids),
+        tuple(map(float, logprobs)),
+        _field(data, "tokenizer_fingerprint", str, where),
+        _field(data, "dialect", str, where),
+        _one_of(data, "stop", get_args(StopReason), where),
+    )
+
+
+_KINDS: dict[type[Any], str] = {str: "a string", list: "a list", dict: "an object"}
+
+
+def _field(data: Mapping[str, Any], name: str, kind: type[Any], where: str) -> Any:
+    value = data.get(name)
+    if not isinstance(value, kind):
+        said = f"not {value!r:.60}" if name in data else "which is missing"
+        raise ConversationError(f"{where}: {name} must be {_KINDS[kind]}, {said}")
+    return value
+
+
+def _one_of(data: Mapping[str, Any], name: str, known: tuple[str, ...], where: str) -> Any:
+    value = data.get(name)
+    if value not in known:
+        raise ConversationError(f"{where}: {name} must be one of {', '.join(known)}, not {value!r:.60}")
+    return value
+
+
+def _refuse_unknown(data: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:
+    unknown = sorted(str(key) for key in set(data) - set(known))
+    if unknown:
+        raise ConversationError(f"{where} has {unknown[0]!r}, which is unknown here; it holds {', '.join(known)}")
+
+
+def _decode_base64(text: str, where: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ConversationError(f"{where}: not base64: {error}") from error

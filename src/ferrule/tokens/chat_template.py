@@ -1,0 +1,89 @@
+"""Reads the chat template and the special tokens in a model's folder, and makes the dialect of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ferrule.dialects.catalogue import get_notation
+from ferrule.dialects.template.dialect import TemplateDialect, dialect_for_template
+from ferrule.errors import TokenizerError
+
+_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
+
+
+def dialect_for_tokenizer(folder: Path, *, family: str | None = None) -> TemplateDialect:
+    """The dialect of a model's folder, by the chat template in it.
+
+    Its `certainty` says how sure the detection of the family is; naming a `family` makes it certain.
+    Where the template writes no calls, or writes them as no family does, tools are refused when they are used. Raises
+    `TokenizerError` where there is no template, `DialectError` for one that can't be rendered.
+    """
+    settings = _settings(folder / "tokenizer_config.json")
+    templates = _templates(folder, settings)
+    if not templates:
+        raise TokenizerError(
+            f"{folder} has no chat template: neither chat_template.jinja or chat_template.json nor one in "
+            "tokenizer_config.json; put one there, or use one of ferrule's own dialects "
+            "(`ferrule.dialects.get_dialect`)"
+        )
+    named = {name: text for name in _TOKENS if (text := _text(settings.get(name))) is not None}
+    template = templates.get("tool_use") or templates.get("default")
+    if template is None:
+        names = ", ".join(templates)
+        raise TokenizerError(f"{folder} has chat templates for {names}, but no default and none for tools")
+    default = templates.get("default") if "tool_use" in templates else None
+    if family is not None:
+        return TemplateDialect(get_notation(family), template, special_tokens=named, without_tools=default)
+    return dialect_for_template(template, special_tokens=named, without_tools=default)
+
+
+def has_chat_template(folder: Path) -> bool:
+    """Whether a folder says how its model frames a conversation. Raises `TokenizerError` for files that are broken."""
+    return bool(_templates(folder, _settings(folder / "tokenizer_config.json")))
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TokenizerError(f"{path} can't be read: {error}") from error
+    if not isinstance(settings, dict):
+        raise TokenizerError(f"{path} can't be read: it holds no JSON object")
+    return settings
+
+
+def _templates(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
+    """The templates by name, `default` and `tool_use` among them: files of their own stand for the configuration,
+    and that for the file that is meant for processors of images."""
+    paths = sorted((folder / "additional_chat_templates").glob("*.jinja"))
+    found = {}
+    for path in (*paths, folder / "chat_template.jinja"):
+        if path.is_file():
+            try:
+                found["default" if path.parent == folder else path.stem] = path.read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                raise TokenizerError(f"{path} can't be read: {error}") from error
+    return (
+        found
+        or _read_templates(settings.get("chat_template"))
+        or _read_templates(_settings(folder / "chat_template.json").get("chat_template"))
+    )
+
+
+def _read_templates(value: Any) -> dict[str, str]:
+    """The templates that a configuration gives: one, a list of them with their names, or an object by name."""
+    if isinstance(value, str):
+        value = {"default": value}
+    elif isinstance(value, list):
+        value = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
+    items = value.items() if isinstance(value, dict) else ()
+    return {str(name): text for name, text in items if isinstance(text, str) and text.strip()}
+
+
+def _text(token: Any) -> str | None:
+    content = token.get("content") if isinstance(token, dict) else token
+    return content if isinstance(content, str) else None
