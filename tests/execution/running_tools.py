@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ferrule.conversation import ToolCall, ToolResult
 from ferrule.execution import Executor, Pending
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import tool
+from ferrule.tools.decorator import tool
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 
 def call(name, call_id="call_1", /, **arguments):

@@ -16,10 +16,11 @@ from running_tools import answer, call
 
 from ferrule.conversation import ToolCall
 from ferrule.execution import Decision, Policy, Rule, TerminalApprover
-from ferrule.execution.decisions import Request
-from ferrule.execution.showing import shown_request, visible
-from ferrule.intent import Effect, Intent
-from ferrule.tool import tool
+from ferrule.execution.approver import render_call, render_reason
+from ferrule.execution.decisions import ApprovalRequest
+from ferrule.execution.terminal_text import escape_line
+from ferrule.tools.decorator import tool
+from ferrule.tools.intent import Effect, Intent
 
 ASK = Policy(profile="ask")
 
@@ -87,8 +88,12 @@ def test_always_is_offered_only_where_it_helps():
     assert "always" not in output.getvalue()
 
 
+def render_request(request):
+    return [*render_call(request), *render_reason(request)]
+
+
 def request(arguments, intent=None):
-    return Request(ToolCall("c", "write", "{}"), "write", arguments, intent, "asked", None, "0")
+    return ApprovalRequest(ToolCall("c", "write", "{}"), "write", arguments, intent, "asked", None, "0")
 
 
 HIDDEN = "\x1b[2J\r\x07\u202e\u2066\u200b\u200d\ufeff\u00ad\u2028\x85\U000e0041\u3164\ufe0f\u00a0"
@@ -96,29 +101,43 @@ HIDDEN = "\x1b[2J\r\x07\u202e\u2066\u200b\u200d\ufeff\u00ad\u2028\x85\U000e0041\
 
 def test_nothing_hides_or_moves_the_cursor():
     intent = Intent((Effect("run", f"ls {HIDDEN}"),), f"$ ls {HIDDEN}\n[y]es, [n]o?")
-    for line in shown_request(request({f"na{HIDDEN}me": f"va{HIDDEN}lue", "more": f"a\n{HIDDEN}"}, intent)):
+    for line in render_request(request({f"na{HIDDEN}me": f"va{HIDDEN}lue", "more": f"a\n{HIDDEN}"}, intent)):
         assert not set(line) & set(HIDDEN) - set("[2J")
         assert line.isprintable()
-    assert visible("\u202e") == "\\u202e"
-    assert visible("grün 猫 🐈 é") == "grün 猫 🐈 é"
+    assert escape_line("\u202e") == "\\u202e"
+    assert escape_line("grün 猫 🐈 é") == "grün 猫 🐈 é"
 
 
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=5), st.text(max_size=60), max_size=3))
 def test_whatever_the_call_holds_each_line_is_one_printable_line(preview, arguments):
-    for line in shown_request(request(arguments, Intent((Effect("write", preview),), preview))):
+    for line in render_request(request(arguments, Intent((Effect("write", preview),), preview))):
         assert line.isprintable()
         assert line.startswith(("▸ ", "  "))
 
 
-def test_both_ends_of_something_long_are_shown():
-    shown = "\n".join(
-        shown_request(request({"text": "begin" + "x" * 100_000 + "end", "lines": "a\n" * 500 + "rm -rf"}))
-    )
-    assert len(shown) < 12_000
-    assert "begin" in shown
-    assert "xend" in shown
-    assert "rm -rf" in shown
-    assert "not shown" in shown
+def test_all_of_something_long_is_shown_page_by_page():
+    lines = [f"line {number}" for number in range(90)]
+    output = io.StringIO()
+    approver = TerminalApprover(io.StringIO("m\nMORE\nm\ny\n"), output)
+    long = request({"text": "\n".join(lines), "more": "begin" + "x" * 1_000 + "end"}, Intent(preview="$ rm -rf"))
+    assert asyncio.run(approver.decide(long)).action == "allow"
+    first, second, third, after, last = output.getvalue().split("[y]es, ")
+    assert first.index("line 37") < first.index("why you are asked")
+    assert "line 38" not in first
+    assert second.startswith("[n]o REASON, [e]dit, [m]ore (60 lines not shown yet)? ")
+    assert "line 77" in second
+    assert third.startswith("[n]o REASON, [e]dit, [m]ore (20 lines not shown yet)? ")
+    assert third.endswith("  │ $ rm -rf\n")
+    assert after == "[n]o REASON, [e]dit? please answer with one of the letters\n"
+    assert last == "[n]o REASON, [e]dit? "
+    whole = output.getvalue().replace("\n  │ ", "")
+    assert all(f"line {number}" in whole for number in range(90))
+    assert f"begin{'x' * 1_000}end" in whole
+
+
+def test_what_a_call_would_do_stands_before_its_arguments():
+    shown = render_call(request({"text": "a\n" * 500}, Intent((Effect("run", "rm -rf build"),))))
+    assert shown[:3] == ["▸ write asks to run", "  will run: rm -rf build", "  text:"]
 
 
 def test_at_a_real_terminal():
@@ -209,7 +228,7 @@ def test_a_read_that_is_withdrawn_while_the_next_question_waits_answers_nothing(
 
     stream = Withdrawn()
     approver = TerminalApprover(stream, io.StringIO())
-    request = Request(call("write"), "write", {}, None, "because", None, "")
+    request = ApprovalRequest(call("write"), "write", {}, None, "because", None, "")
 
     async def ask_twice():
         first = asyncio.create_task(approver.decide(request))

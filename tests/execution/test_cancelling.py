@@ -14,12 +14,12 @@ import time
 import pytest
 from running_tools import answer, answers, call
 
-from ferrule.execution import Executor, FileJournal, interrupted
-from ferrule.execution.journal import entries
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import tool
-from ferrule.toolset import Toolset
+from ferrule.execution import Executor, FileJournal, find_interrupted
+from ferrule.execution.journal import read_entries
+from ferrule.tools.decorator import tool
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
+from ferrule.tools.toolset import Toolset
 
 
 def _until(read, count, seconds=5):
@@ -73,13 +73,13 @@ def test_cancelling_stops_async_tools_gives_up_sync_ones_and_records_all(tmp_pat
     with FileJournal(tmp_path / "j") as journal:
         asyncio.run(run(journal))
         release.set()
-        lines = _until(lambda: entries(tmp_path / "j"), 8)
+        lines = _until(lambda: read_entries(tmp_path / "j"), 8)
     assert stopped == ["waits"]
     assert [result.call_id for result in told] == ["quick"]
     ends = {line["call"]: line["status"] for line in lines if line["event"] in ("finished", "refused")}
     assert ends == {"waits": "cancelled", "stuck": "cancelled", "quick": "ok", "never": "cancelled"}
     assert [line["text"] for line in lines if line["event"] == "late"] == ["late"]
-    assert interrupted(tmp_path / "j") == []
+    assert find_interrupted(tmp_path / "j") == []
     gc.collect()
 
 
@@ -113,7 +113,7 @@ def test_a_cancel_while_waiting_for_a_turn_is_recorded_and_blocks_nobody(tmp_pat
     with FileJournal(tmp_path / "j") as journal:
         first, second, third = asyncio.run(run(journal))
     assert (first.text, type(second), third.text) == ("a", asyncio.CancelledError, "c")
-    refused = [line for line in entries(tmp_path / "j") if line["event"] == "refused"]
+    refused = [line for line in read_entries(tmp_path / "j") if line["event"] == "refused"]
     assert [(line["call"], line["status"]) for line in refused] == [("b", "cancelled")]
 
 
@@ -126,7 +126,7 @@ def test_a_result_that_comes_after_the_loop_is_gone_is_recorded(tmp_path):
 
     with FileJournal(tmp_path / "j") as journal:
         answer(slow, call("slow"), journal=journal)
-        assert _until(lambda: entries(tmp_path / "j"), 3)[-1]["text"] == "at last"
+        assert _until(lambda: read_entries(tmp_path / "j"), 3)[-1]["text"] == "at last"
 
 
 def test_leaving_the_interpreter_does_not_wait():
@@ -134,9 +134,9 @@ def test_leaving_the_interpreter_does_not_wait():
         import asyncio, time
         from ferrule.conversation import ToolCall
         from ferrule.execution import Executor
-        from ferrule.registry import ToolRegistry
-        from ferrule.scope import CallScope
-        from ferrule.tool import tool
+        from ferrule.tools.registry import ToolRegistry
+        from ferrule.tools.scope import CallScope
+        from ferrule.tools.decorator import tool
 
         @tool(timeout=0.05)
         def stuck() -> str:
@@ -180,7 +180,7 @@ def test_a_forked_process_makes_threads_of_its_own():
     script = """
         import asyncio, os, sys
         from running_tools import answer, call
-        from ferrule.tool import tool
+        from ferrule.tools.decorator import tool
 
         @tool
         def hello() -> str:

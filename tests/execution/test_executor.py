@@ -15,9 +15,9 @@ from running_tools import answer, answers, call
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.execution import Executor, Policy, Rule, cancelled_result, interrupted_result
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import Tool, tool
+from ferrule.tools.decorator import Tool, tool
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 
 @tool

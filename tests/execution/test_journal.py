@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from running_tools import answers, call
 
 from ferrule.conversation import MalformedCall, ToolCall
-from ferrule.execution import Executor, FileJournal, Policy, Rule, interrupted
-from ferrule.execution.journal import entries
-from ferrule.execution.scrubbing import SCRUBBED, scrubbed, scrubbed_text
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import tool
+from ferrule.execution import Executor, FileJournal, Policy, Rule, find_interrupted
+from ferrule.execution.journal import read_entries
+from ferrule.execution.secrets import SCRUBBED, scrub_secrets, scrub_text
+from ferrule.tools.decorator import tool
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 
 @tool
@@ -47,7 +47,7 @@ def test_every_call_has_its_lines(tmp_path):
         answers([fetch], calls, policy=policy, journal=journal)
     assert path.stat().st_mode & 0o077 == 0
     assert b"sesame" not in path.read_bytes()
-    lines = entries(path)
+    lines = read_entries(path)
     assert all(line["who"] == "a test" and line["time"] > 0 for line in lines)
     first = [line for line in lines if line["call"] == "c1"]
     assert [line["event"] for line in first] == ["started", "finished"]
@@ -79,7 +79,7 @@ def test_started_stands_there_before_the_call_runs(tmp_path):
     @tool
     async def peek() -> int:
         """Count the lines."""
-        return len(entries(path))
+        return len(read_entries(path))
 
     with FileJournal(path) as journal:
         assert answers([peek], [call("peek")], journal=journal)[0].text == "1"
@@ -109,9 +109,9 @@ def test_a_crash_leaves_what_was_interrupted(tmp_path):
         import asyncio, os, signal
         from ferrule.conversation import ToolCall
         from ferrule.execution import Executor, FileJournal
-        from ferrule.registry import ToolRegistry
-        from ferrule.scope import CallScope
-        from ferrule.tool import tool
+        from ferrule.tools.registry import ToolRegistry
+        from ferrule.tools.scope import CallScope
+        from ferrule.tools.decorator import tool
 
         @tool
         async def fine() -> str:
@@ -133,7 +133,7 @@ def test_a_crash_leaves_what_was_interrupted(tmp_path):
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=30, check=False)
     assert done.returncode == -signal.SIGKILL
-    (found,) = interrupted(path)
+    (found,) = find_interrupted(path)
     assert (found.call_id, found.tool, found.arguments, found.who) == ("c2", "crash", {"amount": 5}, "them")
 
 
@@ -145,14 +145,14 @@ def test_a_torn_line_costs_itself_alone(tmp_path):
         file.write(b'{"event": "finished", "key": "k1", "st')
     with FileJournal(path) as journal:
         journal.record("started", "k2", {"call": "c2", "tool": "t", "arguments": {}})
-    assert [one.call_id for one in interrupted(path)] == ["c1", "c2"]
+    assert [one.call_id for one in find_interrupted(path)] == ["c1", "c2"]
 
 
 def test_the_same_call_ids_in_one_journal_are_told_apart(tmp_path):
     with FileJournal(tmp_path / "j") as one, FileJournal(tmp_path / "j") as other:
         answers([fetch], [call("fetch", url="a")], journal=one)
         other.record("started", other.new_key(), {"call": "call_1", "tool": "fetch", "arguments": {"url": "b"}})
-    assert [one.arguments for one in interrupted(tmp_path / "j")] == [{"url": "b"}]
+    assert [one.arguments for one in find_interrupted(tmp_path / "j")] == [{"url": "b"}]
 
 
 def test_lines_of_many_threads_stay_whole(tmp_path):
@@ -167,7 +167,7 @@ def test_lines_of_many_threads_stay_whole(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-    lines = entries(tmp_path / "j")
+    lines = read_entries(tmp_path / "j")
     assert len({line["key"] for line in lines}) == 800
 
 
@@ -185,16 +185,16 @@ NAMES += ["x-api-key", "set-cookie", "privateKey", "db_passwd", "refreshTokens"]
 @pytest.mark.parametrize("name", NAMES)
 def test_secrets_are_scrubbed_by_name_at_any_depth(name):
     value = {"a": [{name: "hidden", "kept": "shown"}, {"name": name, "value": "hidden"}]}
-    text = json.dumps(scrubbed(value))
+    text = json.dumps(scrub_secrets(value))
     assert "hidden" not in text
     assert "shown" in text
-    assert "hidden" not in json.dumps(scrubbed({name: {"deep": ["hidden"]}}))
+    assert "hidden" not in json.dumps(scrub_secrets({name: {"deep": ["hidden"]}}))
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "tokens", "tokenizer", "key", "keyboard", "author", "path"])
 def test_what_only_sounds_like_a_secret_stays(name):
-    assert scrubbed({name: 5}) == {name: 5}
-    assert scrubbed({"password": None, "token": True}) == {"password": None, "token": True}
+    assert scrub_secrets({name: 5}) == {name: 5}
+    assert scrub_secrets({"password": None, "token": True}) == {"password": None, "token": True}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_what_only_sounds_like_a_secret_stays(name):
     ],
 )
 def test_secrets_inside_text_are_scrubbed_where_a_name_stands_before_them(text, kept):
-    assert scrubbed_text(text) == kept
+    assert scrub_text(text) == kept
 
 
 JSON = st.recursive(
@@ -221,7 +221,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_scrubbing_keeps_the_shape(value):
-    json.dumps(scrubbed(value))
+    json.dumps(scrub_secrets(value))
 
 
 def test_long_arguments_are_cut(tmp_path):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.errors import PolicyError
-from ferrule.execution import Policy, Rule, policy_from, read_policy
-from ferrule.execution.policy import always_for
-from ferrule.intent import Effect, Intent
+from ferrule.errors import PolicyError, PolicyWarning
+from ferrule.execution import Executor, Policy, Rule, SessionGrants, parse_policy, read_policy
+from ferrule.execution.policy import derive_always
+from ferrule.tools.decorator import tool
+from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.registry import BoundRegistry, ToolRegistry
 from ferrule.toolspec import Annotations, ToolSpec
 
 
@@ -174,7 +177,7 @@ def test_an_intent_that_asks_is_asked_for_where_the_tool_is_allowed():
 
 def test_an_always_overrides_the_profiles_ask_and_nothing_else():
     tool = spec(origin="mcp:x")
-    always = always_for(tool, None, trusted=False)
+    always = derive_always(tool, None, trusted=False)
     assert always.scope == "every call of edit"
     assert action(Policy().with_always(always), tool) == "allow"
     assert action(Policy().with_always(always), spec("edit_all", origin="mcp:x")) == "ask"
@@ -185,7 +188,7 @@ def test_an_always_overrides_the_profiles_ask_and_nothing_else():
 
 
 def test_the_scope_of_an_always_is_what_the_call_does():
-    always = always_for(spec(), does(("write", "src/a.py"), ("run", "make [all]")), trusted=True)
+    always = derive_always(spec(), does(("write", "src/a.py"), ("run", "make [all]")), trusted=True)
     assert always.scope == "edit: write src/*, run make [[]all]"
     policy = Policy(profile="ask").with_always(always)
     assert action(policy, None, does(("write", "src/deep/b.py"))) == "allow"
@@ -193,7 +196,7 @@ def test_the_scope_of_an_always_is_what_the_call_does():
     assert action(policy, None, does(("run", "make a"))) == "ask"
     assert action(policy, None, does(("write", "other/b.py"))) == "ask"
     assert action(policy, None) == "ask"
-    assert always_for(spec(), does(("write", "/a")), trusted=True).scope == "edit: write /a"
+    assert derive_always(spec(), does(("write", "/a")), trusted=True).scope == "edit: write /a"
 
 
 def test_a_policy_from_a_file(tmp_path):
@@ -221,7 +224,7 @@ def test_a_policy_from_a_file(tmp_path):
         Rule("deny", "bash", arguments={"command": "rm *"}, reason="move files to the bin instead"),
         Rule("ask", annotations={"read_only": False}, effect="net"),
     )
-    assert policy_from({}) == Policy()
+    assert parse_policy({}) == Policy()
 
 
 @pytest.mark.parametrize(
@@ -237,7 +240,7 @@ def test_a_policy_from_a_file(tmp_path):
 )
 def test_a_wrong_policy_names_the_field(data, words):
     with pytest.raises(PolicyError) as caught:
-        policy_from(data)
+        parse_policy(data)
     assert words in str(caught.value)
 
 
@@ -248,3 +251,93 @@ def test_a_file_that_cannot_be_read(tmp_path):
     broken.write_text("profile = ")
     with pytest.raises(PolicyError, match=r"broken\.toml: not TOML"):
         read_policy(broken)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Rule("dney"), "a rule's action must be one of 'allow', 'ask', 'deny', not 'dney'"),
+        (lambda: Rule("deny", effect="wirte"), "a rule's effect must be one of 'read', 'write', 'run', 'net'"),
+        (lambda: Rule("deny", annotations={"readonly": True}), "an annotation of a rule must be one of 'read_only'"),
+        (lambda: Rule("deny", arguments={"count": 12}), "'count' of a rule must be text, not 12"),
+        (lambda: Rule("deny", ""), "a rule's tool must be a name or a pattern of names, not ''"),
+        (lambda: Rule("deny", ["bash"]), "'tool' of a rule must be text, not ['bash']"),
+        (lambda: Policy(profile="yolo"), "the profile must be one of 'plan', 'ask', 'accept-edits', 'auto', 'all'"),
+        (lambda: Policy("ask"), "rules must be rules, not 'ask'; a profile is given as Policy(profile='ask')"),
+        (lambda: Policy(("deny",)), "rules must hold nothing but Rule(...), not 'deny'"),
+        (lambda: Policy(Rule("deny")), "rules must hold nothing but Rule(...), not Rule("),
+        (lambda: Policy(trusted="project"), "trusted must be a tuple of patterns of origins, not 'project'"),
+        (lambda: Executor(BoundRegistry([]), policy="ask"), "policy must be a Policy, not 'ask'"),
+    ],
+)
+def test_what_can_not_be_is_refused_when_it_is_made(make, words):
+    with pytest.raises(PolicyError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_rules_may_be_given_as_a_list():
+    assert Policy([Rule("deny")]).rules == (Rule("deny"),)
+
+
+@tool
+def edit(path: str, mode: str = "replace") -> str:
+    """Edit."""
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        (Rule("deny", "edti"), "the rule deny for 'edti' names no tool; there are: edit"),
+        (Rule("deny", "edit_*"), "the rule deny for 'edit_*' names no tool; there are: edit"),
+        (
+            Rule("allow", "ed*", arguments={"file": "*"}),
+            "the rule allow for 'ed*': no such tool has an argument 'file'",
+        ),
+        (Rule("deny", arguments={"file": "*"}), "the rule deny for '*': no such tool has an argument 'file'"),
+        (Rule("deny", "edit", arguments={"path": "*", "mode": "*", "*": "*"}), None),
+        (Rule("deny"), None),
+    ],
+)
+def test_a_rule_that_names_what_is_not_on_offer_is_told_once_the_tools_are_known(rule, problem):
+    policy, tools = Policy((rule,)), BoundRegistry([edit])
+    assert policy.find_unused(tools) == ([] if problem is None else [problem])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Executor(tools, policy=policy)
+    assert [str(one.message) for one in caught if one.category is PolicyWarning] == (
+        [] if problem is None else [problem]
+    )
+
+
+def test_the_grants_of_a_session_hold_in_every_run_and_for_every_policy_made_of_it():
+    grants = SessionGrants()
+    policy = Policy(profile="ask", grants=grants)
+    always = derive_always(spec(), None, trusted=True)
+    assert policy.with_always(always) is policy
+    policy.with_always(always)
+    assert grants.rules == (Rule("allow", "edit"),)
+    assert action(policy) == "allow"
+    assert action(replace(policy, trusted=("project",))) == "allow"
+    assert action(Policy(profile="ask")) == "ask"
+    assert action(Policy((Rule("ask"),), grants=grants)) == "ask"
+    assert action(Policy(profile="plan", grants=grants)) == "deny"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda registry: registry.prefixed("gh_"),
+        lambda registry: registry.renamed({"edit": "change"}),
+        lambda registry: registry.prefixed("gh_").renamed({"gh_edit": "look"}).prefixed("x_"),
+    ],
+)
+def test_a_deny_or_an_ask_by_name_follows_a_tool_to_its_new_name_and_an_allow_does_not(change):
+    (renamed,) = change(ToolRegistry([edit])).tools
+    assert renamed.name != "edit"
+    assert action(Policy((Rule("deny", "edit"),)), renamed) == "deny"
+    assert action(Policy((Rule("ask", "ed*"),)), renamed) == "ask"
+    assert action(Policy((Rule("allow", "edit"),), "ask"), renamed) == "ask"
+    assert action(Policy((Rule("allow", renamed.name),), "ask"), renamed) == "allow"
+    assert Policy((Rule("deny", "edit"),)).find_unused([renamed]) == []

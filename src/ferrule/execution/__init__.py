@@ -1,32 +1,46 @@
-"""Floor 3: the one door for calls, and who may go through it."""
+"""Floor 5: runs every tool call: validates it, asks for permission where the policy says so, runs it, records it."""
+
+from typing import TYPE_CHECKING
 
 from ferrule.execution.approver import Approver, TerminalApprover
-from ferrule.execution.decisions import Decision, Pending, Request
+from ferrule.execution.decisions import ApprovalRequest, Decision, Pending
+from ferrule.execution.error_results import cancelled_result, interrupted_result
 from ferrule.execution.executor import Executor
-from ferrule.execution.journal import FileJournal, Interrupted, Journal, NullJournal, interrupted
-from ferrule.execution.policy import Policy, Rule, Verdict
-from ferrule.execution.policy_file import policy_from, read_policy
-from ferrule.execution.read_result import read_result_tool
-from ferrule.execution.words import cancelled_result, interrupted_result
+from ferrule.execution.journal import FileJournal, InterruptedCall, Journal, NullJournal, find_interrupted
+from ferrule.execution.policy import Policy, Rule, SessionGrants, Verdict
+from ferrule.execution.results import read_result_tool
+
+if TYPE_CHECKING:
+    from ferrule.execution.policy_file import parse_policy, read_policy
 
 __all__ = [
+    "ApprovalRequest",
     "Approver",
     "Decision",
     "Executor",
     "FileJournal",
-    "Interrupted",
+    "InterruptedCall",
     "Journal",
     "NullJournal",
     "Pending",
     "Policy",
-    "Request",
     "Rule",
+    "SessionGrants",
     "TerminalApprover",
     "Verdict",
     "cancelled_result",
-    "interrupted",
+    "find_interrupted",
     "interrupted_result",
-    "policy_from",
+    "parse_policy",
     "read_policy",
     "read_result_tool",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Few programs read a policy from a file, and pydantic's models take long to import.
+    if name not in ("parse_policy", "read_policy"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ferrule.execution import policy_file
+
+    return getattr(policy_file, name)

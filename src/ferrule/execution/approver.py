@@ -1,6 +1,6 @@
-"""Who is asked before a call runs, and the one who sits at a terminal.
+"""Who is asked before a call runs; among them a person at a terminal, who reads the call page by page.
 
-What is shown, and how, is in `showing.py`; what an answer does, in `deciding.py`.
+`authorize.py` does what an answer says.
 """
 
 from __future__ import annotations
@@ -12,23 +12,29 @@ import sys
 import threading
 from typing import Protocol, TextIO
 
-from ferrule.execution.decisions import Decision, Request
-from ferrule.execution.showing import shown_request, visible
+from ferrule.execution.decisions import ApprovalRequest, Decision
+from ferrule.execution.terminal_text import escape_line
 
 _BY = "terminal"
+_PAGE = 40
+"""Lines of a call that are shown at once."""
+_WIDTH = 200
+"""Characters of a line; what is longer goes on in the next."""
 
 
 class Approver(Protocol):
     """Whoever decides on calls that a policy asks about."""
 
-    async def decide(self, request: Request) -> Decision:
+    async def decide(self, request: ApprovalRequest) -> Decision:
         """The decision on one call. It is asked again, `request.problem` saying why, where an edit can't be used."""
 
 
 class TerminalApprover:
     """Asks a person, one question at a time: yes, no with a reason, edit, always for this session.
 
-    Reads lines from `input` and writes to `output`, by default the program's own. The end of the input is a no.
+    A call that is long is shown in pages: why it is asked about with the first one, the next whenever the person asks
+    for more. Nothing of it is left out. Reads lines from `input` and writes to `output`, by default the program's own.
+    The end of the input is a no.
     """
 
     def __init__(self, input: TextIO | None = None, output: TextIO | None = None) -> None:  # noqa: A002 - the field's word
@@ -37,22 +43,31 @@ class TerminalApprover:
         self._asking = asyncio.Lock()
         self._reading: concurrent.futures.Future[str] | None = None
 
-    async def decide(self, request: Request) -> Decision:
+    async def decide(self, request: ApprovalRequest) -> Decision:
         """Show the call and wait for an answer that can be read."""
         async with self._asking:
             if self._reading is not None and self._reading.done():
                 self._reading = None  # typed in answer to a question that was withdrawn
-            self._say(*shown_request(request))
+            rest = self._show_page(render_call(request))
+            self._say(*render_reason(request))
             while True:
-                self._say(_choices(request), end=" ")
+                self._say(_render_choices(request, len(rest)), end=" ")
                 line = await self._line()
                 if line is None:
                     return Decision.deny("nobody answered", _BY)
+                if rest and line.strip().casefold() in ("m", "more"):
+                    rest = self._show_page(rest)
+                    continue
                 decision = await self._decision(line.strip(), request)
                 if decision is not None:
                     return decision
 
-    async def _decision(self, answer: str, request: Request) -> Decision | None:
+    def _show_page(self, lines: list[str]) -> list[str]:
+        """Show the first of these lines; the others."""
+        self._say(*lines[:_PAGE])
+        return lines[_PAGE:]
+
+    async def _decision(self, answer: str, request: ApprovalRequest) -> Decision | None:
         word, _, rest = answer.partition(" ")
         match word.casefold():
             case "y" | "yes":
@@ -73,7 +88,7 @@ class TerminalApprover:
         try:
             arguments = json.loads(typed)
         except ValueError as error:
-            self._say(f"not valid JSON: {error}")
+            self._say(f"not valid JSON: {escape_line(str(error))}")
             return None
         if not isinstance(arguments, dict):
             self._say("not a JSON object")
@@ -113,6 +128,45 @@ def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:
         reading.set_result("")
 
 
-def _choices(request: Request) -> str:
-    always = "" if request.always is None else f", [a]lways this session ({visible(request.always)})"
-    return f"[y]es, [n]o REASON, [e]dit{always}?"
+def render_call(request: ApprovalRequest) -> list[str]:
+    """The lines that describe a call, all of them: its tool, what it would do, its arguments, its preview."""
+    lines = [f"▸ {escape_line(request.tool)} asks to run"]
+    intent = request.intent
+    if intent is not None:
+        for effect in intent.effects:
+            lines.extend(_render_field(f"will {effect.kind}", effect.target))
+    if not request.arguments:
+        lines.append("  without arguments")
+    for name, value in request.arguments.items():
+        is_text = isinstance(value, str) and "\n" in value.rstrip("\n")
+        lines.extend(_render_field(escape_line(name), value if is_text else json.dumps(value, ensure_ascii=False)))
+    if intent is not None and intent.preview:
+        lines.extend(_render_block(str(intent.preview)))
+    return lines
+
+
+def render_reason(request: ApprovalRequest) -> list[str]:
+    """The lines that say why a call is asked about, and what was wrong with the last edit."""
+    problem = _render_block(f"not taken: {request.problem}") if request.problem else []
+    return [*_render_field("why you are asked", request.reason), *problem]
+
+
+def _render_field(name: str, text: str) -> list[str]:
+    """A name and its text on one line, or below it where it has several or is long."""
+    line = f"  {name}: {escape_line(text)}"
+    return [line] if len(line) <= _WIDTH and "\n" not in text else [f"  {name}:", *_render_block(text)]
+
+
+def _render_block(text: str) -> list[str]:
+    """Several lines, each behind a bar, so that none passes for one of ours."""
+    lines = text.split("\n")
+    if lines[-1] == "" and len(lines) > 1:
+        lines.pop()
+    pieces = (line[start : start + _WIDTH] for line in lines for start in range(0, max(1, len(line)), _WIDTH))
+    return [f"  │ {escape_line(piece)}" for piece in pieces]
+
+
+def _render_choices(request: ApprovalRequest, lines_left: int) -> str:
+    more = f", [m]ore ({lines_left:,} lines not shown yet)" if lines_left else ""
+    always = "" if request.always is None else f", [a]lways this session ({escape_line(request.always)})"
+    return f"[y]es, [n]o REASON, [e]dit{always}{more}?"

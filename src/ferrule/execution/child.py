@@ -1,6 +1,6 @@
-"""The inside of a process that runs one tool call: import the function, run it, answer, be killed.
+"""Entry point of the process that runs one tool call: it imports the function, runs it, answers, and is killed.
 
-Started by `isolated.py`, which passes where the function is and its arguments through standard input. That stays open
+`subprocess.py` starts it, and passes the function's address and its arguments through standard input. That stays open
 for as long as the parent lives, and this process ends when it closes.
 """
 
@@ -21,8 +21,8 @@ from types import ModuleType
 from typing import Any
 
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.execution.frames import read_frame, write_frame
-from ferrule.execution.shaping import shaped
+from ferrule.execution.results import make_parts
+from ferrule.execution.subprocess import read_frame, write_frame
 
 _MAIN = "__mp_main__"
 """The name under which a script is imported again, as `multiprocessing` does: its `if __name__` part doesn't run."""
@@ -39,21 +39,21 @@ def main(answers: int) -> None:
     threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
     if address is None or arguments is None:
         return
-    answer = _answer(json.loads(address), arguments)
+    answer = _run(json.loads(address), arguments)
     sys.stdout.flush()
     sys.stderr.flush()
     with os.fdopen(answers, "wb", buffering=0) as stream:
         write_frame(stream, pickle.dumps(answer))
 
 
-def _answer(address: tuple[str, str | None, str], arguments: bytes) -> tuple[str, Any]:
+def _run(address: tuple[str, str | None, str], arguments: bytes) -> tuple[str, Any]:
     module_name, file, qualified_name = address
     try:
-        function = _function(_module(module_name, file), qualified_name)
+        function = _find_function(_import_module(module_name, file), qualified_name)
         value = function(**pickle.loads(arguments))
         if inspect.iscoroutine(value):
             value = asyncio.run(value)
-        return "value", shaped(value)
+        return "value", make_parts(value)
     except ToolFailed as error:
         return "failed", error.reason
     except ToolRetry as error:
@@ -62,7 +62,7 @@ def _answer(address: tuple[str, str | None, str], arguments: bytes) -> tuple[str
         return "raised", (type(error).__name__, str(error))
 
 
-def _module(name: str, file: str | None) -> ModuleType:
+def _import_module(name: str, file: str | None) -> ModuleType:
     if name != "__main__":
         try:
             return importlib.import_module(name)
@@ -80,7 +80,7 @@ def _module(name: str, file: str | None) -> ModuleType:
     return module
 
 
-def _function(module: ModuleType, qualified_name: str) -> Callable[..., Any]:
+def _find_function(module: ModuleType, qualified_name: str) -> Callable[..., Any]:
     found: Any = module
     for name in qualified_name.split("."):
         found = getattr(found, name)

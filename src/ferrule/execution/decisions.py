@@ -1,4 +1,4 @@
-"""What is asked about a call, what was answered, and a call that waits for its answer, as data."""
+"""Approvals as data and as JSON: the request about a call, the decision on it, and a call that waits for one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ferrule.conversation import MalformedCall, ToolCall
-from ferrule.errors import PolicyError
-from ferrule.intent import Intent
+from ferrule.conversation import MalformedCall, Message, ToolCall
+from ferrule.errors import ConversationError, PolicyError
+from ferrule.tools.intent import Effect, Intent, preview_from_json, preview_to_json
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApprovalRequest:
     """A call that somebody must decide on.
 
     `arguments` are JSON values, checked, as the tool would get them. `reason` says why it is asked, `always` what an
@@ -69,7 +69,7 @@ class Pending:
 
     call: ToolCall | MalformedCall
     reason: str
-    request: Request | None = None
+    request: ApprovalRequest | None = None
 
     def decide(self, decision: Decision) -> Decision:
         """The decision, bound to this call as it stands now; give it to `Executor.run_all(decisions=...)`.
@@ -81,8 +81,108 @@ class Pending:
         return replace(decision, hash=self.request.hash)
 
 
-def request_hash(tool: str, arguments: Mapping[str, Any], intent: Intent | None) -> str:
+def hash_request(tool: str, arguments: Mapping[str, Any], intent: Intent | None) -> str:
     """The hexadecimal SHA-256 of a tool's name, its arguments, and the preview and precondition of its intent."""
-    seen = None if intent is None else [intent.preview, intent.precondition]
+    seen = None if intent is None else [preview_to_json(intent.preview), intent.precondition]
     text = json.dumps([tool, arguments, seen], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def pending_to_json(pending: Pending) -> dict[str, Any]:
+    """A call that waits, with all that somebody must see to decide on it."""
+    from ferrule.formats.conversation_json import value_to_json
+
+    request = pending.request
+    data: dict[str, Any] = {"call": _call_to_json(pending.call), "reason": pending.reason}
+    if request is not None:
+        data["request"] = {
+            "tool": request.tool,
+            "arguments": value_to_json(dict(request.arguments), f"the arguments of {pending.call.id!r}"),
+            "intent": None if request.intent is None else _intent_to_json(request.intent),
+            "reason": request.reason,
+            "always": request.always,
+            "hash": request.hash,
+            "problem": request.problem,
+        }
+    return data
+
+
+def pending_from_json(data: Mapping[str, Any]) -> Pending:
+    """The waiting call that `pending_to_json` gave these values for. Raises `ConversationError`."""
+    from ferrule.formats.conversation_json import value_from_json
+
+    try:
+        call = _call_from_json(data["call"])
+        request = data.get("request")
+        if request is None:
+            return Pending(call, data["reason"])
+        if not isinstance(call, ToolCall):
+            raise ConversationError(f"the call {call.id!r} can't be read, so nobody can be asked about it")
+        intent = request["intent"]
+        asked = ApprovalRequest(
+            call,
+            request["tool"],
+            value_from_json(request["arguments"], f"the arguments of {call.id!r}"),
+            None if intent is None else _intent_from_json(intent),
+            request["reason"],
+            request["always"],
+            request["hash"],
+            request["problem"],
+        )
+        return Pending(call, data["reason"], asked)
+    except (LookupError, TypeError) as error:
+        raise ConversationError(f"no call that waits: {type(error).__name__} {error}") from error
+
+
+def decision_to_json(decision: Decision) -> dict[str, Any]:
+    """A decision; its hash binds it to what was asked."""
+    from ferrule.formats.conversation_json import value_to_json
+
+    arguments = decision.arguments
+    edited = None if arguments is None else value_to_json(dict(arguments), "the edited arguments")
+    return {
+        "action": decision.action,
+        "reason": decision.reason,
+        "arguments": edited,
+        "by": decision.by,
+        "hash": decision.hash,
+    }
+
+
+def decision_from_json(data: Mapping[str, Any]) -> Decision:
+    """The decision that `decision_to_json` gave these values for. Raises `ConversationError`."""
+    from ferrule.formats.conversation_json import value_from_json
+
+    try:
+        arguments = value_from_json(data["arguments"], "the edited arguments")
+        action = data["action"]
+        if action not in ("allow", "deny", "edit", "always"):
+            raise ConversationError(f"a decision is allow, deny, edit or always, not {action!r}")
+        return Decision(action, data["reason"], arguments, data["by"], data["hash"])
+    except (LookupError, TypeError) as error:
+        raise ConversationError(f"no decision: {type(error).__name__} {error}") from error
+
+
+def _call_to_json(call: ToolCall | MalformedCall) -> dict[str, Any]:
+    from ferrule.formats.conversation_json import message_to_json
+
+    (data,) = message_to_json(Message("assistant", (call,)))["parts"]
+    return dict(data)
+
+
+def _call_from_json(data: Any) -> ToolCall | MalformedCall:
+    from ferrule.formats.conversation_json import message_from_json
+
+    (call,) = message_from_json({"role": "assistant", "parts": [data]}, None, "the call that waits").calls
+    return call
+
+
+def _intent_to_json(intent: Intent) -> dict[str, Any]:
+    effects = [{"kind": effect.kind, "target": effect.target} for effect in intent.effects]
+    preview = preview_to_json(intent.preview)
+    return {"effects": effects, "preview": preview, "precondition": intent.precondition, "asks": intent.asks}
+
+
+def _intent_from_json(data: Mapping[str, Any]) -> Intent:
+    effects = tuple(Effect(effect["kind"], effect["target"]) for effect in data["effects"])
+    return Intent(effects, preview_from_json(data["preview"]), data["precondition"], data.get("asks", False))

@@ -1,11 +1,10 @@
-"""The one door for calls: validate, permit, run, shape, record.
+"""Runs every tool call: validates, authorizes, runs, shapes the result, records.
 
     executor = Executor(bound_registry, journal=FileJournal("calls.jsonl"))
     results = await executor.run_all(message.calls, scope)
 
-Here a batch of calls is brought into order. `deciding.py` says whether a call may run (with `policy.py` and
-`approver.py`), `performing.py` takes it through the rest. The loop that asks a model and hands it these results is
-`pipeline.py`.
+Here the calls of a message are brought into order. `authorize.py` decides whether a call may run (with `policy.py` and
+`approver.py`), `run_call.py` runs it. The loop that asks a model and hands it these results is `agent/loop.py`.
 """
 
 from __future__ import annotations
@@ -19,16 +18,15 @@ from ferrule.blobs import BlobStore
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import PolicyError
 from ferrule.execution.approver import Approver
-from ferrule.execution.deciding import Desk, Proposal, Ready, Refused
+from ferrule.execution.authorize import Authorizer, PermittedCall, RefusedCall
 from ferrule.execution.decisions import Decision, Pending
-from ferrule.execution.journal import Journal, NullJournal
-from ferrule.execution.performing import Performer
+from ferrule.execution.journal import Journal, NullJournal, record_cancelled, record_pending, record_refused
 from ferrule.execution.policy import Policy
-from ferrule.execution.read_result import NAME as READ_RESULT
-from ferrule.execution.recording import record_cancelled, record_pending, record_refused
-from ferrule.execution.shaping import LIMIT
-from ferrule.registry import BoundRegistry
-from ferrule.scope import CallScope
+from ferrule.execution.results import LIMIT, ResultLimits
+from ferrule.execution.results import NAME as READ_RESULT
+from ferrule.execution.run_call import CallRunner
+from ferrule.tools.registry import BoundRegistry
+from ferrule.tools.scope import CallScope
 
 Call: TypeAlias = ToolCall | MalformedCall
 
@@ -38,9 +36,10 @@ _DEFAULT_POLICY = Policy()
 class Executor:
     """Answers the calls of a model. It never raises for what a model or a tool did wrong: that is a result.
 
-    `limit` counts characters of text in one result; the whole of what is cut is kept in `blobs`. `default_timeout`, in
-    seconds, is for tools that name none. Where the policy asks and there is no approver, `on_ask` says what happens.
-    `OSError` gets out where the journal can't be written, and whatever an approver raises.
+    `limit` counts characters of text in one result; images have limits of their own (`results.py`). What is left out is
+    kept in `blobs`. `default_timeout`, in seconds, is for tools that name none. Where the policy
+    asks and there is no approver, `on_ask` says what happens. `OSError` gets out where the journal can't be written,
+    and whatever an approver raises. A rule that names what isn't on offer is a `PolicyWarning`.
     """
 
     def __init__(
@@ -56,19 +55,48 @@ class Executor:
         on_ask: Literal["deny", "pause"] = "deny",
     ) -> None:
         self.blobs = blobs if blobs is not None else BlobStore()
-        self._desk = Desk(registry, policy or _DEFAULT_POLICY, approver, on_ask)
-        self._journal = journal or NullJournal()
-        self._performer = Performer(self._journal, self.blobs, limit, READ_RESULT in registry, default_timeout)
+        self._authorizer = Authorizer(
+            registry, _DEFAULT_POLICY if policy is None else policy, approver, on_ask, default_timeout
+        )
+        self._journal = None if isinstance(journal, NullJournal) else journal
+        limits = ResultLimits(self.blobs, limit, can_read=READ_RESULT in registry)
+        self._runner = CallRunner(self._authorizer, self._journal, limits, default_timeout)
 
     @property
     def policy(self) -> Policy:
         """The policy in force, with the rules that "always" answers added."""
-        return self._desk.policy
+        return self._authorizer.policy
 
-    async def run(self, call: Call, scope: CallScope, decision: Decision | None = None) -> ToolResult | Pending:
-        """Answer one call: see `run_all`."""
-        decisions = None if decision is None else {call.id: decision}
-        return (await self.run_all((call,), scope, decisions=decisions))[0]
+    async def run(
+        self,
+        call: Call,
+        scope: CallScope,
+        decision: Decision | None = None,
+        *,
+        on_result: Callable[[ToolResult], None] | None = None,
+    ) -> ToolResult | Pending:
+        """Answer one call, as `run_all` answers several."""
+        if decision is not None:
+            _check_bound(call, decision)
+        has_begun = False
+        try:
+            one = await self._authorizer.authorize(call, scope, decision)
+            if isinstance(one, Pending):
+                record_pending(self._journal, one)
+                return one
+            has_begun = True
+            if isinstance(one, RefusedCall):
+                record_refused(self._journal, one)
+                result = one.result
+            else:
+                result = await self._runner.run(one, scope)
+        except asyncio.CancelledError:
+            if not has_begun:
+                record_cancelled(self._journal, call)
+            raise
+        if on_result is not None:
+            on_result(result)
+        return result
 
     async def run_all(
         self,
@@ -80,46 +108,48 @@ class Executor:
     ) -> list[ToolResult | Pending]:
         """Answer calls: all are decided first, in order, then they run; the answers are in call order.
 
-        Calls run together, but for `serial` tools, which run alone, and tools of one Toolset instance that aren't
-        `read_only`, which wait for each other. From the first call that is `Pending` on nothing runs, so that the
-        order holds when the rest is run later. `decisions`, by call id, are answers to a `Pending` of before, bound by
+        Calls run together, except that `serial` tools run alone, and tools of one Toolset instance that aren't
+        `read_only` wait for each other. From the first call that is `Pending` on nothing runs, so that the order holds
+        when the rest is run later. `decisions`, by call id, are answers to an earlier `Pending`, bound by
         `Pending.decide`; one that isn't raises `PolicyError`. `on_result` gets each result as soon as it is there.
 
         Cancelled, it stops async tools, gives up sync ones, records every call without an answer as `cancelled`, and
         raises `CancelledError`; what `on_result` got by then stands.
         """
+        decisions = decisions or {}
+        if len(calls) == 1:  # by far the most
+            return [await self.run(calls[0], scope, decisions.get(calls[0].id), on_result=on_result)]
         batch = _Batch(calls, on_result)
-        runnable: list[Ready | Refused] = []
-        held: list[Ready | Refused | Pending] = []
+        runnable: list[PermittedCall | RefusedCall] = []
+        held: list[PermittedCall | RefusedCall | Pending] = []
         try:
             for call in calls:
-                decision = _bound(call, decisions) if decisions else None
-                one: Ready | Refused | Proposal | Pending = self._desk.judged(call, decision is not None)
-                if isinstance(one, Proposal):
-                    one = await self._desk.asked(one, decision)
+                decision = decisions.get(call.id)
+                if decision is not None:
+                    _check_bound(call, decision)
+                one = await self._authorizer.authorize(call, scope, decision)
                 if held or isinstance(one, Pending):
                     held.append(one)
                 else:
                     runnable.append(one)
-            if len(runnable) == 1:  # by far the most
-                await self._answer(0, runnable[0], scope, batch)
-            else:
-                for group in _groups(runnable):
-                    await self._run_group(group, scope, batch)
+            for group in _group_calls(runnable):
+                await self._run_group(group, scope, batch)
         except asyncio.CancelledError:
             for call in batch.untouched:
                 record_cancelled(self._journal, call)
             raise
         answers: list[ToolResult | Pending] = [batch.answers[place] for place in range(len(runnable))]
         for one in held:
-            pending = _held_back(one)
+            pending = _hold_back(one)
             record_pending(self._journal, pending)
             answers.append(pending)
         return answers
 
-    async def _run_group(self, group: list[tuple[int, Ready | Refused]], scope: CallScope, batch: _Batch) -> None:
+    async def _run_group(
+        self, group: list[tuple[int, PermittedCall | RefusedCall]], scope: CallScope, batch: _Batch
+    ) -> None:
         if len(group) == 1:
-            # A task of its own would cost more than the rest of the way through here.
+            # A task of its own would cost more than all the rest here.
             await self._answer(*group[0], scope, batch)
             return
         try:
@@ -130,13 +160,13 @@ class Executor:
             # The same error whether a call ran alone or beside others.
             raise errors.exceptions[0] from errors
 
-    async def _answer(self, place: int, one: Ready | Refused, scope: CallScope, batch: _Batch) -> None:
+    async def _answer(self, place: int, one: PermittedCall | RefusedCall, scope: CallScope, batch: _Batch) -> None:
         batch.begun.add(place)
-        if isinstance(one, Refused):
-            result = one.result
+        if isinstance(one, RefusedCall):
             record_refused(self._journal, one)
+            result = one.result
         else:
-            result = await self._performer.perform(one, scope)
+            result = await self._runner.run(one, scope)
         batch.answers[place] = result
         if batch.on_result is not None:
             batch.on_result(result)
@@ -157,12 +187,14 @@ class _Batch:
         return [call for place, call in enumerate(self.calls) if place not in self.begun]
 
 
-def _groups(runnable: Iterable[Ready | Refused]) -> list[list[tuple[int, Ready | Refused]]]:
+def _group_calls(
+    runnable: Iterable[PermittedCall | RefusedCall],
+) -> list[list[tuple[int, PermittedCall | RefusedCall]]]:
     """The calls that may run together, in order; a serial tool's is a group of its own."""
-    groups: list[list[tuple[int, Ready | Refused]]] = []
+    groups: list[list[tuple[int, PermittedCall | RefusedCall]]] = []
     is_open = False
     for place, one in enumerate(runnable):
-        is_serial = isinstance(one, Ready) and one.proposal.tool.serial
+        is_serial = isinstance(one, PermittedCall) and one.proposal.tool.serial
         if not is_open or is_serial:
             groups.append([])
         groups[-1].append((place, one))
@@ -170,15 +202,13 @@ def _groups(runnable: Iterable[Ready | Refused]) -> list[list[tuple[int, Ready |
     return groups
 
 
-def _held_back(one: Ready | Refused | Pending) -> Pending:
+def _hold_back(one: PermittedCall | RefusedCall | Pending) -> Pending:
     if isinstance(one, Pending):
         return one
-    call = one.proposal.call if isinstance(one, Ready) else one.call
+    call = one.proposal.call if isinstance(one, PermittedCall) else one.call
     return Pending(call, "waits for the decision on an earlier call")
 
 
-def _bound(call: Call, decisions: Mapping[str, Decision]) -> Decision | None:
-    decision = decisions.get(call.id)
-    if decision is not None and decision.hash is None:
+def _check_bound(call: Call, decision: Decision) -> None:
+    if decision.hash is None:
         raise PolicyError(f"the decision on {call.id!r} isn't bound to what it was made on; use Pending.decide")
-    return decision

@@ -1,7 +1,7 @@
-"""What was called, by whom, who let it, and how it ended: one JSON object a line, written as it happens.
+"""Records of calls: what was called, for whom, who permitted it, how it ended; one JSON object a line, as it happens.
 
-A `started` line stands before a call runs, so that after a crash `interrupted` knows what may have taken effect. The
-texts of results are not kept here, they are in the conversation; only that of a result which came too late is.
+A `started` line is written before a call runs, so that after a crash `find_interrupted` knows what may have taken
+effect. The texts of results are in the conversation, not here, except for a result that came too late.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from pydantic_core import PydanticSerializationError, to_json
+from ferrule.conversation import MalformedCall, ToolCall
+from ferrule.execution.authorize import PermittedCall, RefusedCall, decode_for_journal
+from ferrule.execution.decisions import Pending
+from ferrule.execution.policy import Verdict
+from ferrule.execution.secrets import scrub_secrets
 
-from ferrule.execution.scrubbing import scrubbed
-
-Event = Literal["started", "finished", "late", "refused", "pending"]
+JournalEvent = Literal["started", "finished", "late", "refused", "pending"]
 """`refused` and `pending` calls have no `started` line: they weren't run."""
 
 
@@ -34,7 +36,7 @@ class Journal(Protocol):
     def new_key(self) -> str:
         """A key that all the lines of one call share, and no other call's."""
 
-    def record(self, event: Event, key: str, fields: Mapping[str, Any], /) -> None:
+    def record(self, event: JournalEvent, key: str, fields: Mapping[str, Any], /) -> None:
         """Record what happened; back once it is written. `fields` are JSON values, secrets still in them."""
 
 
@@ -45,7 +47,7 @@ class NullJournal:
         """A key that is never written."""
         return ""
 
-    def record(self, _event: Event, _key: str, _fields: Mapping[str, Any], /) -> None:
+    def record(self, _event: JournalEvent, _key: str, _fields: Mapping[str, Any], /) -> None:
         """Forget it."""
 
 
@@ -75,12 +77,14 @@ class FileJournal:
         """A key that no other journal gives either."""
         return f"{self._prefix}-{next(self._numbers)}"
 
-    def record(self, event: Event, key: str, fields: Mapping[str, Any], /) -> None:
+    def record(self, event: JournalEvent, key: str, fields: Mapping[str, Any], /) -> None:
         """Write one line, secrets scrubbed. Once the journal is closed, a `late` one is dropped."""
         entry = {"event": event, "key": key, "time": time.time(), "who": self._who, **fields}
         for name in _FREE:
             if name in entry:
-                entry[name] = scrubbed(entry[name])
+                entry[name] = scrub_secrets(entry[name])
+        from pydantic_core import PydanticSerializationError, to_json
+
         try:
             line = to_json(entry) + b"\n"
         except PydanticSerializationError:  # half a surrogate pair, which a model may write and UTF-8 can't
@@ -108,7 +112,7 @@ class FileJournal:
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
+class InterruptedCall:
     """A call that started and has no outcome: whether it took effect is unknown."""
 
     key: str
@@ -119,7 +123,7 @@ class Interrupted:
     time: float
 
 
-def entries(path: str | Path) -> list[dict[str, Any]]:
+def read_entries(path: str | Path) -> list[dict[str, Any]]:
     """The lines of a journal, in order. A line that was torn by a crash is left out."""
     found = []
     for line in Path(path).read_bytes().splitlines():
@@ -132,16 +136,103 @@ def entries(path: str | Path) -> list[dict[str, Any]]:
     return found
 
 
-def interrupted(path: str | Path) -> list[Interrupted]:
+def find_interrupted(path: str | Path) -> list[InterruptedCall]:
     """The calls of a journal that started and came to no outcome, in order.
 
     Calls that run at this moment in another process are among them: read it when nobody writes it.
     """
-    open_calls: dict[str, Interrupted] = {}
-    for entry in entries(path):
+    open_calls: dict[str, InterruptedCall] = {}
+    for entry in read_entries(path):
         if entry.get("event") == "started":
             names = ("key", "call", "tool", "arguments", "who", "time")
-            open_calls[entry["key"]] = Interrupted(*(entry[name] for name in names))
+            open_calls[entry["key"]] = InterruptedCall(*(entry[name] for name in names))
         else:
             open_calls.pop(entry.get("key", ""), None)
     return list(open_calls.values())
+
+
+_LATE_TEXT = 2_000
+"""Characters of a late result that are recorded."""
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """The lines of one call that has started; none without a journal. `began` is a `time.perf_counter()` value."""
+
+    journal: Journal | None
+    key: str
+    call: ToolCall
+    began: float
+
+    @classmethod
+    def start(cls, journal: Journal | None, permitted: PermittedCall) -> CallRecord:
+        """Write the line that stands before a call."""
+        proposal = permitted.proposal
+        call = proposal.call
+        if journal is None:
+            return cls(None, "", call, 0.0)
+        verdict, key = permitted.verdict, journal.new_key()
+        fields = {
+            "call": call.id,
+            "tool": call.name,
+            "arguments": proposal.plain,
+            "decision": verdict.action,
+            "by": verdict.by,
+            "reason": verdict.reason,
+        }
+        journal.record("started", key, fields)
+        return cls(journal, key, call, time.perf_counter())
+
+    def finish(self, status: str, detail: str = "") -> None:
+        """Write how it ended, and after how many seconds; `detail` is what was wrong."""
+        if self.journal is not None:
+            self._record("finished", status, {"detail": detail} if detail else {})
+
+    def finish_late(self, status: str, text: str) -> None:
+        """Write how it ended after it had been given up."""
+        if self.journal is not None:
+            self._record("late", status, {"text": text[:_LATE_TEXT]})
+
+    def _record(self, event: JournalEvent, status: str, more: dict[str, str]) -> None:
+        assert self.journal is not None
+        seconds = time.perf_counter() - self.began
+        fields = {"call": self.call.id, "tool": self.call.name, "status": status, "seconds": seconds, **more}
+        self.journal.record(event, self.key, fields)
+
+
+def record_refused(journal: Journal | None, refused: RefusedCall) -> None:
+    """Write the one line of a call that is answered without being run."""
+    if journal is None:
+        return
+    fields = {
+        **_describe_call(refused.call, refused.arguments),
+        "status": refused.result.status,
+        "detail": refused.result.text,
+    }
+    decided = {} if refused.verdict is None else _describe_verdict(refused.verdict)
+    journal.record("refused", journal.new_key(), {**fields, **decided})
+
+
+def record_pending(journal: Journal | None, pending: Pending) -> None:
+    """Write that a call waits."""
+    if journal is None:
+        return
+    journal.record("pending", journal.new_key(), {**_describe_call(pending.call), "detail": pending.reason})
+
+
+def record_cancelled(journal: Journal | None, call: ToolCall | MalformedCall) -> None:
+    """Write that the run was stopped before a call began."""
+    if journal is None:
+        return
+    journal.record("refused", journal.new_key(), {**_describe_call(call), "status": "cancelled"})
+
+
+def _describe_call(call: ToolCall | MalformedCall, arguments: Any = None) -> dict[str, Any]:
+    if isinstance(call, MalformedCall):
+        return {"call": call.id, "tool": "", "arguments": call.raw}
+    arguments = decode_for_journal(call.arguments) if arguments is None else arguments
+    return {"call": call.id, "tool": call.name, "arguments": arguments}
+
+
+def _describe_verdict(verdict: Verdict) -> dict[str, str]:
+    return {"decision": verdict.action, "by": verdict.by, "reason": verdict.reason}

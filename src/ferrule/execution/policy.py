@@ -1,20 +1,24 @@
 """What may run: rules and a profile, as data, that judge one call each time they are asked.
 
 Among the rules that match, deny > ask > allow, whatever their order; the profile answers only where none matches.
-A policy steers; what contains a call is the sandbox. Reading one from a file is `policy_file.py`, asking a person
-`approver.py`.
+A policy steers; what contains a call is the sandbox. `policy_file.py` reads one from a file, `approver.py` asks a
+person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
 
-from ferrule.execution.matching import any_matches, effect_matches, escaped, folder_below
-from ferrule.intent import Effect, EffectKind, Intent
+from ferrule.errors import PolicyError
+from ferrule.execution.rule_matching import escape_pattern, make_folder_pattern, match_argument, match_effect
+from ferrule.execution.workspace import find_path_outside
+from ferrule.tools.intent import Effect, EffectKind, Intent
 from ferrule.toolspec import Annotations, Approval
 
 Action = Literal["allow", "ask", "deny"]
@@ -23,8 +27,11 @@ Profile = Literal["plan", "ask", "accept-edits", "auto", "all"]
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
-class Judged(Protocol):
-    """What a policy looks at of a tool: a `ToolSpec` and a `Tool` both have it."""
+class PolicySubject(Protocol):
+    """What a policy looks at of a tool: a `ToolSpec` and a `Tool` both have it.
+
+    A `Tool` also has `original_name`, the name before `prefixed` and `renamed`: rules that deny or ask match it too.
+    """
 
     @property
     def name(self) -> str: ...
@@ -38,7 +45,7 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """A tool's annotations as they count: what was not said, or said by an origin that isn't trusted, at its worst."""
+    """The annotations of a tool as they count: the worst case where nothing, or nothing trusted, was said."""
 
     read_only: bool
     destructive: bool
@@ -51,9 +58,14 @@ class Rule:
     """One rule: what it matches, and what then happens.
 
     `tool`, `target` and the values of `arguments` are shell patterns (`*`, `?`, `[ab]`; `*` crosses slashes and
-    lines). `annotations` wants each hint to be so. `arguments` matches by argument name (`*` for any of them) the
-    text of a value, its JSON where it is no string; of a list, an allow rule wants every element, the others one.
-    `effect` and `target` match one effect of the call's intent. Everything that is given must match.
+    lines). `annotations` wants each hint to have the given value. `arguments` matches, by argument name (`*` for any
+    argument), the text of a value, or its JSON where it is no string; of a list, an allow rule wants every element to
+    match, the others one. `effect` and `target` match one effect of the call's intent. Everything that is given must
+    match. A value such as `/ws/../etc/passwd` matches no allow rule for `/ws/*`, and a deny rule for `/etc/*`: see
+    `rule_matching.py`. A rule that denies or asks matches a tool under its original name too, whatever `prefixed` and
+    `renamed` made of it.
+
+    Raises `PolicyError` for a field that can't be.
     """
 
     action: Action
@@ -64,21 +76,41 @@ class Rule:
     target: str | None = None
     reason: str = ""
 
-    def matches(self, tool: Judged, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> bool:
-        """Whether this rule speaks of a call of `tool` with `arguments` that has `effect`."""
-        if not fnmatchcase(tool.name, self.tool):
+    def __post_init__(self) -> None:
+        _check_choice("a rule's action", self.action, get_args(Action))
+        if self.effect is not None:
+            _check_choice("a rule's effect", self.effect, get_args(EffectKind))
+        for name in self.annotations:
+            _check_choice("an annotation of a rule", name, _HINTS)
+        patterns = {"tool": self.tool, "target": self.target or "", "reason": self.reason, **self.arguments}
+        for name, pattern in patterns.items():
+            if not isinstance(pattern, str):
+                raise PolicyError(f"{name!r} of a rule must be text, not {pattern!r}")
+        if not self.tool:
+            raise PolicyError("a rule's tool must be a name or a pattern of names, not ''")
+
+    def matches(self, tool: PolicySubject, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> bool:
+        """Whether this rule applies to a call of `tool` with `arguments` that has `effect`."""
+        if not self.names(tool):
             return False
         if any(getattr(hints, name) is not wanted for name, wanted in self.annotations.items()):
             return False
-        if (self.effect or self.target is not None) and not effect_matches(effect, self.effect, self.target):
-            return False
         every = self.action == "allow"
-        return all(any_matches(arguments, name, pattern, every) for name, pattern in self.arguments.items())
+        if (self.effect or self.target is not None) and not match_effect(effect, self.effect, self.target, every):
+            return False
+        return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
+
+    def names(self, tool: PolicySubject) -> bool:
+        """Whether this rule applies to `tool` by its name."""
+        if fnmatchcase(tool.name, self.tool):
+            return True
+        original = getattr(tool, "original_name", None)
+        return self.action != "allow" and original is not None and fnmatchcase(original, self.tool)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to happen with one call, why, and whose word it was.
+    """What is to happen with one call, why, and who says so.
 
     `by` is `rule`, `profile`, `tool` (its own approval), `always` (an earlier answer), or whoever was asked.
     """
@@ -93,10 +125,28 @@ _ALL = Verdict("allow", "the profile all lets everything run")
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """The rules that an "always" answer adds, and their scope in words for who gives it."""
+    """The rules that an "always" answer adds, and their scope in words for the person who gives it."""
 
     scope: str
     rules: tuple[Rule, ...]
+
+
+class SessionGrants:
+    """The rules that "always" answers add in a session.
+
+    A `Policy` made with one keeps these answers for every run that uses the policy, in whatever executor, and for
+    every policy that `dataclasses.replace` makes of it. Safe to share between threads.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._lock = threading.Lock()
+        self.rules: tuple[Rule, ...] = tuple(rules)
+        """The rules so far, each once, in the order in which they were added."""
+
+    def add(self, always: Always) -> None:
+        """Add the rules of one answer."""
+        with self._lock:
+            self.rules += tuple(rule for rule in always.rules if rule not in self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,51 +155,98 @@ class Policy:
 
     `profile` None goes by a tool's origin: `all` for `code`, `ask` for every other. `trusted` holds patterns of
     origins whose annotations, intents and `approval="never"` may also loosen (`code` always is). `always` holds the
-    rules that people's "always" answers added: they override the profile's ask, and nothing else.
+    rules that people's "always" answers added: they override the profile's ask, and nothing else. An executor adds
+    to them for its own run; with `grants` the answers go there instead, and hold for as long as a session keeps them.
+
+    Raises `PolicyError` for a profile that there isn't, and for rules that aren't any.
     """
 
     rules: tuple[Rule, ...] = ()
     profile: Profile | None = None
     trusted: tuple[str, ...] = ()
     always: tuple[Rule, ...] = ()
+    grants: SessionGrants | None = None
+
+    def __post_init__(self) -> None:
+        if self.profile is not None:
+            _check_choice("the profile", self.profile, get_args(Profile))
+        _check_rules("rules", self.rules)
+        _check_rules("always", self.always)
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "always", tuple(self.always))
+        _check_origins(self.trusted)
 
     def trusts(self, origin: str) -> bool:
         """Whether what a tool of that origin says of itself may loosen a judgement."""
         return origin == "code" or any(fnmatchcase(origin, pattern) for pattern in self.trusted)
 
-    def hints(self, tool: Judged) -> Hints:
+    def resolve_hints(self, tool: PolicySubject) -> Hints:
         """The annotations as they count; what wasn't said has MCP's defaults, which are the worst case."""
         said = tool.annotations
-        return _counted(said.read_only, said.destructive, said.idempotent, said.open_world, self.trusts(tool.origin))
+        return _resolve_hints(
+            said.read_only, said.destructive, said.idempotent, said.open_world, self.trusts(tool.origin)
+        )
 
     def judge(
-        self, tool: Judged, arguments: Mapping[str, Any], intent: Intent | None = None, hints: Hints | None = None
+        self,
+        tool: PolicySubject,
+        arguments: Mapping[str, Any],
+        intent: Intent | None = None,
+        workspace: Path | None = None,
     ) -> Verdict:
         """The verdict on one call: each of its effects is judged by itself, and the strictest counts.
 
-        `hints` saves working them out a second time.
+        `arguments` are JSON values. `workspace` is the folder in which the profiles `accept-edits` and `auto` let
+        paths be touched; links are followed now, so judge again where time has passed.
         """
-        hints = hints or self.hints(tool)
-        effects: tuple[Effect | None, ...] = intent.effects if intent is not None and intent.effects else (None,)
-        if intent is not None and not self.trusts(tool.origin):
-            # What it says it would do counts as well as, not instead of, all that it might do.
-            effects = (None, *intent.effects)
-        verdict = self._judge_effect(tool, hints, arguments, effects[0])
-        for effect in effects[1:]:
-            verdict = stricter(verdict, self._judge_effect(tool, hints, arguments, effect))
-        is_for_the_tool = verdict.action == "allow" or (verdict.action == "ask" and verdict.by == "profile")
-        if tool.approval == "always" and is_for_the_tool:
+        if intent is None:
+            verdict = self._judge_effect(tool, arguments, None, workspace)
+        else:
+            effects: tuple[Effect | None, ...] = intent.effects or (None,)
+            if not self.trusts(tool.origin):
+                # What it says it would do counts as well as, not instead of, all that it might do.
+                effects = (None, *intent.effects)
+            verdict = self._judge_effect(tool, arguments, effects[0], workspace)
+            for effect in effects[1:]:
+                verdict = pick_stricter(verdict, self._judge_effect(tool, arguments, effect, workspace))
+        if tool.approval == "always" and _may_be_asked(verdict):
             return Verdict("ask", f"{tool.name} always asks", "tool")
-        if intent is not None and intent.asks and is_for_the_tool:
+        if intent is not None and intent.asks and _may_be_asked(verdict):
             return Verdict("ask", f"{tool.name} asks for this call", "tool")
         return verdict
 
     def with_always(self, always: Always) -> Policy:
-        """This policy after an "always" answer."""
-        return replace(self, always=self.always + always.rules)
+        """This policy after an "always" answer: itself where it has `grants`, which then hold the answer."""
+        if self.grants is None:
+            return replace(self, always=self.always + always.rules)
+        self.grants.add(always)
+        return self
 
-    def _judge_effect(self, tool: Judged, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> Verdict:
-        found: Rule | None = None
+    def find_unused(self, tools: Iterable[PolicySubject]) -> list[str]:
+        """What the rules name and `tools` don't have, one sentence each: no such tool, or none with such an argument.
+
+        It builds the tools' schemas. Raises `ToolDefinitionError` for a type that has none.
+        """
+        tools, problems = tuple(tools), []
+        for rule in self.rules:
+            named = [tool for tool in tools if rule.names(tool)]
+            if not named and tools:
+                offered = ", ".join(tool.name for tool in tools)
+                problems.append(f"the rule {rule.action} for {rule.tool!r} names no tool; there are: {offered}")
+            missing = [name for name in rule.arguments if name != "*" and not any(_takes(tool, name) for tool in named)]
+            if named and missing:
+                problems.append(
+                    f"the rule {rule.action} for {rule.tool!r}: no such tool has an argument {missing[0]!r}"
+                )
+        return problems
+
+    def _judge_effect(
+        self, tool: PolicySubject, arguments: Mapping[str, Any], effect: Effect | None, workspace: Path | None
+    ) -> Verdict:
+        profile = self.profile or ("all" if tool.origin == "code" else "ask")
+        if not self.rules and profile == "all":
+            return _ALL
+        hints, found = self.resolve_hints(tool), None
         for rule in self.rules:
             if found is not None and _STRICTNESS[rule.action] <= _STRICTNESS[found.action]:
                 continue
@@ -157,19 +254,25 @@ class Policy:
                 found = rule
         if found is not None:
             return Verdict(found.action, found.reason or f"a rule says {found.action} for {found.tool}", "rule")
-        verdict = self._profile_verdict(tool, hints, effect)
+        verdict = self._judge_by_profile(profile, tool, hints, effect, workspace)
         if verdict.action != "ask":
             return verdict
         if tool.approval == "never" and self.trusts(tool.origin):
             return Verdict("allow", f"{tool.name} never asks", "tool")
-        if any(rule.matches(tool, hints, arguments, effect) for rule in self.always):
+        granted = self.always if self.grants is None else (*self.always, *self.grants.rules)
+        if any(rule.matches(tool, hints, arguments, effect) for rule in granted):
             return Verdict("allow", "allowed before, always", "always")
         return verdict
 
-    def _profile_verdict(self, tool: Judged, hints: Hints, effect: Effect | None) -> Verdict:
-        profile = self.profile or ("all" if tool.origin == "code" else "ask")
+    def _judge_by_profile(
+        self, profile: Profile, tool: PolicySubject, hints: Hints, effect: Effect | None, workspace: Path | None
+    ) -> Verdict:
         if profile == "all":
             return _ALL
+        if profile in ("accept-edits", "auto"):
+            problem = _find_reach(profile, tool, effect, workspace)
+            if problem is not None:
+                return Verdict("ask", f"the profile {profile} asks before {tool.name} may {problem}")
         if _only_reads(hints, effect):
             return Verdict("allow", f"the profile {profile} lets reading run")
         if profile == "plan":
@@ -178,11 +281,57 @@ class Policy:
             return Verdict("allow", "the profile accept-edits lets writing run")
         if profile == "auto" and self.trusts(tool.origin) and tool.annotations.destructive is not True:
             return Verdict("allow", "the profile auto lets run what isn't said to be destructive")
-        return Verdict("ask", f"the profile {profile} asks before {_what(tool, effect)}")
+        return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect)}")
+
+
+def _find_reach(profile: Profile, tool: PolicySubject, effect: Effect | None, workspace: Path | None) -> str | None:
+    """What of an effect reaches out of the workspace, or under `auto` onto the network; None where nothing does."""
+    if effect is None:
+        return "reach the network" if profile == "auto" and tool.annotations.open_world is True else None
+    if effect.kind == "net":
+        return f"reach {effect.target or 'the network'}" if profile == "auto" else None
+    if workspace is None or effect.kind not in ("read", "write"):
+        return None
+    outside = find_path_outside(effect.target, workspace)
+    return None if outside is None else f"{effect.kind} outside the workspace: {outside}"
+
+
+def _may_be_asked(verdict: Verdict) -> bool:
+    """Whether a tool's own wish to be asked about counts against this verdict."""
+    return verdict.action == "allow" or (verdict.action == "ask" and verdict.by == "profile")
+
+
+def _takes(tool: PolicySubject, argument: str) -> bool:
+    """Whether a tool has an argument of that name, as far as its schema says."""
+    schema = getattr(tool, "parameters", None)
+    if not isinstance(schema, Mapping) or schema.get("additionalProperties", True) is not False:
+        return True
+    return argument in schema.get("properties", {})
+
+
+def _check_rules(name: str, rules: object) -> None:
+    if isinstance(rules, str):
+        raise PolicyError(f"{name} must be rules, not {rules!r}; a profile is given as Policy(profile={rules!r})")
+    wrong = [rule for rule in rules if not isinstance(rule, Rule)] if isinstance(rules, Iterable) else [rules]
+    if wrong:
+        raise PolicyError(f"{name} must hold nothing but Rule(...), not {wrong[0]!r}")
+
+
+def _check_origins(trusted: object) -> None:
+    if not isinstance(trusted, tuple | list) or not all(isinstance(origin, str) for origin in trusted):
+        raise PolicyError(f"trusted must be a tuple of patterns of origins, not {trusted!r}")
+
+
+def _check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise PolicyError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+_HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
 @cache  # there are 162 of them, and every call asks for one
-def _counted(
+def _resolve_hints(
     read_only: bool | None, destructive: bool | None, idempotent: bool | None, open_world: bool | None, trusted: bool
 ) -> Hints:
     """Annotations as they count."""
@@ -196,22 +345,22 @@ def _counted(
     )
 
 
-def stricter(first: Verdict, second: Verdict) -> Verdict:
+def pick_stricter(first: Verdict, second: Verdict) -> Verdict:
     """The stricter of two verdicts; where they are equal a rule's word counts, else the first."""
     difference = _STRICTNESS[second.action] - _STRICTNESS[first.action]
     return second if difference > 0 or (difference == 0 and second.by == "rule") else first
 
 
-def always_for(tool: Judged, intent: Intent | None, trusted: bool) -> Always:
+def derive_always(tool: PolicySubject, intent: Intent | None, trusted: bool) -> Always:
     """What an "always" to this call would cover.
 
     Without effects (or with effects that an untrusted origin claims) every call of the tool; with them calls that
     do no more than this one, where a path stands for all that is in its folder and below.
     """
-    name = escaped(tool.name)
+    name = escape_pattern(tool.name)
     if intent is None or not intent.effects or not trusted:
         return Always(f"every call of {tool.name}", (Rule("allow", name),))
-    targets = {effect: folder_below(effect) for effect in intent.effects}
+    targets = {effect: make_folder_pattern(effect) for effect in intent.effects}
     rules = tuple(Rule("allow", name, effect=effect.kind, target=target) for effect, target in targets.items())
     scopes = dict.fromkeys(f"{effect.kind} {target}" for effect, target in targets.items())
     return Always(f"{tool.name}: {', '.join(scopes)}", rules)
@@ -223,7 +372,7 @@ def _only_reads(hints: Hints, effect: Effect | None) -> bool:
     return effect.kind == "read" or (effect.kind == "net" and hints.read_only)
 
 
-def _what(tool: Judged, effect: Effect | None) -> str:
+def _describe_effect(tool: PolicySubject, effect: Effect | None) -> str:
     if effect is None:
         return f"{tool.name}, which isn't known to read only"
     return f"{tool.name} may {_VERBS[effect.kind]} {effect.target}".rstrip()

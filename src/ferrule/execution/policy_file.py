@@ -1,4 +1,4 @@
-"""A policy from outside: TOML or plain data, checked field by field.
+"""Reads a policy from TOML or plain data, checked field by field.
 
 profile = "ask"
 trusted = ["project"]
@@ -15,22 +15,48 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict
 from pydantic_core import ValidationError
 
 from ferrule.errors import PolicyError
-from ferrule.execution.policy import Policy, Rule
+from ferrule.execution.policy import Action, Policy, Profile, Rule
+from ferrule.tools.intent import EffectKind
+
+_Hint = Literal["read_only", "destructive", "idempotent", "open_world"]
 
 
-def policy_from(data: Mapping[str, Any], source: str = "policy") -> Policy:
+class RuleData(BaseModel):
+    """A rule: see `policy.Rule`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: Action
+    tool: str = "*"
+    annotations: dict[_Hint, bool] = {}
+    arguments: dict[str, str] = {}
+    effect: EffectKind | None = None
+    target: str | None = None
+    reason: str = ""
+
+
+class PolicyData(BaseModel):
+    """A whole policy: see `policy.Policy`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    profile: Profile | None = None
+    trusted: list[str] = []
+    rules: list[RuleData] = []
+
+
+def parse_policy(data: Mapping[str, Any], source: str = "policy") -> Policy:
     """The policy that plain data holds. Raises `PolicyError`, whose text starts with `source` and names the field."""
-    from ferrule.execution.policy_data import PolicyData
-
     try:
         checked = PolicyData.model_validate(dict(data))
     except ValidationError as error:
-        raise PolicyError("\n".join(_problems(error, source))) from None
+        raise PolicyError("\n".join(_describe_problems(error, source))) from None
     rules = tuple(Rule(**dict(rule)) for rule in checked.rules)
     return Policy(rules, checked.profile, tuple(checked.trusted))
 
@@ -43,10 +69,10 @@ def read_policy(path: str | Path) -> Policy:
         raise PolicyError(f"{path}: can't be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{path}: not TOML: {error}") from error
-    return policy_from(data, str(path))
+    return parse_policy(data, str(path))
 
 
-def _problems(error: ValidationError, source: str) -> list[str]:
+def _describe_problems(error: ValidationError, source: str) -> list[str]:
     lines = []
     for problem in error.errors(include_url=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")

@@ -12,12 +12,12 @@ from running_tools import answer, answers, call
 
 from ferrule.conversation import MalformedCall
 from ferrule.errors import PolicyError
-from ferrule.execution import Decision, Executor, FileJournal, Pending, Policy, Request, Rule
-from ferrule.execution.journal import entries
-from ferrule.intent import Effect, Intent
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import tool
+from ferrule.execution import ApprovalRequest, Decision, Executor, FileJournal, Pending, Policy, Rule, SessionGrants
+from ferrule.execution.journal import read_entries
+from ferrule.tools.decorator import tool
+from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 ASK = Policy(profile="ask")
 
@@ -26,8 +26,8 @@ ASK = Policy(profile="ask")
 class Scripted:
     """Somebody who has made up their mind before; keeps what was asked."""
 
-    answer: Callable[[Request], Decision]
-    asked: list[Request] = field(default_factory=list)
+    answer: Callable[[ApprovalRequest], Decision]
+    asked: list[ApprovalRequest] = field(default_factory=list)
 
     async def decide(self, request):
         self.asked.append(request)
@@ -102,7 +102,7 @@ def test_an_edit_is_checked_judged_and_told(tmp_path):
     with FileJournal(tmp_path / "j") as journal:
         result = answer(double, call("double", number=4), policy=ASK, approver=approver, journal=journal)
     assert result.text == '20\n[the user changed the arguments; what was run: {"number": 10}]'
-    started = entries(tmp_path / "j")[0]
+    started = read_entries(tmp_path / "j")[0]
     assert (started["arguments"], started["by"], started["reason"]) == ({"number": 10}, "me", "edited")
     forbids = Policy((Rule("deny", arguments={"number": "10"}, reason="ten is taken"),), "ask")
     assert answer(double, call("double", number=4), policy=forbids, approver=approver).text == (
@@ -134,6 +134,18 @@ def test_an_always_is_asked_once():
     texts, policy = asyncio.run(run())
     assert (texts, len(approver.asked)) == (["2", "4"], 1)
     assert policy.always == (Rule("allow", "double"),)
+
+
+def test_an_always_for_a_session_is_asked_once_in_all_its_runs():
+    approver = Scripted(lambda _: Decision.always("me"))
+    policy = Policy(profile="ask", grants=SessionGrants())
+    results = [
+        answer(double, call("double", number=number), policy=policy, approver=approver).text for number in (1, 2, 3)
+    ]
+    assert (results, len(approver.asked)) == (["2", "4", "6"], 1)
+    other = Policy(profile="ask", grants=SessionGrants())
+    answer(double, call("double", number=4), policy=other, approver=approver)
+    assert len(approver.asked) == 2
 
 
 def test_an_always_does_not_answer_for_a_rule():
@@ -179,7 +191,7 @@ def test_a_pause_holds_back_what_comes_after_and_resumes_in_order(tmp_path):
         ("c4", "invalid"),
         ("c5", "denied"),
     ]
-    lines = [(line["event"], line["call"]) for line in entries(tmp_path / "j")]
+    lines = [(line["event"], line["call"]) for line in read_entries(tmp_path / "j")]
     assert lines[:6] == [("started", "c1"), ("finished", "c1"), *(("pending", f"c{n}") for n in (2, 3, 4, 5))]
 
 

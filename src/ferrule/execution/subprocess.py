@@ -1,4 +1,4 @@
-"""A call in a process of its own, for what must be killable. `child.py` is the other side.
+"""Runs a call in a process of its own, for tools that must be killable. `child.py` is the other side.
 
 The child starts a fresh interpreter in a session of its own, imports the function by name, and is killed with all that
 it started when it has answered, when its time is up, or when this process dies. It contains nothing: that is what
@@ -12,17 +12,52 @@ import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ferrule.conversation import Image, Text
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.execution.frames import read_frame, write_frame
-from ferrule.execution.words import RaisedElsewhere
+from ferrule.execution.error_results import RaisedElsewhere
+
+_LENGTH = struct.Struct(">Q")
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes | None: ...
+
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> int | None: ...
+
+
+def write_frame(stream: _Writable, data: bytes) -> None:
+    """Write one byte string. Raises `OSError` where nobody reads."""
+    rest = memoryview(_LENGTH.pack(len(data)) + data)
+    while rest:
+        rest = rest[stream.write(bytes(rest)) or 0 :]
+
+
+def read_frame(stream: _Readable) -> bytes | None:
+    """The next byte string; None where the stream ends before it is whole."""
+    head = _read_exactly(stream, _LENGTH.size)
+    return None if head is None else _read_exactly(stream, _LENGTH.unpack(head)[0])
+
+
+def _read_exactly(stream: _Readable, size: int) -> bytes | None:
+    pieces: list[bytes] = []
+    while size:
+        piece = stream.read(size)
+        if not piece:
+            return None
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
 
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
@@ -30,7 +65,7 @@ _BOOTSTRAP = (
 )
 
 
-class Address(NamedTuple):
+class FunctionAddress(NamedTuple):
     """Where the child finds a function."""
 
     module: str
@@ -38,7 +73,7 @@ class Address(NamedTuple):
     qualified_name: str
 
 
-def address_of(function: Callable[..., Any]) -> Address:
+def find_address(function: Callable[..., Any]) -> FunctionAddress:
     """Where a function is written. Raises `ToolFailed` where another process couldn't import it."""
     name = getattr(function, "__qualname__", "")
     if not inspect.isfunction(function) or "<" in name:
@@ -47,14 +82,14 @@ def address_of(function: Callable[..., Any]) -> Address:
     file = getattr(module, "__file__", None)
     if function.__module__ == "__main__" and (file is None or not os.path.exists(file)):  # noqa: PTH110 - may be "<stdin>"
         raise ToolFailed("this tool can't run in a process of its own: its module is not a file that can be imported")
-    return Address(function.__module__, file, name)
+    return FunctionAddress(function.__module__, file, name)
 
 
 class IsolatedCall:
     """One call in a child process: `run` blocks until it has ended, `kill` ends it, from any thread."""
 
     def __init__(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-        address = address_of(function)
+        address = find_address(function)
         try:
             self._arguments = pickle.dumps(dict(arguments))
         except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
@@ -69,7 +104,7 @@ class IsolatedCall:
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as answers:
             try:
-                process = self._started(writing)
+                process = self._start(writing)
             finally:
                 os.close(writing)
             assert process.stdin is not None
@@ -84,7 +119,7 @@ class IsolatedCall:
                 self.kill()
                 status = process.wait()
                 process.stdin.close()
-        return _unpacked(answer, status)
+        return _unpack(answer, status)
 
     def kill(self) -> None:
         """End the process and all that it started in its session, if it still runs or hasn't started yet."""
@@ -95,7 +130,7 @@ class IsolatedCall:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _started(self, writing: int) -> subprocess.Popen[bytes]:
+    def _start(self, writing: int) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", _BOOTSTRAP, str(writing), json.dumps(sys.path)]
         with self._lock:
             if self._is_killed:
@@ -106,7 +141,7 @@ class IsolatedCall:
             return self._process
 
 
-def _unpacked(answer: bytes | None, status: int) -> tuple[Text | Image, ...]:
+def _unpack(answer: bytes | None, status: int) -> tuple[Text | Image, ...]:
     if answer is None:
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         raise RaisedElsewhere("ProcessDied", f"the tool's process ended without a result ({how})")

@@ -16,9 +16,9 @@ import running_tools
 from running_tools import answer, call
 
 from ferrule.execution import Executor
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import tool
+from ferrule.tools.decorator import tool
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 
 def test_a_call_in_a_process_of_its_own():
@@ -99,9 +99,9 @@ def test_a_process_finds_a_tool_of_a_script(tmp_path):
         from dataclasses import dataclass
         from ferrule.conversation import ToolCall
         from ferrule.execution import Executor
-        from ferrule.registry import ToolRegistry
-        from ferrule.scope import CallScope
-        from ferrule.tool import tool
+        from ferrule.tools.registry import ToolRegistry
+        from ferrule.tools.scope import CallScope
+        from ferrule.tools.decorator import tool
 
         @dataclass
         class Point:

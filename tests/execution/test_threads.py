@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from ferrule.execution.workers import run_in_worker
+from ferrule.execution.threads import run_in_worker
 
 _SECONDS = 20
 

@@ -20,8 +20,8 @@ from ferrule.blobs import BlobStore
 from ferrule.conversation import Image, Text, ToolCall
 from ferrule.errors import ToolFailed
 from ferrule.execution import read_result_tool
-from ferrule.execution.shaping import cut, limited, shaped
-from ferrule.tool import tool
+from ferrule.execution.results import ResultLimits, cut_text, make_parts
+from ferrule.tools.decorator import tool
 
 PIXEL = Image(b"\x89PNG", "image/png")
 
@@ -69,12 +69,12 @@ class Pair:
     ],
 )
 def test_values_become_text(value, text):
-    assert shaped(value) == (Text(text),)
+    assert make_parts(value) == (Text(text),)
 
 
 def test_images_and_texts_mix():
-    assert shaped(PIXEL) == (PIXEL,)
-    assert shaped(["a", 7, PIXEL, "b"]) == (Text("a\n7"), PIXEL, Text("b"))
+    assert make_parts(PIXEL) == (PIXEL,)
+    assert make_parts(["a", 7, PIXEL, "b"]) == (Text("a\n7"), PIXEL, Text("b"))
 
 
 async def coroutine():
@@ -92,7 +92,7 @@ def cyclic():
 )
 def test_what_is_no_result_is_refused_with_the_cure(value):
     with pytest.raises(ToolFailed) as caught:
-        shaped(value)
+        make_parts(value)
     assert "0x" not in caught.value.reason
 
 
@@ -115,7 +115,7 @@ NOTICE = re.compile(r'\n\[… ([\d,]+) characters left out; the whole is kept as
 @settings(deadline=None)
 def test_a_cut_keeps_both_ends_and_the_whole(text, limit):
     blobs = BlobStore()
-    shown = cut(text, limit, blobs)
+    shown = cut_text(text, limit, blobs)
     if len(text) <= limit:
         assert shown == text
         return
@@ -129,7 +129,7 @@ def test_a_cut_keeps_both_ends_and_the_whole(text, limit):
 
 
 def test_the_limit_is_shared_by_the_texts_of_a_result():
-    parts = limited((Text("a" * 500), PIXEL, Text("b" * 500)), 100, BlobStore())
+    parts = ResultLimits(BlobStore(), 100).cut((Text("a" * 500), PIXEL, Text("b" * 500)))
     assert parts[1] == PIXEL
     assert [part.text.count(letter) for part, letter in ((parts[0], "a"), (parts[2], "b"))] >= [50, 50]
     assert sum(len(part.text) for part in parts if isinstance(part, Text)) < 500
@@ -178,3 +178,37 @@ def test_read_result_says_what_is_wrong():
     assert read(name=name, offset=5) == "error: offset must be from 0 to 4"
     assert read(name="0" * 16).startswith("error: no result is kept as")
     assert read(name=raw).endswith("is not text")
+
+
+def picture(number, size=100):
+    return Image(number.to_bytes(2, "big") + bytes(size - 2), "image/png")
+
+
+def test_images_over_the_count_are_left_out_by_name():
+    blobs = BlobStore()
+    parts = ResultLimits(blobs, images=2).cut((picture(1), Text("between"), picture(2), picture(3), picture(4)))
+    assert parts[:3] == (picture(1), Text("between"), picture(2))
+    names = [picture(number).hash for number in (3, 4)]
+    assert parts[3].text == "\n".join(
+        f"[an image left out, image/png, 100 bytes, kept as {name}: "
+        "a result holds at most 2 images and 20,971,520 bytes of them]"
+        for name in names
+    )
+    assert [blobs.get(name) for name in names] == [picture(3).data, picture(4).data]
+
+
+def test_images_over_the_bytes_are_left_out_and_smaller_ones_behind_them_stay():
+    parts = ResultLimits(BlobStore(), image_bytes=250).cut((picture(1), picture(2), picture(3), picture(4, 50)))
+    assert [type(part) for part in parts] == [Image, Image, Text, Image]
+    assert "100 bytes, kept as" in parts[2].text
+
+
+def test_the_notes_of_many_images_are_cut_like_any_text():
+    parts = ResultLimits(BlobStore(), 1_000, images=0).cut(tuple(picture(number) for number in range(500)))
+    assert len(parts) == 1
+    assert len(parts[0].text) < 1_200
+
+
+def test_images_within_the_limits_are_the_same_parts():
+    parts = (picture(1), Text("a"), picture(2))
+    assert ResultLimits(BlobStore()).cut(parts) is parts

@@ -1,4 +1,4 @@
-"""What a model is told of a call that came to nothing: always `error: ` and a reason that it can act on.
+"""The results of calls that failed or were not run: always `error: ` and a reason that a model can act on.
 
 The same failure gives the same text tomorrow and in training data, so addresses, temporary paths, measured
 durations and generated ids don't get in, unless the model wrote them itself.
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from ferrule.argument_errors import ArgumentsInvalid
 from ferrule.conversation import MalformedCall, ResultStatus, Text, ToolCall, ToolResult
 from ferrule.errors import ToolFailed, ToolRetry
+from ferrule.tools.argument_errors import ArgumentsInvalid
 
 
 class RaisedElsewhere(Exception):  # noqa: N818 - it carries an exception, it isn't one more
@@ -42,7 +42,7 @@ _TIMED_OUT = {
 }
 
 
-def failed(call_id: str, name: str, status: ResultStatus, reason: str) -> ToolResult:
+def error_result(call_id: str, name: str, status: ResultStatus, reason: str) -> ToolResult:
     """The answer to a call that failed."""
     return ToolResult(call_id, name, (Text(f"error: {reason}"),), status)
 
@@ -50,7 +50,7 @@ def failed(call_id: str, name: str, status: ResultStatus, reason: str) -> ToolRe
 def malformed_result(call: MalformedCall) -> ToolResult:
     """The answer to what was meant as a call."""
     reason = _MALFORMED.get(call.kind) or f"the call can't be read ({call.kind.replace('_', ' ')}); write it again"
-    return failed(call.id, "", "invalid", reason)
+    return error_result(call.id, "", "invalid", reason)
 
 
 def unknown_tool_result(call: ToolCall, nearest: Sequence[str], offered: Sequence[str]) -> ToolResult:
@@ -59,39 +59,39 @@ def unknown_tool_result(call: ToolCall, nearest: Sequence[str], offered: Sequenc
         cure = f"the nearest are: {', '.join(nearest)}" if len(nearest) > 1 else f"the nearest is: {nearest[0]}"
     else:
         cure = f"there are: {', '.join(offered)}" if offered else "there are no tools; answer without one"
-    return failed(call.id, call.name, "unknown_tool", f"there is no tool {call.name!r}; {cure}")
+    return error_result(call.id, call.name, "unknown_tool", f"there is no tool {call.name!r}; {cure}")
 
 
 def timed_out_result(call: ToolCall, manner: Manner, read_only: bool) -> ToolResult:
     """The answer to a call whose time was up; `manner` says what became of it."""
     reason = "timed out" if read_only else f"timed out; {_TIMED_OUT[manner]}"
-    return failed(call.id, call.name, "timeout", reason)
+    return error_result(call.id, call.name, "timeout", reason)
 
 
 def not_started_result(call: ToolCall, busy: bool) -> ToolResult:
     """The answer to a call whose time was up before it ran: behind another of its Toolset, or by the run's deadline."""
     cause = "an earlier call of the same tools still runs" if busy else "no time is left"
-    return failed(call.id, call.name, "timeout", f"not started: {cause}; it took no effect")
+    return error_result(call.id, call.name, "timeout", f"not started: {cause}; it took no effect")
 
 
 def denied_result(call: ToolCall, reason: str) -> ToolResult:
     """The answer to a call that may not run."""
-    return failed(call.id, call.name, "denied", f"denied: {reason}")
+    return error_result(call.id, call.name, "denied", f"denied: {reason}")
 
 
 def cancelled_result(call: ToolCall | MalformedCall) -> ToolResult:
     """The answer to a call that was not finished because the run was stopped."""
     reason = "cancelled: the run was stopped before this call finished; it may have taken effect"
-    return failed(call.id, _name(call), "cancelled", reason)
+    return error_result(call.id, _get_name(call), "cancelled", reason)
 
 
 def interrupted_result(call: ToolCall | MalformedCall) -> ToolResult:
     """The answer, on resuming, to a call that the journal has as started and never ended."""
     reason = "interrupted: the program ended while this call ran; whether it took effect is unknown"
-    return failed(call.id, _name(call), "interrupted", reason)
+    return error_result(call.id, _get_name(call), "interrupted", reason)
 
 
-def failure(error: BaseException, arguments: str) -> tuple[ResultStatus, str]:
+def describe_failure(error: BaseException, arguments: str) -> tuple[ResultStatus, str]:
     """Status and reason for what a tool raised; `arguments` is what the model wrote and may see again."""
     if isinstance(error, ToolRetry):
         return "retry", error.hint
@@ -104,10 +104,10 @@ def failure(error: BaseException, arguments: str) -> tuple[ResultStatus, str]:
         message = str(error).strip()
     except Exception:  # noqa: BLE001 - an exception that can't say itself still has its name
         message = ""
-    return "error", scrubbed_message(f"{name}: {message}" if message else name, arguments)
+    return "error", scrub_message(f"{name}: {message}" if message else name, arguments)
 
 
-def scrubbed_message(message: str, arguments: str) -> str:
+def scrub_message(message: str, arguments: str) -> str:
     """`message` without addresses, temporary paths, ids and measured durations that aren't in `arguments`."""
 
     def shortened(found: re.Match[str]) -> str:
@@ -116,25 +116,25 @@ def scrubbed_message(message: str, arguments: str) -> str:
             return whole
         return _STAND_INS[found.lastgroup or ""]
 
-    return _volatile().sub(shortened, message)
+    return _volatile_pattern().sub(shortened, message)
 
 
 _STAND_INS = {"address": "0x…", "temporary": "<temporary>", "id": "<id>", "duration": "<duration>"}
 
 
 @lru_cache(maxsize=1)
-def _volatile() -> re.Pattern[str]:
+def _volatile_pattern() -> re.Pattern[str]:
     # Only a message of a tool that failed needs it, and it is slow to import.
     import tempfile
 
     folders = "|".join(re.escape(folder) for folder in sorted({tempfile.gettempdir(), "/tmp", "/var/tmp"}))
     return re.compile(
         r"(?P<address>\b0x[0-9a-fA-F]{6,16}\b)"
-        rf"|(?P<temporary>(?:{folders})/(?:tmp[a-z0-9_]{{6,}}|[\w.-]*[-_.](?=\w*\d)[a-z0-9_]{{8,}})(?![\w.-]))"
+        rf"|(?P<temporary>(?:{folders})/(?:tmp[a-z0-9_]{{6,}}|[\w.-]{{0,255}}[-_.](?=\w{{0,255}}\d)[a-z0-9_]{{8,255}})(?![\w.-]))"
         r"|(?P<id>\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)"
         r"|(?P<duration>\b\d+\.\d{2,}\s?(?:seconds|secs?|ms|µs|us|s)\b)"
     )
 
 
-def _name(call: ToolCall | MalformedCall) -> str:
+def _get_name(call: ToolCall | MalformedCall) -> str:
     return call.name if isinstance(call, ToolCall) else ""

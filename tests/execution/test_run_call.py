@@ -11,12 +11,12 @@ from running_tools import answer, answers, call
 
 from ferrule.conversation import ToolCall
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.execution import Executor, FileJournal, interrupted
-from ferrule.execution.journal import entries
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import Tool, tool
-from ferrule.toolset import Toolset
+from ferrule.execution import Executor, FileJournal, find_interrupted
+from ferrule.execution.journal import read_entries
+from ferrule.tools.decorator import Tool, tool
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
+from ferrule.tools.toolset import Toolset
 
 
 @tool(timeout=0.05)
@@ -81,11 +81,11 @@ def test_a_sync_tool_is_given_up_and_its_late_result_is_journalled(tmp_path):
         result = answer(stuck, call("stuck"), journal=journal)
         assert result.text == "error: timed out; it was given up but still runs, and may yet take effect"
         release.set()
-        lines = _until(lambda: entries(tmp_path / "j.jsonl"), 3)
+        lines = _until(lambda: read_entries(tmp_path / "j.jsonl"), 3)
     assert [line["event"] for line in lines] == ["started", "finished", "late"]
     assert len({line["key"] for line in lines}) == 1
     assert (lines[1]["status"], lines[2]["status"], lines[2]["text"]) == ("timeout", "ok", "done after all")
-    assert interrupted(tmp_path / "j.jsonl") == []
+    assert find_interrupted(tmp_path / "j.jsonl") == []
 
 
 def _until(read, count, seconds=5):

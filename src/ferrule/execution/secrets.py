@@ -1,6 +1,6 @@
-"""Secrets out of what is written down: values whose *name* says that they are one.
+"""Replaces secrets in what is recorded: values whose *name* says that they are secret.
 
-A secret that no name gives away (a key in the middle of a sentence) is not found.
+A secret without such a name (a key in the middle of a sentence) is not found.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _ASSIGNED = re.compile(
 _FLAG_NAMES = re.compile(rf"(?i)(?:{_NAMES})")
 
 
-def scrubbed(value: Any, longest: int | None = _LONGEST) -> Any:
+def scrub_secrets(value: Any, longest: int | None = _LONGEST) -> Any:
     """A JSON value with the secrets in it replaced and its long strings cut, unless `longest` is None."""
     if isinstance(value, str):
-        return scrubbed_text(value, longest)
+        return scrub_text(value, longest)
     if isinstance(value, dict):
-        return _scrubbed_object(value, longest)
+        return _scrub_object(value, longest)
     if isinstance(value, list):
-        return [scrubbed(element, longest) for element in value]
+        return [scrub_secrets(element, longest) for element in value]
     return value
 
 
-def scrubbed_text(text: str, longest: int | None = _LONGEST) -> str:
+def scrub_text(text: str, longest: int | None = _LONGEST) -> str:
     """Text with the value after a secret's name (`api_key=…`, `Authorization: Bearer …`) replaced, cut if long."""
     if longest is not None and len(text) > longest:
         text = f"{text[:longest]}… ({len(text):,} characters)"
@@ -56,11 +56,11 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(plain) is not None or (plain.endswith("tokens") and plain != "tokens")
 
 
-def _scrubbed_object(value: dict[str, Any], longest: int | None) -> dict[str, Any]:
+def _scrub_object(value: dict[str, Any], longest: int | None) -> dict[str, Any]:
     clean = {}
     for name, inner in value.items():
         is_secret = is_secret_name(name) and _may_be_secret(name, inner)
-        clean[name] = SCRUBBED if is_secret else inner if type(inner) in _BARE else scrubbed(inner, longest)
+        clean[name] = SCRUBBED if is_secret else inner if type(inner) in _BARE else scrub_secrets(inner, longest)
     # Headers often come as {"name": "Authorization", "value": "…"}.
     if "value" in value:
         label = value.get("name", value.get("key"))

@@ -10,10 +10,10 @@ import time
 from running_tools import answers, call
 
 from ferrule.execution import FileJournal
-from ferrule.execution.gates import Gate, gate_of
-from ferrule.execution.journal import entries
-from ferrule.tool import tool
-from ferrule.toolset import Toolset
+from ferrule.execution.journal import read_entries
+from ferrule.execution.locks import ReadWriteLock, get_lock
+from ferrule.tools.decorator import tool
+from ferrule.tools.toolset import Toolset
 
 
 class Pair(Toolset):
@@ -32,17 +32,17 @@ class Pair(Toolset):
 
 def test_the_tools_of_an_instance_have_one_gate_between_them():
     first, second = Pair(), Pair()
-    assert gate_of(first.one.barrier) is gate_of(first.other.barrier)
-    assert gate_of(first.one.barrier) is not gate_of(second.one.barrier)
+    assert get_lock(first.one.barrier) is get_lock(first.other.barrier)
+    assert get_lock(first.one.barrier) is not get_lock(second.one.barrier)
 
 
 def test_a_crowd_from_several_loops_takes_turns():
-    gate = Gate()
+    gate = ReadWriteLock()
     inside = {"shared": 0, "alone": 0}
     seen = []
 
     async def visit(shared, number):
-        turn = await gate.enter(shared, seconds=None if number % 3 else 0.004)
+        turn = await gate.acquire(shared, seconds=None if number % 3 else 0.004)
         if turn is None:
             return
         kind = "shared" if shared else "alone"
@@ -52,8 +52,8 @@ def test_a_crowd_from_several_loops_takes_turns():
             await asyncio.sleep(random.random() / 1000)
         finally:
             inside[kind] -= 1
-            turn.leave()
-            turn.leave()
+            turn.release()
+            turn.release()
 
     async def crowd():
         visits = [asyncio.create_task(visit(random.random() < 0.5, number)) for number in range(60)]
@@ -72,7 +72,7 @@ def test_a_crowd_from_several_loops_takes_turns():
     assert inside == {"shared": 0, "alone": 0}
 
     async def is_free():
-        return await gate.enter(shared=False, seconds=1) is not None
+        return await gate.acquire(shared=False, seconds=1) is not None
 
     assert asyncio.run(is_free())
 
@@ -81,13 +81,13 @@ def test_first_come_first_served():
     order = []
 
     async def visit(gate, name, shared):
-        turn = await gate.enter(shared)
+        turn = await gate.acquire(shared)
         order.append(name)
         await asyncio.sleep(0)
-        turn.leave()
+        turn.release()
 
     async def run():
-        gate = Gate()
+        gate = ReadWriteLock()
         names = [("a", False), ("b", True), ("c", False), ("d", True), ("e", True)]
         await asyncio.gather(*(visit(gate, name, shared) for name, shared in names))
 
@@ -108,7 +108,7 @@ def test_a_result_is_either_in_time_or_late_and_never_lost(tmp_path):
         late = {result.call_id for result in results if result.status == "timeout"}
         end = time.monotonic() + 5
         while time.monotonic() < end:
-            lines = entries(tmp_path / "j")
+            lines = read_entries(tmp_path / "j")
             if sum(line["event"] == "late" for line in lines) >= len(late):
                 break
             time.sleep(0.01)

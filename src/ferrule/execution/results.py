@@ -1,0 +1,195 @@
+"""What a tool returned, as the parts that a model reads, within limits: here a result is cut.
+
+A tool returns text, a JSON value (pydantic models and dataclasses among them), an image, or a list that mixes text and
+images. Text over the limit is cut in the middle; the whole is kept by its content hash, where the tool `read_result`
+finds it. Images over their limits are replaced by a note that names them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ferrule._util.quick_init import quick_init
+from ferrule.blobs import BlobStore
+from ferrule.conversation import Image, Text
+from ferrule.errors import ToolFailed, ToolRetry
+from ferrule.tools.decorator import Tool
+from ferrule.tools.scope import CallScope
+
+LIMIT = 30_000
+"""Characters of text in one result, unless an executor is told otherwise."""
+MOST_IMAGES = 20
+"""Images in one result, unless an executor is told otherwise."""
+MOST_IMAGE_BYTES = 20 * 1024 * 1024
+"""Bytes of all images in one result, unless an executor is told otherwise."""
+
+# Tuples: asked of every result, and a union type takes five times as long.
+_PARTS = (Text, Image)
+_LISTS = (list, tuple)
+# What needs no looking into; a float may be infinite, which `to_json` has words for.
+_PLAIN = (int, bool, type(None))
+
+
+def make_parts(value: Any) -> tuple[Text | Image, ...]:
+    """The parts of a returned value, of any length.
+
+    Raises `ToolFailed` for what is neither text, a JSON value nor an image.
+    """
+    if type(value) is str:
+        return (Text(value if value.isascii() else _replace_surrogates(value)),)
+    if type(value) in _PLAIN:
+        from pydantic_core import to_json
+
+        return (Text(to_json(value).decode()),)
+    if isinstance(value, _PARTS):
+        return (value,)
+    if isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value):
+        return _join_texts([make_parts(part)[0] for part in value])
+    return (Text(_write_json(value)),)
+
+
+@quick_init
+@dataclass(frozen=True, slots=True)
+class ResultLimits:
+    """How much one result may hold: `characters` of text, and `images`, of `image_bytes` in all.
+
+    What is left out is kept in `blobs`. `can_read` says whether the model has `read_result` to open text with.
+    """
+
+    blobs: BlobStore
+    characters: int = LIMIT
+    images: int = MOST_IMAGES
+    image_bytes: int = MOST_IMAGE_BYTES
+    can_read: bool = True
+
+    def cut(self, parts: tuple[Text | Image, ...]) -> tuple[Text | Image, ...]:
+        """The parts within the limits, with a notice in the place of what was left out: the same ones where all fits.
+
+        Several texts share the limit evenly; of images the first stay.
+        """
+        if len(parts) == 1 and isinstance(parts[0], Text) and len(parts[0].text) <= self.characters:
+            return parts
+        parts = self._leave_out_images(parts)
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        if sum(map(len, texts)) <= self.characters:
+            return parts
+        share = self.characters // len(texts)
+        return tuple(
+            Text(cut_text(part.text, share, self.blobs, self.can_read)) if isinstance(part, Text) else part
+            for part in parts
+        )
+
+    def _leave_out_images(self, parts: tuple[Text | Image, ...]) -> tuple[Text | Image, ...]:
+        images = [part for part in parts if isinstance(part, Image)]
+        if len(images) <= self.images and sum(len(image.data) for image in images) <= self.image_bytes:
+            return parts
+        kept: list[Text | Image] = []
+        count = size = 0
+        for part in parts:
+            if isinstance(part, Image):
+                if count >= self.images or size + len(part.data) > self.image_bytes:
+                    kept.append(Text(self._note_image(part)))
+                    continue
+                count, size = count + 1, size + len(part.data)
+            kept.append(part)
+        return _join_texts(kept)
+
+    def _note_image(self, image: Image) -> str:
+        name = self.blobs.put(image.data)
+        limits = f"a result holds at most {self.images:,} images and {self.image_bytes:,} bytes of them"
+        return f"[an image left out, {image.media_type}, {len(image.data):,} bytes, kept as {name}: {limits}]"
+
+
+def cut_text(text: str, limit: int, blobs: BlobStore, can_read: bool = True) -> str:
+    """`text` with its middle left out where it is longer than `limit`, and a notice in its place."""
+    if len(text) <= limit:
+        return text
+    name = blobs.put(text.encode())
+    head, tail = limit - limit // 2, limit // 2
+    opener = f'; read_result("{name}", {head}) opens it' if can_read else ""
+    notice = f"[… {len(text) - head - tail:,} characters left out; the whole is kept as {name}{opener} …]"
+    return f"{text[:head]}\n{notice}\n{text[len(text) - tail :]}"
+
+
+def _join_texts(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
+    """The parts with texts that follow each other made one, a line each."""
+    joined: list[Text | Image] = []
+    for part in parts:
+        if isinstance(part, Text) and joined and isinstance(joined[-1], Text):
+            joined[-1] = Text(f"{joined[-1].text}\n{part.text}")
+        else:
+            joined.append(part)
+    return tuple(joined)
+
+
+def _write_json(value: Any) -> str:
+    if isinstance(value, str):
+        return _replace_surrogates(str.__str__(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise ToolFailed("the tool gave back bytes, which can't be shown; it should give text, JSON values or an image")
+    if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.iscoroutine(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise ToolFailed(f"the tool gave back a {type(value).__name__}; it should give its result itself")
+    from pydantic_core import PydanticSerializationError, to_json
+
+    try:
+        return to_json(_sort_sets(value), inf_nan_mode="strings").decode()
+    except (PydanticSerializationError, RecursionError, ValueError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
+        raise ToolFailed(
+            f"the tool gave back a {type(value).__name__} that can't be written as JSON ({reason})"
+        ) from error
+
+
+def _sort_sets(value: Any) -> Any:
+    """The value with its sets sorted: their own order differs from run to run."""
+    if isinstance(value, set | frozenset):
+        return sorted(
+            (_sort_sets(element) for element in value), key=lambda element: (str(type(element)), str(element))
+        )
+    if type(value) is dict:
+        return {key: _sort_sets(inner) for key, inner in value.items()}
+    if type(value) in (list, tuple):
+        return [_sort_sets(element) for element in value]
+    return value
+
+
+def _replace_surrogates(text: str) -> str:
+    """The text without lone surrogates, which no encoding can carry; pairs become their character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+NAME = "read_result"
+_PAGE = 20_000
+
+
+def read_result_tool(page: int = _PAGE) -> Tool:
+    """A tool `read_result(name, offset)` that gives `page` characters of a kept result. Offer it like any other.
+
+    It reads from the executor's own store, so it needs nothing else.
+    """
+
+    def read_result(
+        name: Annotated[str, "The name that the notice gave"],
+        scope: CallScope,
+        offset: Annotated[int, "The character to start at"] = 0,
+    ) -> str:
+        """Open a result that was cut: a part of its text, from a character on."""
+        data = scope.blobs.get(name)
+        if data is None:
+            raise ToolFailed(f"no result is kept as {name!r}; it was never there or has been dropped")
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise ToolFailed(f"{name!r} is not text") from None
+        if not 0 <= offset < max(1, len(text)):
+            raise ToolRetry(f"offset must be from 0 to {len(text) - 1}")
+        end = offset + page
+        if end >= len(text):
+            return text[offset:]
+        return f"{text[offset:end]}\n[… {len(text) - end:,} characters follow; go on at offset {end} …]"
+
+    return Tool.from_callable(read_result, name=NAME, read_only=True, open_world=False)
