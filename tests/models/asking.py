@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ferrule.conversation import Conversation, Image, user
-from ferrule.models.anthropic import AnthropicModel
+from ferrule.models.anthropic.model import AnthropicModel
 from ferrule.models.gateway import GatewaySettings, Timeouts, configure
-from ferrule.models.google import GoogleModel
-from ferrule.models.openai_chat import OpenAIChat
+from ferrule.models.google.model import GoogleModel
+from ferrule.models.openai.chat import OpenAIChat
 from ferrule.models.protocol import Model, ModelSettings
-from ferrule.tool import tool
+from ferrule.tools.decorator import tool
 
 QUESTION = Conversation((user("What is 12 * 34?"),))
 PIXEL = b"\x89PNG\r\n\x1a\nnot really"

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Callable
 
 from virtual_time import now
 
-from ferrule.models.failure import Failure, FailureKind
+from ferrule.models.gateway.retries import FailureKind, RequestFailure
 
 
 class ProviderFault(Exception):
     """What an SDK might raise."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: RequestFailure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
@@ -21,10 +21,10 @@ class ProviderFault(Exception):
 def fault(
     kind: FailureKind, message: str = "out of order", status: int | None = 500, retry_after=None
 ) -> ProviderFault:
-    return ProviderFault(Failure(kind, message, status, retry_after))
+    return ProviderFault(RequestFailure(kind, message, status, retry_after))
 
 
-def failure_of(error: Exception) -> Failure | None:
+def failure_of(error: Exception) -> RequestFailure | None:
     return error.failure if isinstance(error, ProviderFault) else None
 
 

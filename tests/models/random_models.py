@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from ferrule.dialects.nanochat_markers import CONTROL_TOKENS
+from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.models.embedded import local_model
 from ferrule.models.local import LocalModel
 from ferrule.tokens.tokenizer import byte_tokenizer_json
@@ -42,11 +42,17 @@ SHAPE: dict[str, Any] = {
 
 
 def random_model(
-    folder: Path, dialect: str = "nanochat", seed: int = 0, likely: float = 1.5, context: int = 4096
+    folder: Path,
+    dialect: str = "nanochat",
+    seed: int = 0,
+    likely: float = 1.5,
+    context: int = 4096,
+    template: str = TEMPLATE,
+    **options: Any,
 ) -> LocalModel:
     """A model of a dialect, whose control tokens are `likely` times as loud as other ids, so that turns end.
 
-    The dialect "template" is that of the folder's chat template.
+    The dialect "template" is that of the folder's chat template, `template`; `options` are those of `local_model`.
     """
     control = CONTROL_TOKENS if dialect == "nanochat" else _HERMES
     (folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer_json(control)))
@@ -54,8 +60,9 @@ def random_model(
     (folder / "config.json").write_text(json.dumps(shape))
     save_file(_weights(shape, seed, likely), folder / "model.safetensors")
     if dialect == "template":
-        (folder / "chat_template.jinja").write_text(TEMPLATE)
-    return local_model(folder, name=f"random {dialect}", dialect=None if dialect == "template" else dialect)
+        (folder / "chat_template.jinja").write_text(template)
+    named = None if dialect == "template" else dialect
+    return local_model(folder, name=f"random {dialect}", dialect=named, **options)
 
 
 def _weights(shape: dict[str, Any], seed: int, likely: float) -> dict[str, Any]:

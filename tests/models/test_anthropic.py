@@ -14,6 +14,8 @@ from anthropic_server import AnthropicServer, answer, broken, call, redacted, te
 from asking import PIXEL, QUESTION, events_of, look, try_again_at_once
 from scripted_http import Reply, cut
 
+from ferrule.agent.pipeline import model
+from ferrule.builtin_tools import calculator
 from ferrule.conversation import (
     Conversation,
     Image,
@@ -28,12 +30,10 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ModelError, ProviderError, StreamBroken
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, MessageFinished, TextDelta, Usage
-from ferrule.models.anthropic import AnthropicModel
+from ferrule.models.anthropic.model import AnthropicModel
 from ferrule.models.gateway import GatewaySettings, Timeouts, configure
 from ferrule.models.protocol import ModelSettings
-from ferrule.pipeline import model
-from ferrule.tool import tool
-from ferrule.tools import calculator
+from ferrule.tools.decorator import tool
 
 
 @contextlib.asynccontextmanager
@@ -134,9 +134,11 @@ async def test_a_refusal_says_why(caplog: pytest.LogCaptureFixture) -> None:
     said = server.events(text("I"), stop="refusal")
     details = {"stop_reason": "refusal", "stop_details": {"type": "refusal", "explanation": "that is dangerous"}}
     said[-2] = server.event("message_delta", delta=details, usage={"output_tokens": 3})
+    caplog.set_level("INFO", "ferrule")
     async with claude(Reply(said)) as (made, _):
         run = await model(made).chat("?").run()
     assert (run.text, run.stopped) == ("I", "error")
+    assert [loss.detail for loss in run.losses] == ["Anthropic ended the answer: refusal: that is dangerous"]
     assert "that is dangerous" in caplog.text
 
 
@@ -206,17 +208,14 @@ async def test_an_id_that_comes_again_gets_another() -> None:
 
 
 @pytest.mark.parametrize("ending", ["dropped", "closed"])
-async def test_a_drop_in_the_middle_of_a_call_is_answered_and_goes_on(ending) -> None:
+async def test_a_drop_in_the_middle_of_a_call_is_asked_again(ending) -> None:
     blocks = [text("Let me see."), call("toolu_1", "calculator", {"expression": "12 * 34"})]
     cut_off = broken(*blocks, after=b'"ressi', ending=ending)
     async with claude(cut_off, answer(text("408."))) as (made, _):
         run = await model(made).chat("?").using(calculator).run()
-    said, malformed = run.conversation.messages[1].parts
-    assert said == Text("Let me see.")
-    assert isinstance(malformed, MalformedCall)
-    assert malformed.kind == "truncated"
-    run.conversation.check()
+    assert [message.role for message in run.conversation.messages] == ["user", "assistant"]
     assert run.text == "408."
+    assert [loss.kind for loss in run.losses] == ["text", "call"]
 
 
 async def test_wherever_an_answer_is_dropped_the_conversation_goes_on() -> None:
@@ -330,7 +329,9 @@ async def test_an_event_that_is_no_json_is_told() -> None:
 
 def test_the_packages_are_imported_when_they_are_used() -> None:
     packages = {"anthropic", "google.genai", "httpx2"}
-    code = f"import ferrule.models.anthropic, ferrule.models.google, sys; print({packages} & {{*sys.modules}})"
+    code = (
+        f"import ferrule.models.anthropic.model, ferrule.models.google.model, sys; print({packages} & {{*sys.modules}})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -351,8 +352,8 @@ def test_without_a_key_or_the_package_there_is_no_model(monkeypatch: pytest.Monk
     ):
         AnthropicModel("claude-sonnet-5")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(ModelError, match=r'pip install "ferrule\[anthropic\]"'):
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(ModelError, match=r'pip install "ferrule\[hosted\]"'):
         AnthropicModel("claude-sonnet-5")
 
 

@@ -9,16 +9,16 @@ from openai_server import calls, chat, lenient, piece, says, server
 from scripted_http import Reply, Request, json_reply
 
 from ferrule import tool
+from ferrule.agent.pipeline import model
 from ferrule.conversation import Conversation, Reasoning, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.errors import ModelError
-from ferrule.models.compatible import PROVIDERS
-from ferrule.models.naming import openai_model
-from ferrule.models.openai_chat import OpenAIChat
-from ferrule.models.openai_responses import OpenAIResponses
+from ferrule.models.naming import hosted_model
+from ferrule.models.openai.chat import OpenAIChat
+from ferrule.models.openai.responses import OpenAIResponses
 from ferrule.models.protocol import ModelSettings
-from ferrule.pipeline import model
+from ferrule.models.providers import OPENAI_PROVIDERS
 
-CHAT = sorted(name for name, provider in PROVIDERS.items() if provider.api == "chat")
+CHAT = sorted(name for name, provider in OPENAI_PROVIDERS.items() if provider.model.endswith("OpenAIChat"))
 
 
 @tool
@@ -69,7 +69,7 @@ async def test_a_conversation_with_a_call_goes_through_every_provider(name: str)
     judge = mistral_judge if name == "mistral" else lenient
     thinks = chat({"reasoning_content": "Hm."}, piece(0, '{"city": "Rome"}', "sky", "call_0123456789"))
     async with server(thinks, says("Rain."), judge=judge) as listening:
-        chosen = openai_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
+        chosen = hosted_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
         run = await model(chosen).chat("?").using(sky).run()
         await chosen.aclose()
     assert run.text == "Rain."
@@ -94,7 +94,7 @@ async def test_every_setting_that_a_provider_honours_is_sent_and_others_are_refu
         "output_schema": {"type": "object", "properties": {"x": {"type": "string"}}},
         "extra": {"metadata": {"a": "b"}} if name != "mistral" else {},
     }
-    honoured = {key: value for key, value in given.items() if key in PROVIDERS[name].settings}
+    honoured = {key: value for key, value in given.items() if key in OPENAI_PROVIDERS[name].settings}
     body = await request_of(name, **honoured)
     plain = await request_of(name)
     assert len(set(body) - set(plain)) == sum(value != {} for value in honoured.values())
@@ -197,7 +197,7 @@ async def test_an_account_with_openai_is_told_to_openai_only(monkeypatch: pytest
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer other")
     for name, organization in (("openai", "org-1"), ("groq", None)):
         async with server(says("Yes."), judge=lenient) as listening:
-            chosen = openai_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
+            chosen = hosted_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
             await model(chosen).chat("?").run()
             await chosen.aclose()
         headers = listening.requests[0].headers
@@ -217,21 +217,21 @@ async def test_a_model_without_tools_says_so() -> None:
 def test_where_keys_and_addresses_are_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
     with pytest.raises(ModelError, match=r'no key for Groq: set GROQ_API_KEY, or give model\("groq:m", api_key'):
-        openai_model("groq", "m")
+        hosted_model("groq", "m")
     monkeypatch.setenv("GROQ_API_KEY", "k")
-    assert openai_model("groq", "m").name == "groq:m"
-    assert openai_model("vllm", "m").name == "vllm:m"  # needs none
+    assert hosted_model("groq", "m").name == "groq:m"
+    assert hosted_model("vllm", "m").name == "vllm:m"  # needs none
     with pytest.raises(ModelError, match=r"no address for compatible:m: give .*base_url="):
-        openai_model("compatible", "m")
-    with pytest.raises(ModelError, match=r"there is no provider 'nobody'; there are openai, .*compatible"):
-        openai_model("nobody", "m")
+        hosted_model("compatible", "m")
+    with pytest.raises(ModelError, match=r"unknown provider 'nobody'; known are .*openai, .*compatible"):
+        hosted_model("nobody", "m")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert isinstance(openai_model("openai-responses", "gpt-5"), OpenAIResponses)
+    assert isinstance(hosted_model("openai-responses", "gpt-5"), OpenAIResponses)
 
 
 def test_the_table_says_of_everybody_what_is_needed() -> None:
-    assert {"openai", "vllm", "sglang", "llamacpp", "ollama", "lmstudio", "groq", "openrouter"} <= set(PROVIDERS)
-    for name, provider in PROVIDERS.items():
+    assert {"openai", "vllm", "sglang", "llamacpp", "ollama", "lmstudio", "groq", "openrouter"} <= set(OPENAI_PROVIDERS)
+    for name, provider in OPENAI_PROVIDERS.items():
         assert name == provider.name
         assert provider.key.isupper()
         assert provider.base_url.startswith("https://" if provider.needs_key else ("http://localhost", ""))
@@ -242,7 +242,7 @@ async def test_a_call_by_two_ids_of_a_provider_is_answered_under_ours() -> None:
     async with server(
         calls(("call_0", "now", "{}")), calls(("call_0", "now", "{}")), says("Noon."), judge=lenient
     ) as listening:
-        chosen = openai_model("vllm", "m", base_url=f"{listening.url}/v1")
+        chosen = hosted_model("vllm", "m", base_url=f"{listening.url}/v1")
         run = await model(chosen).chat("?").using(now).run()
         await chosen.aclose()
     run.conversation.check()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.agent.pipeline import model
 from ferrule.conversation import (
     Conversation,
     Image,
@@ -20,9 +21,8 @@ from ferrule.conversation import (
     user,
 )
 from ferrule.events import Event, MessageFinished, TextDelta, Usage
-from ferrule.models.echo import EchoModel
 from ferrule.models.protocol import ModelSettings
-from ferrule.pipeline import model
+from ferrule.models.scripted import EchoModel
 
 
 def events_of(*messages) -> list[Event]:

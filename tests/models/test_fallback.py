@@ -13,10 +13,9 @@ from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, ToolCall, user
 from ferrule.errors import ModelError, Overloaded, ProviderError, StreamBroken
 from ferrule.events import Event, TextDelta
-from ferrule.models.echo import EchoModel
 from ferrule.models.fallback import FallbackModel
 from ferrule.models.protocol import ModelSettings
-from ferrule.models.scripted import ScriptedModel
+from ferrule.models.scripted import EchoModel, ScriptedModel
 from ferrule.toolspec import ToolSpec
 
 ASKED = Conversation((user("Are you there?"),))

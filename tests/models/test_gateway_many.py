@@ -33,18 +33,18 @@ SCRIPTS = st.lists(st.tuples(st.lists(STEPS, max_size=3), st.lists(CHUNKS | STEP
 def test_whatever_providers_and_readers_do_each_request_ends_once_and_nothing_is_left(asked: list, seed: int) -> None:
     async def check() -> None:
         settings = GatewaySettings(concurrency=3, waiting=4, attempts=3, breaker_failures=3, breaker_open=10)
-        shop = Gateway("shop http://localhost/v1 aa", settings, Random(seed))
+        gateway = Gateway("provider http://localhost/v1 aa", settings, Random(seed))
         providers, tasks = [], []
         for scripts, before, cancelled_after in asked:
             await asyncio.sleep(before)
             providers.append(Provider(*([*taking, ..., *giving] for taking, giving in scripts)))
-            tasks.append(asyncio.create_task(read(shop, providers[-1])))
+            tasks.append(asyncio.create_task(read(gateway, providers[-1])))
             if cancelled_after is not None:
                 asyncio.get_running_loop().call_later(cancelled_after, tasks[-1].cancel)
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         kinds = list | ProviderError | Overloaded | KeyError | asyncio.CancelledError
         assert [outcome for outcome in outcomes if not isinstance(outcome, kinds)] == []
-        report = shop.report()
+        report = gateway.report()
         assert (report.running, report.waiting) == (0, 0)
         assert sum(provider.running for provider in providers) == 0
         assert report.attempts == sum(len(provider.began) for provider in providers)
@@ -53,7 +53,7 @@ def test_whatever_providers_and_readers_do_each_request_ends_once_and_nothing_is
         assert report.retries <= report.attempts
         # Whatever has happened, a while later a provider that is well is served again.
         await asyncio.sleep(60)
-        assert await read(shop, Provider(["a"])) == ["a"]
+        assert await read(gateway, Provider(["a"])) == ["a"]
 
     run(check())
 
@@ -64,7 +64,7 @@ def test_a_thousand_conversations_lose_nothing_and_leave_nothing(concurrency: in
         # Every seventh attempt is turned away at first, and one breaks.
         random = Random(11)
         settings = GatewaySettings(concurrency=concurrency, attempts=20, total_time=1e6, breaker_failures=50)
-        shop = Gateway("shop http://localhost/v1 aa", settings, random)
+        gateway = Gateway("provider http://localhost/v1 aa", settings, random)
         most = 0
 
         async def start():
@@ -76,21 +76,21 @@ def test_a_thousand_conversations_lose_nothing_and_leave_nothing(concurrency: in
 
         async def chunks():
             nonlocal most
-            most = max(most, shop.report().running)
+            most = max(most, gateway.report().running)
             for number in range(4):
                 await asyncio.sleep(random.uniform(0.1, 2))
                 yield str(number)
 
         async def converse() -> int:
             whole = ["0", "1", "2", "3"]
-            return sum([[chunk async for chunk in shop.stream(start, failure_of)] == whole for _ in range(2)])
+            return sum([[chunk async for chunk in gateway.stream(start, failure_of)] == whole for _ in range(2)])
 
         held = []
         for _ in range(3):
             assert await asyncio.gather(*(converse() for _ in range(1000))) == [2] * 1000
             gc.collect()
             held.append(sys.getallocatedblocks())
-        report = shop.report()
+        report = gateway.report()
         assert (report.running, report.waiting, report.finished) == (0, 0, 6000)
         assert report.retries == report.failures["overloaded"] + report.failures["failed"]
         assert most <= concurrency
@@ -101,7 +101,7 @@ def test_a_thousand_conversations_lose_nothing_and_leave_nothing(concurrency: in
 
 
 def test_several_event_loops_share_one_limit() -> None:
-    shop = Gateway("shop http://localhost/v1 aa", GatewaySettings(concurrency=3))
+    gateway = Gateway("provider http://localhost/v1 aa", GatewaySettings(concurrency=3))
     lock, running, most, answers = Lock(), 0, 0, []
 
     async def chunks():
@@ -119,7 +119,7 @@ def test_several_event_loops_share_one_limit() -> None:
         return chunks()
 
     async def ask() -> None:
-        answers.append([chunk async for chunk in shop.stream(start, failure_of)])
+        answers.append([chunk async for chunk in gateway.stream(start, failure_of)])
 
     async def many() -> None:
         await asyncio.gather(*(ask() for _ in range(100)))
@@ -131,16 +131,16 @@ def test_several_event_loops_share_one_limit() -> None:
         thread.join(60)
     assert answers == [["0", "1", "2"]] * 400
     assert most <= 3
-    assert (shop.report().running, shop.report().waiting, shop.report().finished) == (0, 0, 400)
+    assert (gateway.report().running, gateway.report().waiting, gateway.report().finished) == (0, 0, 400)
 
 
 def test_a_loop_that_ends_gives_its_places_back() -> None:
-    shop = Gateway("shop http://localhost/v1 aa", GatewaySettings(concurrency=1))
+    gateway = Gateway("provider http://localhost/v1 aa", GatewaySettings(concurrency=1))
 
     async def begin() -> str:
         # Left in the middle, as by a reader that was interrupted.
-        stream = shop.stream(Provider(["a", "b"]).start, failure_of)
+        stream = gateway.stream(Provider(["a", "b"]).start, failure_of)
         return await anext(stream)
 
     assert run(begin()) == "a"
-    assert run(read(shop, Provider(["c"]))) == ["c"]
+    assert run(read(gateway, Provider(["c"]))) == ["c"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 from providers import pour
 
 from ferrule.errors import ProviderError, StreamBroken
-from ferrule.models.gateway import Failure, Gateway, GatewaySettings
+from ferrule.models.gateway import Gateway, GatewaySettings, RequestFailure, Timeouts
 
 WHOLE = ["one", "two", "three"]
 
@@ -116,22 +119,22 @@ class Client:
             writer.close()
 
 
-def failure_of(error: Exception) -> Failure | None:
+def failure_of(error: Exception) -> RequestFailure | None:
     if isinstance(error, HTTPFault):
         kinds = {401: "refused", 400: "bad", 429: "overloaded", 503: "overloaded", 529: "overloaded"}
-        return Failure(kinds.get(error.status, "failed"), str(error), error.status, error.retry_after)
+        return RequestFailure(kinds.get(error.status, "failed"), str(error), error.status, error.retry_after)
     if isinstance(error, OSError | asyncio.IncompleteReadError):
-        return Failure("failed", f"{type(error).__name__}: {error}")
+        return RequestFailure("failed", f"{type(error).__name__}: {error}")
     return None
 
 
-def gateway(**settings) -> Gateway:
+def make_gateway(**settings) -> Gateway:
     settings = {"first_delay": 0.002, "longest_delay": 0.01, "breaker_failures": 1000} | settings
-    return Gateway("shop http://127.0.0.1 aa", GatewaySettings(**settings))
+    return Gateway("provider http://127.0.0.1 aa", GatewaySettings(**settings))
 
 
-async def read(shop: Gateway, client: Client) -> list[str]:
-    return [line async for line in shop.stream(client.start, failure_of)]
+async def read(gateway: Gateway, client: Client) -> list[str]:
+    return [line async for line in gateway.stream(client.start, failure_of)]
 
 
 @pytest.mark.parametrize(
@@ -148,19 +151,19 @@ async def read(shop: Gateway, client: Client) -> list[str]:
     ],
 )
 async def test_a_server_that_comes_to_itself_again_is_not_noticed(fault: list) -> None:
-    shop = gateway()
+    gateway = make_gateway()
     async with serving(fault, fault, [answer(WHOLE)]) as (server, client):
-        assert await read(shop, client) == WHOLE
+        assert await read(gateway, client) == WHOLE
         assert server.requests == 3
-    assert (shop.report().retries, shop.report().running) == (2, 0)
+    assert (gateway.report().retries, gateway.report().running) == (2, 0)
 
 
 @pytest.mark.parametrize("stalled", [[STALL], [answer(WHOLE, cut=0), STALL]])
 async def test_a_server_that_stalls_is_hung_up_on_and_asked_again(stalled: list) -> None:
     # Many attempts, so that a slow machine only makes the test slow.
-    shop = gateway(attempts=100, timeouts={"connect": 0.05, "first": 0.05})
+    gateway = make_gateway(attempts=100, timeouts={"connect": 0.05, "first": 0.05})
     async with serving(stalled, [answer(WHOLE)]) as (server, client):
-        assert await read(shop, client) == WHOLE
+        assert await read(gateway, client) == WHOLE
         assert server.requests >= 2
 
 
@@ -173,10 +176,10 @@ async def test_a_server_that_stalls_is_hung_up_on_and_asked_again(stalled: list)
     ],
 )
 async def test_a_server_that_leaves_in_the_middle_breaks_the_stream(script: list, words: str) -> None:
-    shop, lines = gateway(timeouts={"silence": 0.05}), []
+    gateway, lines = make_gateway(timeouts={"silence": 0.05}), []
     async with serving(script, [answer(WHOLE)]) as (server, client):
         with pytest.raises(StreamBroken, match=words):
-            await pour(shop.stream(client.start, failure_of), lines.append)
+            await pour(gateway.stream(client.start, failure_of), lines.append)
         assert lines == ["one", "two"]
         assert server.requests == 1
 
@@ -184,7 +187,7 @@ async def test_a_server_that_leaves_in_the_middle_breaks_the_stream(script: list
 async def test_a_key_that_is_refused_is_sent_once() -> None:
     async with serving([answer(["no such key"], "401 Unauthorized")]) as (server, client):
         with pytest.raises(ProviderError, match=r"^no such key$") as raised:
-            await read(gateway(), client)
+            await read(make_gateway(), client)
         assert (raised.value.status, server.requests) == (401, 1)
 
 
@@ -192,30 +195,59 @@ async def test_a_server_that_is_gone_is_told_as_such() -> None:
     async with serving() as (_, client):
         pass
     with pytest.raises(ProviderError, match=r"ConnectionRefusedError.*\(4 attempts in"):
-        await read(gateway(), client)
+        await read(make_gateway(), client)
+
+
+async def test_what_came_while_the_loop_stood_still_is_read_and_no_silence() -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        line, _ = listening.accept()
+        with line:
+            line.sendall(b"one\n")
+            time.sleep(0.3)
+            line.sendall(b"two\n")
+
+    async def lines() -> AsyncGenerator[bytes, None]:
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        async for line in reader:
+            yield line
+        writer.close()
+
+    async def start() -> AsyncGenerator[bytes, None]:
+        return lines()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    asyncio.get_running_loop().call_later(0.1, time.sleep, 1.0)
+    gateway = Gateway("provider http://127.0.0.1 aa", GatewaySettings(attempts=1, timeouts=Timeouts(silence=0.5)))
+    assert [line async for line in gateway.stream(start, failure_of)] == [b"one\n", b"two\n"]
+    await asyncio.to_thread(thread.join)
+    listening.close()
+    assert (gateway.report().finished, gateway.report().failures) == (1, {})
 
 
 async def test_leaving_in_the_middle_hangs_up() -> None:
-    shop = gateway()
+    gateway = make_gateway()
     async with serving([answer(WHOLE, cut=8), STALL]) as (server, client):
-        asked = asyncio.create_task(read(shop, client))
-        while not shop.report().first_chunk.count:
+        asked = asyncio.create_task(read(gateway, client))
+        while not gateway.report().first_chunk.count:
             await asyncio.sleep(0.001)
         asked.cancel()
         await asyncio.wait([asked])
         assert asked.cancelled()
         while server.open:
             await asyncio.sleep(0.001)
-    assert (shop.report().given_up, shop.report().running) == (1, 0)
+    assert (gateway.report().given_up, gateway.report().running) == (1, 0)
 
 
 async def test_a_thousand_conversations_through_forty_lines_lose_nothing() -> None:
     well, fault, busy = [answer(WHOLE)], [], [answer(["slow down"], "429 Too Many Requests", "retry-after: 0.001")]
     scripts = [fault if i % 31 == 0 else busy if i % 97 == 0 else well for i in range(1200)]
-    shop = gateway(concurrency=40, attempts=50)
+    gateway = make_gateway(concurrency=40, attempts=50)
     async with serving(*scripts, well) as (server, client):
-        assert await asyncio.gather(*(read(shop, client) for _ in range(1000))) == [WHOLE] * 1000
+        assert await asyncio.gather(*(read(gateway, client) for _ in range(1000))) == [WHOLE] * 1000
         assert server.most_open <= 40
-    report = shop.report()
+    report = gateway.report()
     assert (report.finished, report.running, report.waiting) == (1000, 0, 0)
     assert report.attempts == server.requests

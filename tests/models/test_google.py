@@ -12,14 +12,14 @@ from asking import QUESTION, events_of, look, try_again_at_once
 from google_server import GoogleServer, answer, broken, call, sign, text, thought
 from scripted_http import Reply, cut
 
+from ferrule.agent.pipeline import model
+from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, MalformedCall, Reasoning, Text, ToolCall, user
 from ferrule.errors import ModelError, ProviderError
 from ferrule.events import CallMalformed, TextDelta, Usage
 from ferrule.models.gateway import GatewaySettings, Timeouts, configure
-from ferrule.models.google import GoogleModel
+from ferrule.models.google.model import GoogleModel
 from ferrule.models.protocol import ModelSettings
-from ferrule.pipeline import model
-from ferrule.tools import calculator
 
 PRODUCT = {"expression": "12 * 34"}
 
@@ -41,10 +41,9 @@ async def test_a_question_is_answered_through_a_tool() -> None:
     run.conversation.check()
     assert run.usage == Usage(60, 40, 14)
     first, second = (request.body for request in serving.requests)
-    # The package writes some names as Python does, which the API takes as well.
     declared = first["tools"][0]["functionDeclarations"][0]
     assert declared["name"] == "calculator"
-    assert declared["parameters_json_schema"]["type"] == "object"
+    assert declared["parametersJsonSchema"]["type"] == "object"
     assert first["systemInstruction"]["parts"] == [{"text": "Be brief."}]
     asked, answered = second["contents"][1:]
     assert asked["parts"][1]["thoughtSignature"].replace("-", "+").replace("_", "/") == sign("calculator")
@@ -220,7 +219,7 @@ async def test_a_model_that_there_is_not_is_named() -> None:
 async def test_a_wrong_content_type_is_told() -> None:
     page = Reply([b"<html>\nWelcome</html>"], headers={"content-type": "text/html"})
     async with gemini(page) as (made, serving):
-        with pytest.raises(ProviderError, match=r"no JSON.*<html>"):
+        with pytest.raises(ProviderError, match=r"text/html and no stream of events: <html>"):
             await events_of(made)
     assert len(serving.requests) == 1
 
@@ -241,8 +240,8 @@ def test_without_a_key_or_the_package_there_is_no_model(monkeypatch: pytest.Monk
         GoogleModel("gemini-3-pro")
     monkeypatch.setenv("GOOGLE_API_KEY", "k")
     assert GoogleModel("gemini-3-pro").name == "google:gemini-3-pro"
-    monkeypatch.setitem(sys.modules, "google.genai", None)
-    with pytest.raises(ModelError, match=r'pip install "ferrule\[google\]"'):
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(ModelError, match=r'pip install "ferrule\[hosted\]"'):
         GoogleModel("gemini-3-pro")
 
 
@@ -273,10 +272,10 @@ async def test_the_settings_arrive() -> None:
 @pytest.mark.parametrize(
     ("name", "effort", "expected"),
     [
-        ("gemini-3-pro", "high", {"thinking_level": "HIGH", "include_thoughts": True}),
-        ("gemini-3.8-flash", "none", {"thinking_level": "MINIMAL", "include_thoughts": False}),
-        ("gemini-2.5-flash", "low", {"thinking_budget": 2048, "include_thoughts": True}),
-        ("gemini-2.5-flash", "none", {"thinking_budget": 0, "include_thoughts": False}),
+        ("gemini-3-pro", "high", {"thinkingLevel": "HIGH", "includeThoughts": True}),
+        ("gemini-3.8-flash", "none", {"thinkingLevel": "MINIMAL", "includeThoughts": False}),
+        ("gemini-2.5-flash", "low", {"thinkingBudget": 2048, "includeThoughts": True}),
+        ("gemini-2.5-flash", "none", {"thinkingBudget": 0, "includeThoughts": False}),
     ],
 )
 async def test_effort(name, effort, expected) -> None:

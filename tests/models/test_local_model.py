@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 from random_models import random_model
 
+from ferrule.agent.pipeline import Run, model
+from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, MalformedCall, user
 from ferrule.dialects.segments import SampledIds
 from ferrule.errors import DialectError, ModelError
 from ferrule.events import MessageFinished
 from ferrule.models.embedded import local_model
 from ferrule.models.protocol import ModelSettings
-from ferrule.pipeline import Run, model
+from ferrule.tokens.render import Trace
 from ferrule.tokens.tokenizer import byte_tokenizer_json
-from ferrule.tokens.trace import Trace
-from ferrule.tool import tool
-from ferrule.tools import calculator
+from ferrule.tokens.truncation import ContextMeter
+from ferrule.tools.decorator import tool
 
 WARM = ModelSettings(temperature=1.0, seed=1, max_tokens=40)
 
@@ -44,7 +45,7 @@ async def _sampled(folder: Path, dialect: str) -> list[tuple[Run, Trace, list[in
 
         async def one(seed: int) -> tuple[Run, Trace, list[int]]:
             settings = {"temperature": 1.0, "seed": seed, "max_tokens": 40}
-            pipeline = model(local).chat(f"Question {seed}").using(*tools, max_rounds=3).with_(**settings)
+            pipeline = model(local).chat(f"Question {seed}").using(*tools).within(rounds=3).with_(**settings)
             run = await pipeline.run()
             again = await pipeline.chat(run.conversation).chat("And then?").run()
             ids = [i for m in again.conversation.messages if m.sampled for i in m.sampled.ids]
@@ -90,6 +91,17 @@ def test_max_tokens_counts_sampled_tokens_only(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+def test_a_conversation_is_measured_by_the_prompt_that_the_engine_gets(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with random_model(tmp_path, context=512) as local:
+            assert isinstance(local, ContextMeter)
+            assert local.context_length == 512
+            run = await model(local).chat("x" * 40).with_(max_tokens=3).run()
+            assert run.usage.prompt_tokens == local.count_tokens(Conversation((user("x" * 40),)))
+
+    asyncio.run(check())
+
+
 def test_a_full_context_ends_the_turn_with_a_valid_conversation(tmp_path: Path) -> None:
     async def check() -> None:
         async with random_model(tmp_path, likely=0.1, context=512) as local:
@@ -106,7 +118,9 @@ def test_a_full_context_ends_the_turn_with_a_valid_conversation(tmp_path: Path) 
 def test_output_markers_that_the_model_writes_are_a_malformed_call(tmp_path: Path) -> None:
     async def forged(seed: int) -> int:
         async with random_model(tmp_path, seed=seed) as local:
-            run = await model(local).chat("x").using(calculator, max_rounds=2).with_(temperature=1.0, seed=seed).run()
+            run = (
+                await model(local).chat("x").using(calculator).within(rounds=2).with_(temperature=1.0, seed=seed).run()
+            )
             run.conversation.check()
             assert not run.conversation.pending
             calls = [call for message in run.conversation.messages for call in message.calls]

@@ -16,10 +16,10 @@ from anthropic_server import AnthropicServer
 from asking import events_of
 from google_server import GoogleServer
 
-from ferrule.models.anthropic import AnthropicModel
-from ferrule.models.google import GoogleModel
-from ferrule.models.loop_clients import LoopClients
-from ferrule.models.openai_chat import OpenAIChat
+from ferrule.models.anthropic.model import AnthropicModel
+from ferrule.models.google.model import GoogleModel
+from ferrule.models.http import LoopClients
+from ferrule.models.openai.chat import OpenAIChat
 
 PROVIDERS: dict[str, tuple[Callable[[], Any], Callable[[str], Any]]] = {
     "openai": (

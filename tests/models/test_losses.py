@@ -14,19 +14,19 @@ from anthropic_server import AnthropicServer
 from asking import PIXEL
 from google_server import GoogleServer
 
+from ferrule.agent.pipeline import Pipeline, model
+from ferrule.builtin_tools import calculator
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation, Image, Reasoning, assistant, user
 from ferrule.errors import ProviderError
 from ferrule.events import LossesReported, MessageFinished, TextDelta, Usage
-from ferrule.models.anthropic import AnthropicModel
+from ferrule.models.anthropic.model import AnthropicModel
 from ferrule.models.fallback import FallbackModel
-from ferrule.models.google import GoogleModel
-from ferrule.models.openai_chat import OpenAIChat
-from ferrule.models.openai_responses import OpenAIResponses
+from ferrule.models.google.model import GoogleModel
+from ferrule.models.openai.chat import OpenAIChat
+from ferrule.models.openai.responses import OpenAIResponses
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import Pipeline, model
-from ferrule.tool import tool
-from ferrule.tools import calculator
+from ferrule.tools.decorator import tool
 
 THOUGHT = Conversation((user("Hi"), assistant(Reasoning("Hm."), "Hello."), user("What is 12 * 34?")))
 PRODUCT = '{"expression": "12 * 34"}'

@@ -1,32 +1,29 @@
-"""Chat completions through the official SDK, against a server that refuses what OpenAI refuses and fails as it does."""
+"""Chat completions, against a server that refuses what OpenAI refuses and fails as it does."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
 
 import pytest
 from openai_server import KEY, calls, chat, chunk, chunks, error_body, event, piece, refused, says, server
 from scripted_http import Reply, cut, json_reply
 
 from ferrule import tool
+from ferrule.agent.pipeline import Pipeline, model
 from ferrule.conversation import Image, MalformedCall, Message, Reasoning, Text, ToolCall
 from ferrule.errors import ModelError, ProviderError, StreamBroken
 from ferrule.events import ArgumentsDelta, CallFinished, CallStarted, MessageFinished, TextDelta, Usage
 from ferrule.models.gateway import GatewaySettings, Timeouts, configure
-from ferrule.models.openai_chat import OpenAIChat
+from ferrule.models.openai.chat import OpenAIChat
 from ferrule.models.protocol import ModelSettings
-from ferrule.pipeline import Pipeline, model
 
 QUICK = GatewaySettings(first_delay=0.001, longest_delay=0.01, attempts=3)
 
 
 @pytest.fixture(autouse=True)
-def _quick() -> Iterator[None]:
+def _quick() -> None:
     configure("http://127.0.0.1", QUICK)
-    yield
-    configure("http://127.0.0.1", GatewaySettings())
 
 
 @tool
@@ -161,7 +158,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     await chosen.aclose()
 
 
-async def test_a_drop_in_the_middle_of_a_call_leaves_a_malformed_call_that_is_answered() -> None:
+async def test_a_drop_in_the_middle_of_a_call_is_asked_again() -> None:
     begun = chat(
         {"content": "One moment."},
         piece(0, '{"city": "London"}', "get_weather", "c1"),
@@ -169,18 +166,33 @@ async def test_a_drop_in_the_middle_of_a_call_leaves_a_malformed_call_that_is_an
         ending="dropped",
     )
     run, provider = await run_with(begun, says("It rains."))
-    said = run.conversation.messages[1]
-    assert said.parts == (
-        Text("One moment."),
-        ToolCall("c1", "get_weather", '{"city": "London"}'),
-        MalformedCall("c2", 'get_weather({"city": "Par', "truncated"),
-    )
-    assert [m.result.status for m in run.conversation.messages if m.role == "tool"] == ["ok", "invalid"]
+    assert [message.role for message in run.conversation.messages] == ["user", "assistant"]
     assert run.text == "It rains."
+    assert [loss.kind for loss in run.losses] == ["text", "call"]
+    assert [one.body["messages"] for one in provider.requests] == [[{"role": "user", "content": "Rain?"}]] * 2
+    with pytest.raises(StreamBroken, match="the answer broke off in the middle of a call, 3 times"):
+        await run_with(*[begun] * 16)
+
+
+async def test_a_call_that_the_token_limit_cuts_off_is_answered() -> None:
+    begun = chat(piece(0, '{"city": "Par', "get_weather", "c1"), finish="length")
+    run, provider = await run_with(begun, says("It rains."))
+    assert run.conversation.messages[1].parts == (MalformedCall("c1", 'get_weather({"city": "Par', "truncated"),)
+    assert [m.result.status for m in run.conversation.messages if m.role == "tool"] == ["invalid"]
     again = provider.requests[1].body["messages"]
-    assert [one["role"] for one in again] == ["user", "assistant", "tool", "user"]
-    assert len(again[1]["tool_calls"]) == 1
+    assert [one["role"] for one in again] == ["user", "assistant", "user"]
     assert 'get_weather({"city": "Par' in str(again[1]["content"])
+
+
+async def test_in_text_too_a_drop_in_the_middle_of_a_call_is_asked_again() -> None:
+    begun = chat({"content": 'So. <tool_call>{"name": "get_weather", "argu'}, ending="dropped")
+    async with server(begun, says("It rains.")) as provider:
+        chosen, _ = asking(provider)
+        run = await model(chosen).chat("?").using(get_weather, mode="hermes").run()
+        await chosen.aclose()
+    assert run.text == "It rains."
+    assert [message.role for message in run.conversation.messages] == ["user", "assistant"]
+    assert len(provider.requests) == 2
 
 
 async def test_a_drop_in_the_middle_of_words_keeps_them() -> None:
@@ -301,7 +313,7 @@ async def test_one_model_serves_several_event_loops() -> None:
         assert (await pipeline.run()).text == "One."
         assert (await asyncio.to_thread(pipeline.run_sync)).text == "Two."
         await chosen.aclose()
-        from ferrule.background import run_synchronously
+        from ferrule._util.background import run_synchronously
 
         await asyncio.to_thread(run_synchronously, chosen.aclose())
 
@@ -315,6 +327,6 @@ def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(ModelError, match=r'needs the openai package: pip install "ferrule\[openai\]"'):
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(ModelError, match=r'needs the httpx2 package: pip install "ferrule\[hosted\]"'):
         OpenAIChat("gpt-5", api_key=KEY)

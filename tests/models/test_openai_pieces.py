@@ -8,12 +8,12 @@ import pytest
 from openai_server import call, chat, chunk, chunks, lenient, piece, says, server
 from scripted_http import Reply
 
+from ferrule.agent.pipeline import model
 from ferrule.conversation import Message, Reasoning, Text
 from ferrule.events import MessageFinished, Usage
 from ferrule.formats.openai import EXTRA
-from ferrule.models.openai_chat import OpenAIChat
+from ferrule.models.openai.chat import OpenAIChat
 from ferrule.models.protocol import ModelSettings
-from ferrule.pipeline import model
 
 
 async def finished(reply: Reply, provider: str = "compatible", earlier: str = "?") -> MessageFinished:

@@ -6,14 +6,25 @@ import asyncio
 
 import pytest
 
-from ferrule.conversation import Conversation, Image, MalformedCall, Message, Reasoning, ToolCall, assistant, user
+from ferrule.agent.pipeline import model
+from ferrule.conversation import (
+    Conversation,
+    Image,
+    MalformedCall,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    assistant,
+    user,
+)
 from ferrule.dialects.catalogue import get_notation
+from ferrule.dialects.text_protocol import encode_conversation, keep_source
 from ferrule.events import ArgumentsDelta, CallFinished, CallStarted, Event, MessageFinished, TextDelta, Usage
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.scripted import ScriptedModel
 from ferrule.models.text_mode import TextModeModel
-from ferrule.pipeline import model
-from ferrule.tool import tool
+from ferrule.tools.decorator import tool
 
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 
@@ -91,3 +102,34 @@ async def test_other_notations(notation: str) -> None:
     asked = ScriptedModel(said.call(ToolCall("call_1", "weather", '{"city": "Rome"}'), [weather.spec]), "So.")
     run = await model(TextModeModel(asked, said)).chat("?").using(weather).run()
     assert [m.result.text for m in run.conversation.messages if m.role == "tool"] == ["21 °C in Rome"]
+
+
+async def test_what_was_thought_in_the_text_is_shown_again_there_and_nowhere_else() -> None:
+    thought = f"<think>Where is it?</think>Let me look.\n{CALL}"
+    asked = ScriptedModel(thought, "It is 21 °C.")
+    run = await model(TextModeModel(asked, get_notation("hermes"))).chat("?").using(weather).run()
+    assert Reasoning("Where is it?") in run.conversation.messages[1].parts
+    assert asked.seen[1].messages[2].parts == (Text(thought),)
+
+
+def test_what_was_thought_beside_the_text_is_shown_again_beside_it() -> None:
+    notation = get_notation("hermes")
+    said = Message("assistant", (Reasoning("Where is it?"), ToolCall("c1", "weather", '{"city": "Paris"}')))
+    lowered, _ = encode_conversation(
+        notation, Conversation((user("?"), keep_source(notation, CALL, said))), [weather.spec]
+    )
+    assert lowered.messages[2].parts == (Reasoning("Where is it?"), Text(CALL))
+
+
+async def test_a_call_that_is_not_in_the_text_is_told_of_and_not_run() -> None:
+    asked = ScriptedModel(assistant("Let me look.", ToolCall("call_1", "weather", '{"city": "Rome"}')))
+    run = await model(TextModeModel(asked, get_notation("hermes"))).chat("?").using(weather).run()
+    assert (run.stopped, run.text) == ("done", "Let me look.")
+    assert [loss.detail for loss in run.losses] == ["weather, called by the provider's means and not in the text"]
+    async with (
+        model(TextModeModel(ScriptedModel(ToolCall("call_1", "weather", "{}")), get_notation("hermes")))
+        .chat("?")
+        .using(weather)
+        .stream() as watched
+    ):
+        assert not [event async for event in watched if isinstance(event, CallStarted | ArgumentsDelta | CallFinished)]

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 from ferrule.dialects import get_dialect
-from ferrule.dialects.nanochat_markers import PYTHON_START
+from ferrule.dialects.families.nanochat import PYTHON_START
 from ferrule.dialects.protocol import Dialect
-from ferrule.errors import FerruleError, ModelError
+from ferrule.errors import FerruleError, ModelError, SettingsError
 from ferrule.models.local import LocalModel
+from ferrule.tokens.render import History
 from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
+
+if TYPE_CHECKING:
+    from ferrule.engines import EngineFactory
 
 
 def embedded_folder() -> Path:
@@ -18,25 +23,44 @@ def embedded_folder() -> Path:
     return Path(str(files("ferrule.embedded")))
 
 
-def embedded_model() -> LocalModel:
+def embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
     """The model in the package: it knows one tool, the calculator. Nothing is downloaded."""
-    return local_model(embedded_folder(), name="embedded")
+    return local_model(embedded_folder(), name="embedded", engine=engine)
 
 
-def local_model(folder: Path, *, name: str | None = None, dialect: str | None = None) -> LocalModel:
-    """A checkpoint in Hugging Face's layout, run by numpy.
+def local_model(
+    folder: Path,
+    *,
+    name: str | None = None,
+    dialect: str | None = None,
+    engine: EngineFactory | None = None,
+    history: History = "as_sampled",
+) -> LocalModel:
+    """A checkpoint in Hugging Face's layout.
 
-    Without a `dialect` (a name that `get_dialect` knows) it is framed by its own chat template, in the notation of the
-    family that the template is of. Raises `ModelError` for a folder that holds none, or whose dialect is not known.
+    Args:
+        folder: where `config.json`, `model.safetensors` and `tokenizer.json` are.
+        name: what the model is called in messages; `local:<folder>` if left out.
+        dialect: a name that `get_dialect` knows. Without it the model is framed by its own chat template, in the
+            notation of the family that the template is of.
+        engine: opens the checkpoint, given the folder; `NumpyEngine.load` if left out. Any engine that knows the ids
+            of `tokenizer.json` will do, and what else it needs of the folder is its own affair.
+        history: how earlier messages are written, where the dialect rewrites history; see `prepare_history`.
+
+    Raises `ModelError` for a folder that holds no model, or whose dialect is not known, and `EngineError`.
     """
-    from ferrule.engines import NumpyEngine
-
-    for needed in ("config.json", "model.safetensors", "tokenizer.json"):
+    for needed in ("config.json", "model.safetensors", "tokenizer.json") if engine is None else ("tokenizer.json",):
         if not (folder / needed).is_file():
             raise ModelError(f"{folder} holds no model: {needed} is missing")
+    if history not in get_args(History):
+        raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     tokenizer = read_tokenizer(folder / "tokenizer.json")
-    framed = _dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
-    return LocalModel(NumpyEngine.load(folder), tokenizer, framed, name or f"local:{folder}")
+    framing = _dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
+    if engine is None:
+        from ferrule.engines import NumpyEngine
+
+        engine = NumpyEngine.load
+    return LocalModel(engine(folder), tokenizer, framing, name or f"local:{folder}", history)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -44,14 +68,14 @@ def read_tokenizer(path: Path) -> Tokenizer:
     try:
         return ByteTokenizer(path)
     except FerruleError:
-        from ferrule.tokens.hf import HuggingFaceTokenizer
+        from ferrule.tokens.hugging_face import HuggingFaceTokenizer
 
         return HuggingFaceTokenizer(path)
 
 
 def _dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat where its tokens are: no template could say how results stand within a turn. Else the template's own."""
-    from ferrule.tokens.for_tokenizer import dialect_for_tokenizer, has_chat_template
+    from ferrule.tokens.chat_template import dialect_for_tokenizer, has_chat_template
 
     if PYTHON_START in tokenizer.control:
         return get_dialect("nanochat")

@@ -1,4 +1,4 @@
-"""A model that asks another one where the first can't be had."""
+"""A model that asks another one where the first fails."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation
 from ferrule.errors import Overloaded, ProviderError
 from ferrule.events import Event, LossesReported
-from ferrule.models.failure import FailureKind
+from ferrule.models.gateway.retries import FailureKind
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
 
-ON: Collection[FailureKind] = ("overloaded", "failed", "bad")
-"""What another model is asked after, unless that is said otherwise. A key that is refused should be noticed."""
+DEFAULT_KINDS: Collection[FailureKind] = ("overloaded", "failed", "bad")
+"""The kinds of failure after which another model is asked by default. A key that is refused should be noticed."""
 
 
 class FallbackModel:
     """Asks the first model for each message, and the next one where it failed before anything of its message came.
 
-    A failure is of one of the kinds that `Failure` names, by its HTTP status: another model is asked after those in
-    `on`. Which one wrote the last message is in `last_used`, and each fallback is a warning in the log. A model that
+    A failure is of one of the kinds that `RequestFailure` names, by its HTTP status: another model is asked after those
+    in `on`. Which one wrote the last message is in `last_used`, and each fallback is a warning in the log. A model that
     can't be asked at all (no key, a setting that it doesn't know) is a mistake, not a failure.
     """
 
-    def __init__(self, first: Model, *others: Model, on: Collection[FailureKind] = ON) -> None:
+    def __init__(self, first: Model, *others: Model, on: Collection[FailureKind] = DEFAULT_KINDS) -> None:
         self.models = (first, *others)
         self.on = frozenset(on)
         self.name = ", else ".join(model.name for model in self.models)
@@ -38,7 +38,7 @@ class FallbackModel:
     @property
     def capabilities(self) -> Capabilities:
         """What holds for all of them: a conversation that is fitted to it fits whichever is asked."""
-        return reduce(_common, (model.capabilities for model in self.models))
+        return reduce(_intersect, (model.capabilities for model in self.models))
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
@@ -58,10 +58,10 @@ class FallbackModel:
                         yield event
                 return
             except (ProviderError, Overloaded) as error:
-                if begun or _kind(error) not in self.on:
+                if begun or _classify_error(error) not in self.on:
                     raise
                 failures.append((model, error))
-        raise _all_failed(failures)
+        raise _summarize_failures(failures)
 
     async def aclose(self) -> None:
         """Close all of them, also where one can't be closed."""
@@ -70,7 +70,7 @@ class FallbackModel:
                 stack.push_async_callback(model.aclose)
 
 
-def _kind(error: ProviderError | Overloaded) -> FailureKind:
+def _classify_error(error: ProviderError | Overloaded) -> FailureKind:
     if isinstance(error, Overloaded):
         return "overloaded"
     status = error.status
@@ -82,7 +82,7 @@ def _kind(error: ProviderError | Overloaded) -> FailureKind:
     return "failed" if status is None or status >= 500 else "bad"
 
 
-def _all_failed(failures: Sequence[tuple[Model, ProviderError | Overloaded]]) -> ProviderError:
+def _summarize_failures(failures: Sequence[tuple[Model, ProviderError | Overloaded]]) -> ProviderError:
     last = failures[-1][1]
     said = "; ".join(f"{model.name}: {error}" for model, error in failures)
     error = ProviderError(f"none of {len(failures)} models answered: {said}", getattr(last, "status", None))
@@ -90,9 +90,9 @@ def _all_failed(failures: Sequence[tuple[Model, ProviderError | Overloaded]]) ->
     return error
 
 
-def _common(one: Capabilities, other: Capabilities) -> Capabilities:
+def _intersect(one: Capabilities, other: Capabilities) -> Capabilities:
     return Capabilities(
-        tools=_common_tools(one.tools, other.tools),
+        tools=_intersect_tools(one.tools, other.tools),
         system=one.system and other.system,
         parallel_calls=one.parallel_calls and other.parallel_calls,
         text_beside_calls=one.text_beside_calls and other.text_beside_calls,
@@ -106,7 +106,7 @@ def _common(one: Capabilities, other: Capabilities) -> Capabilities:
     )
 
 
-def _common_tools(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _intersect_tools(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if one is None or other is None:
         return other if one is None else one
     return tuple(name for name in one if name in other)

@@ -1,4 +1,8 @@
-"""What hosted models have in common: keys, losses, and how failures are told."""
+"""What all hosted models have in common: a key, an address, its gateway, and one `stream`.
+
+A provider's model says what it sends (`render_request`), what each event of the answer is (`classify_event`), and how
+those events become a message (`make_reader`). Everything else is here.
+"""
 
 from __future__ import annotations
 
@@ -6,81 +10,278 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Sequence
-from importlib.util import find_spec
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
-from ferrule.capabilities import Loss
-from ferrule.errors import ModelError
-from ferrule.events import LossesReported
-from ferrule.models.gateway import Failure
+from ferrule.capabilities import Capabilities, Loss, adapt
+from ferrule.conversation import Conversation
+from ferrule.errors import ModelError, StreamBroken
+from ferrule.events import Event, LossesReported, MessageFinished
+from ferrule.formats.tool_offers import ToolNames
+from ferrule.models import http
+from ferrule.models.failures import explain_error_event, explain_status
+from ferrule.models.gateway import RequestFailure, get_gateway
+from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
+from ferrule.models.providers import Provider, find_provider
+from ferrule.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
-
-CONNECT_SECONDS = 60.0
-"""How long a TCP connection may take: less than a server that has one may take to begin its answer, and long enough
-that a thousand of them, begun at once by one busy event loop, are no outage."""
 _VERSION = re.compile(r"(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
-
-def key_for(provider: str, model: str, given: str | None, *variables: str) -> str:
-    """The key that was given, or that of the first variable that is set. Raises `ModelError` where there is none."""
-    key = given or next((value for name in variables if (value := os.environ.get(name))), "")
-    if not key.strip():
-        raise ModelError(f'no key for {provider}: set {variables[0]}, or give model("{model}", api_key=…)')
-    return key.strip()
+EventKind: TypeAlias = Literal["preamble", "content", "end"]
+"""A `preamble` says that the request was taken, and nothing of the answer yet; the `end` is there once it is whole."""
 
 
-def require_package(model: str, package: str, module: str, extra: str) -> None:
-    """Raise `ModelError` where a provider's package isn't installed. It isn't imported yet: that takes a second."""
-    try:
-        found = find_spec(module)
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
-        raise ModelError(f'model("{model}") needs the {package} package: pip install "ferrule[{extra}]"')
+@dataclass(frozen=True, slots=True)
+class ProviderRequest:
+    """What is posted: JSON to a path below the provider's address."""
+
+    path: str
+    body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def gateway_key(provider: str, address: str, key: str) -> str:
-    """The gateway's name for an address and a key, which doesn't show the key."""
-    return f"{provider} {address.rstrip('/')} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
+class AnswerReader(Protocol):
+    """Reads the events of one answer, decoded, in their order."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing came that could be kept."""
+        ...
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What of the answer has no place in a message."""
+        ...
+
+    @property
+    def end_reason(self) -> str:
+        """Why the answer ended, in the provider's words; empty before it did."""
+        ...
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        """What an event adds."""
+        ...
+
+    def close(self, is_broken: bool) -> list[Event]:
+        """What is left to say when no more comes. `is_broken`: the stream stopped in the middle."""
+        ...
+
+    def finish(self, is_broken: bool) -> MessageFinished:
+        """The message, with what must go back to the provider beside its parts; `close` comes first."""
+        ...
 
 
-def version_of(model: str) -> tuple[int, int]:
-    """The version in a model's name: `claude-opus-4-1-20250805` is (4, 1). A name without one is that of the newest."""
-    found = _VERSION.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else (99, 0)
+class HostedModel(ABC):
+    """A model behind a provider's HTTP API. Raises `ModelError` for a key, an address or a package that is missing."""
+
+    capabilities: Capabilities
+
+    def __init__(self, name: str, provider: str | Provider, api_key: str | None, base_url: str | None) -> None:
+        self.provider = find_provider(provider)
+        self.model = name
+        self.name = f"{self.provider.name}:{name}"
+        self.address = base_url or self.provider.address
+        self._check_installation()
+        key = self._find_key(api_key)
+        self._client = http.EventStreamClient(self.address, self.auth_headers(key))
+        # One for both of OpenAI's APIs: its limits are of the account.
+        owner = self.provider.name.removesuffix("-responses")
+        self._gateway = get_gateway(name_gateway(owner, self.address, key))
+
+    def _check_installation(self) -> None:
+        if not http.is_installed():
+            raise ModelError(
+                f'model("{self.name}") needs the {http.PACKAGE} package: pip install "ferrule[{http.EXTRA}]"'
+            )
+        if not self.address:
+            raise ModelError(f'no address for {self.name}: give model("{self.name}", base_url="http://…/v1")')
+        if problem := http.find_address_problem(self.address):
+            raise ModelError(f"{self.name}: base_url {self.address!r} {problem}")
+
+    def _find_key(self, given: str | None) -> str:
+        """The key that was given, or that of the first variable that is set; empty where there is none and none is
+        needed."""
+        keys = self.provider.keys
+        key = (given or next((value for name in keys if (value := os.environ.get(name))), "")).strip()
+        if self.provider.needs_key and not key:
+            raise ModelError(
+                f'no key for {self.provider.label}: set {keys[0]}, or give model("{self.name}", api_key=…)'
+            )
+        if not key.isascii() or not key.isprintable():
+            raise ModelError(f"the key for {self.provider.label} holds characters that no key has: {self._key_hint}")
+        return key
+
+    @abstractmethod
+    def auth_headers(self, key: str) -> dict[str, str]:
+        """The headers of every request; `key` is empty where there is none."""
+
+    @abstractmethod
+    def render_request(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
+    ) -> tuple[ProviderRequest, list[Loss]]:
+        """The request for a conversation that `adapt` has fitted, and what could not be written."""
+
+    @abstractmethod
+    def classify_event(self, event: Mapping[str, Any]) -> EventKind:
+        """What an event is. Raises `AttemptError` for one that says that the answer failed."""
+
+    @abstractmethod
+    def make_reader(self, conversation: Conversation, names: ToolNames) -> AnswerReader:
+        """A reader for the answer to this conversation."""
+
+    async def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncGenerator[Event, None]:
+        """See `Model.stream`. Raises `ProviderError` where the provider refuses or fails, and `StreamBroken` where the
+        answer stops before anything that can be kept; one that stops later ends with what came of it."""
+        refuse_unknown_settings(settings, self.capabilities.settings, self.name)
+        refuse_unoffered_choice(settings, tools, self.name)
+        names = ToolNames(tools)
+        fitted, losses = adapt(conversation, self.capabilities)
+        request, more = self.render_request(fitted, tools, settings, names)
+        for event in self._report([*losses, *more]):
+            yield event
+        await self._client.open()
+        reader = self.make_reader(conversation, names)
+        is_broken = False
+        try:
+            chunks = self._gateway.stream(lambda: self._send(request), self._explain)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    for event in reader.feed(chunk):
+                        yield event
+        except StreamBroken as error:
+            if reader.is_empty:
+                raise
+            is_broken = True
+            for event in self._report([Loss("text", str(error))]):
+                yield event
+        for event in reader.close(is_broken):
+            yield event
+        finished = reader.finish(is_broken)
+        for event in self._report([*reader.losses, *self._early_end(finished, reader, is_broken)]):
+            yield event
+        yield finished
+
+    async def _send(self, request: ProviderRequest) -> AsyncGenerator[Mapping[str, Any], None]:
+        return self._read(await self._client.post(request.path, request.body, request.headers))
+
+    async def _read(self, events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[Mapping[str, Any], None]:
+        """The events of one attempt. Those of the preamble are held back until there is content, because a request is
+        tried again only where nothing was passed on, and an overload is often told right after the beginning."""
+        held: list[Mapping[str, Any]] | None = []
+        has_ended = False
+        async with aclosing(events):
+            async for event in events:
+                if error := event.get("error"):
+                    raise self.fail(error)
+                kind = self.classify_event(event)
+                has_ended = has_ended or kind == "end"
+                if held is not None:
+                    if kind == "preamble":
+                        held.append(event)
+                        continue
+                    for earlier in held:
+                        yield earlier
+                    held = None
+                yield event
+        if not has_ended:
+            raise AttemptError(RequestFailure("failed", f"{self.name}: the answer stopped before its end"))
+
+    def _explain(self, error: Exception) -> RequestFailure | None:
+        """What an exception means. None: it is not about what was sent or received."""
+        import httpx2
+
+        if isinstance(error, AttemptError):
+            return error.failure
+        if isinstance(error, http.BadStatusError):
+            failure = explain_status(error.status, error.headers, error.body, self._sender, self._key_hint)
+            if error.status in (404, 405) and not isinstance(error.body, dict):
+                # A server that knows this API would say in JSON what it doesn't find.
+                failure = replace(failure, message=f"{failure.message}; is {self.address} the right base_url?")
+            return failure
+        if isinstance(error, http.NotAnEventStreamError):
+            if error.reported:
+                return explain_error_event(error.reported, self._sender, self._key_hint)
+            hint = f"is that the address of {self.provider.label}'s API?"
+            return RequestFailure("bad", f"{self.name}: {self.address} answers with {error}; {hint}")
+        if isinstance(error, http.UnreadableEventError):
+            return RequestFailure("failed", f"{self.name}: an event of the answer is {error}")
+        if isinstance(error, httpx2.RequestError | httpx2.InvalidURL):
+            return self._explain_transport(error)
+        return None
+
+    def _explain_transport(self, error: Exception) -> RequestFailure:
+        import httpx2
+
+        cause = str(error) or type(error).__name__
+        if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
+            return RequestFailure("bad", f"{self.name}: {self.address} is no address: {cause}")
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
+            hint = "is the server running, and base_url right?" if not self.provider.needs_key else "is the network up?"
+            return RequestFailure("failed", f"{self.name}: no connection to {self.address}: {cause}; {hint}")
+        return RequestFailure("failed", f"{self.name}: the connection to {self.address} was lost: {cause}")
+
+    def fail(self, error: Any) -> AttemptError:
+        """The exception for an error that the provider reports in the middle of an answer."""
+        return AttemptError(explain_error_event(error, self._sender, self._key_hint))
+
+    @property
+    def _sender(self) -> str:
+        return f"{self.name}: {self.provider.label}"
+
+    @property
+    def _key_hint(self) -> str:
+        return f'check {self.provider.keys[0]}, or give model("{self.name}", api_key=…)'
+
+    def _early_end(self, finished: MessageFinished, reader: AnswerReader, is_broken: bool) -> list[Loss]:
+        if finished.stop != "error" or is_broken or not reader.end_reason:
+            return []
+        return [Loss("text", f"{self.provider.label} ended the answer: {reader.end_reason}")]
+
+    def _report(self, losses: Sequence[Loss]) -> tuple[Event, ...]:
+        """The event that reports losses, which are logged as well; none where nothing was lost."""
+        for loss in losses:
+            logger.info("%s: %s: %s", self.name, loss.kind, loss.detail)
+        return (LossesReported(tuple(losses)),) if losses else ()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        await self._client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
 
-def told(name: str, losses: Sequence[Loss]) -> tuple[LossesReported, ...]:
-    """The event that tells of losses, which are logged as well; none where nothing was lost."""
-    for loss in losses:
-        logger.info("%s: %s: %s", name, loss.kind, loss.detail)
-    return (LossesReported(tuple(losses)),) if losses else ()
+class AttemptError(Exception):
+    """One attempt failed, for the reason that the gateway is told."""
 
-
-class RequestFailed(Exception):  # noqa: N818 - it carries the failure's meaning and is caught by the gateway
-    """What came was no answer, though no package's exception says so."""
-
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: RequestFailure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
 
-def failure_for_status(status: int, message: str, key_hint: str, retry_after: str | None = None) -> Failure:
-    """The meaning of an HTTP status. `key_hint` says where the key is from, for those who are refused."""
-    if status in (401, 403):
-        return Failure("refused", f"{message}; {key_hint}", status)
-    if status in (429, 503, 529):
-        return Failure("overloaded", message, status, retry_after)
-    # 408, 409 and 425 are asked again by the official packages as well.
-    if status >= 500 or status in (408, 409, 425):
-        return Failure("failed", message, status, retry_after)
-    return Failure("bad", message, status)
+def name_gateway(provider: str, address: str, key: str) -> str:
+    """The gateway's name for an address and a key, which doesn't show the key."""
+    return f"{provider} {address.rstrip('/')} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def no_connection(name: str, address: str, cause: BaseException) -> Failure:
-    """That a connection could not be made, or was lost; `cause` is what the transport says of it."""
-    import httpx2
+def fields_of(sent: Any) -> Mapping[str, Any]:
+    """What a piece of decoded JSON holds by name: nothing, where it is no object."""
+    return sent if isinstance(sent, dict) else {}
 
-    message = f"{name}: no connection to {address}, or it was lost: {str(cause) or type(cause).__name__}"
-    return Failure("failed", message, timed_out=isinstance(cause, httpx2.TimeoutException))
+
+def find_version(model: str) -> tuple[int, int]:
+    """The version in a model's name: `claude-opus-4-1-20250805` is (4, 1). A name without one is that of the newest."""
+    found = _VERSION.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else (99, 0)

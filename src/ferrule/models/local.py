@@ -12,33 +12,39 @@ from types import TracebackType
 from typing import Self
 
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import Conversation, Message, Sampled, StopReason
-from ferrule.dialects.parts import MessageParts
+from ferrule.conversation import Conversation, Message, SampledTokens, StopReason
 from ferrule.dialects.protocol import Dialect, Reader
+from ferrule.dialects.reader.message import MessageParts
 from ferrule.dialects.segments import Content, Control
-from ferrule.engines.protocol import Engine, Finished, Sampling
-from ferrule.engines.protocol import Sampled as SampledToken
+from ferrule.engines.protocol import Engine, Finished, Sampled, Sampling
 from ferrule.events import Event, LossesReported, MessageFinished, ReaderEvent, Usage
 from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
-from ferrule.tokens.detokenizer import Detokenizer
-from ferrule.tokens.render import render, spelled_out, trace_of, with_own_samples
-from ferrule.tokens.tokenizer import Tokenizer
-from ferrule.tokens.trace import Trace
+from ferrule.tokens.render import History, Trace, encode_segments, find_spelled_markers, prepare_history
+from ferrule.tokens.tokenizer import Detokenizer, Tokenizer
 from ferrule.toolspec import ToolSpec
 
 
 class LocalModel:
     """Writes messages by sampling token ids."""
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, dialect: Dialect, name: str = "local") -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        dialect: Dialect,
+        name: str = "local",
+        history: History = "as_sampled",
+    ) -> None:
+        """`history` says how a dialect that rewrites history writes earlier messages: see `prepare_history`."""
         self.name = name
+        self.history: History = history
         self.engine = engine
         self.tokenizer = tokenizer
         self.dialect = dialect
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of its dialect, and what sampling can be told."""
+        """The dialect's capabilities, with the settings that sampling honours."""
         return replace(self.dialect.capabilities, settings=BASIC_SETTINGS)
 
     async def stream(
@@ -46,52 +52,71 @@ class LocalModel:
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`."""
         refuse_unknown_settings(settings, BASIC_SETTINGS, self.name)
-        own = with_own_samples(conversation, self.dialect, self.tokenizer)
-        layout = self.dialect.layout(own, tools)
+        layout = self.dialect.layout(self._prepare(conversation), tools)
         if layout.losses:
             yield LossesReported(layout.losses)
-        prompt = trace_of(layout.with_prompt, self.tokenizer)
+        prompt = encode_segments(layout.with_prompt, self.tokenizer)
         stops = [self.tokenizer.control[name] for name in layout.stops if name in self.tokenizer.control]
-        strays = [self.tokenizer.control[name] for name in layout.strays if name in self.tokenizer.control]
+        forbidden_tokens = [
+            self.tokenizer.control[name] for name in layout.forbidden_tokens if name in self.tokenizer.control
+        ]
         number = conversation.next_call_number
         reader = self.dialect.reader(
             tools,
             first_call=number,
-            opens="".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content)),
-            spelled_out=spelled_out(self.dialect, self.tokenizer),
+            opens=layout.opens
+            + "".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content)),
+            spelled_out=find_spelled_markers(self.dialect, self.tokenizer),
         )
-        writing = _Writing(Detokenizer(self.tokenizer), reader, MessageParts(number))
+        draft = _SampledMessage(Detokenizer(self.tokenizer), reader, MessageParts(number))
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
             # A seed names a conversation: its later messages must not repeat the draws of its first.
             sampling=_sampling(settings, len(conversation)),
-            stop_ids=(*stops, *strays),
+            stop_ids=(*stops, *forbidden_tokens),
         )
         async with aclosing(generation) as batches:
             async for batch in batches:
                 if isinstance(batch, Finished):
                     finished = batch
                 else:
-                    for event in writing.feed(batch):
+                    for event in draft.feed(batch):
                         yield event
         assert finished is not None, "an engine ends with Finished"
-        ended = finished.reason == "stop" and writing.ids[-1] in stops
-        for event in writing.close(ended):
+        ended = finished.reason == "stop" and draft.ids[-1] in stops
+        for event in draft.close(ended):
             yield event
-        stop = _stop_reason(finished, ended, bool(writing.gathered.calls))
+        stop = _stop_reason(finished, ended, bool(draft.gathered.calls))
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
-        yield MessageFinished(self._message(writing, stop), usage, stop)
+        yield MessageFinished(self._message(draft, stop), usage, stop, prompt.ids)
 
-    def _message(self, writing: _Writing, stop: StopReason) -> Message:
-        sampled = Sampled(
-            tuple(writing.ids), tuple(writing.logprobs), self.tokenizer.fingerprint, self.dialect.name, stop
+    def _message(self, draft: _SampledMessage, stop: StopReason) -> Message:
+        sampled = SampledTokens(
+            tuple(draft.ids), tuple(draft.logprobs), self.tokenizer.fingerprint, self.dialect.name, stop
         )
-        return Message("assistant", tuple(writing.gathered.parts), sampled if writing.ids else None)
+        return Message("assistant", tuple(draft.gathered.parts), sampled if draft.ids else None)
+
+    @property
+    def context_length(self) -> int:
+        """The most ids that a prompt and what is sampled after it can have together."""
+        return self.engine.context_length
+
+    def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> int:
+        """The length in ids of the prompt that asks the model to continue the conversation."""
+        layout = self.dialect.layout(self._prepare(conversation), tools)
+        return len(encode_segments(layout.with_prompt, self.tokenizer))
 
     def trace(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Trace:
-        """The conversation as training sees it: the ids that were sampled here are in it as they were."""
-        return render(conversation, self.dialect, self.tokenizer, tools)
+        """The whole conversation as one trace, its history as this model is given it.
+
+        With `history="as_sampled"` the ids that were sampled here are in it as they were. `Run.traces` has what a run
+        sampled, whatever the history.
+        """
+        return encode_segments(self.dialect.layout(self._prepare(conversation), tools).segments, self.tokenizer)
+
+    def _prepare(self, conversation: Conversation) -> Conversation:
+        return prepare_history(conversation, self.dialect, self.tokenizer, self.history)
 
     async def aclose(self) -> None:
         """Close the engine."""
@@ -107,7 +132,7 @@ class LocalModel:
 
 
 @dataclass(slots=True)
-class _Writing:
+class _SampledMessage:
     """A message while it is sampled: its ids, and the parts that a reader makes of their text."""
 
     detokenizer: Detokenizer
@@ -116,7 +141,7 @@ class _Writing:
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
 
-    def feed(self, batch: Iterable[SampledToken]) -> list[ReaderEvent]:
+    def feed(self, batch: Iterable[Sampled]) -> list[ReaderEvent]:
         start = len(self.ids)
         for token in batch:
             self.ids.append(token.id)

@@ -1,67 +1,189 @@
-"""Who can be asked by name: where they are, what they need, and whether it is there.
+"""Every provider that can be named, where it is asked, and what it needs: the one table to add another to.
 
-The addresses and quirks of those who speak OpenAI's formats are in `compatible.py`.
+A provider that speaks OpenAI's chat completions is one line here. One with an API of its own is a line, and a folder
+beside this file that holds its `HostedModel`.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from ferrule.models.compatible import PROVIDERS
+from ferrule.errors import ModelError
+from ferrule.formats.openai import ChatStyle
 
-# Package, module and extra.
-_OPENAI = ("openai", "openai", "openai")
-_ANTHROPIC = ("anthropic", "anthropic", "anthropic")
-_GOOGLE = ("google-genai", "google.genai", "google")
+_CHAT = "ferrule.models.openai.chat:OpenAIChat"
+_RESPONSES = "ferrule.models.openai.responses:OpenAIResponses"
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderInfo:
-    """One provider. `keys` are the environment variables of its key, `url` that of another address."""
+class Provider:
+    """One provider: where it is asked, with which key, by which class."""
 
     name: str
+    """What stands before the colon in `model("<name>:<model>")`."""
     label: str
-    default_address: str
-    keys: tuple[str, ...]
-    needs_key: bool
-    package: str
-    module: str
-    extra: str
+    """What people call it."""
+    base_url: str
+    """Where it is asked; empty where an address must be given."""
+    key: str
+    """The environment variable of the key; one is taken from there also where none is needed."""
+    needs_key: bool = True
     url: str | None = None
+    """The environment variable of another address."""
+    model: str = _CHAT
+    """Module and name of the class of its models."""
+    other_key: str | None = None
+    """Another environment variable that may hold the key."""
 
     @property
     def address(self) -> str:
-        """Where it is asked as things stand; empty where an address must be given."""
-        return (os.environ.get(self.url) if self.url else None) or self.default_address
+        """Where it is asked as the environment stands; empty where an address must be given."""
+        return (os.environ.get(self.url) if self.url else None) or self.base_url
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The environment variables that may hold its key, in the order in which they are asked."""
+        return (self.key, self.other_key) if self.other_key else (self.key,)
 
     @property
     def key_is_set(self) -> bool:
         """Whether the environment has a key for it."""
         return any(os.environ.get(key, "").strip() for key in self.keys)
 
+
+@dataclass(frozen=True, slots=True)
+class OpenAIProvider(Provider):
+    """A provider that speaks one of OpenAI's formats, and its quirks.
+
+    What is False or None is refused by name where a setting asks for it. Of a server that people run themselves (vLLM,
+    llama.cpp, …) the table says what a current version takes.
+    """
+
+    style: ChatStyle = field(default_factory=lambda: ChatStyle(json_arguments=True, developer=False, details=False))
+    max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    seed: Literal["seed", "random_seed"] | None = "seed"
+    top_k: bool = False
+    stop: bool = True
+    choice: bool = True
+    named_choice: bool = True
+    """Whether one tool can be required by name; otherwise it is offered alone and required."""
+    parallel_calls: bool = True
+    effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
+    output_schema: Literal["strict", "plain"] | None = "plain"
+    """Whether an answer can be held to a schema, and whether only to one of the strict kind."""
+    usage_option: bool = True
+    """Whether usage comes only when it is asked for by `stream_options`, which some refuse."""
+    user_images: bool = True
+
     @property
-    def is_installed(self) -> bool:
-        """Whether its package can be imported; it isn't."""
-        try:
-            return find_spec(self.module) is not None
-        except ModuleNotFoundError:
-            return False
+    def settings(self) -> frozenset[str]:
+        """The names of the settings that it honours."""
+        optional = {
+            "stop": self.stop,
+            "seed": self.seed,
+            "top_k": self.top_k,
+            "choice": self.choice,
+            "parallel_calls": self.parallel_calls,
+            "effort": self.effort,
+            "output_schema": self.output_schema,
+        }
+        always = {"temperature", "top_p", "max_tokens", "extra"}
+        return frozenset(always | {name for name, honoured in optional.items() if honoured})
 
 
-def known_providers() -> tuple[ProviderInfo, ...]:
-    """Every provider that `model("<name>:<model>")` takes."""
-    from ferrule.models import anthropic, google
+def _style(**quirks: Any) -> ChatStyle:
+    """A server whose chat templates decode arguments, and which knows neither `developer` nor OpenRouter's details."""
+    return ChatStyle(**{"json_arguments": True, "developer": False, "details": False, **quirks})
 
-    compatible = [
-        ProviderInfo(one.name, one.label, one.base_url, (one.key,), one.needs_key, *_OPENAI, one.url)
-        for one in PROVIDERS.values()
-    ]
-    own = (
-        ProviderInfo(
-            "anthropic", "Anthropic", anthropic.ADDRESS, (anthropic.KEY,), True, *_ANTHROPIC, anthropic.ADDRESS_VARIABLE
-        ),
-        ProviderInfo("google", "Google", google.ADDRESS, google.KEYS, True, *_GOOGLE, google.ADDRESS_VARIABLE),
-    )
-    return (*own, *compatible)
+
+_OPENAI = ChatStyle(reasoning=None, details=False, ids="short")
+_MISTRAL = _style(reasoning="thinking", ids="nine", refusal=False, named=False, user_after_result=False)
+
+_OPENAI_TABLE = (
+    OpenAIProvider(
+        "openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", url="OPENAI_BASE_URL", style=_OPENAI,
+        max_tokens="max_completion_tokens", output_schema="strict",
+    ),
+    OpenAIProvider(
+        "openai-responses", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", url="OPENAI_BASE_URL",
+        seed=None, stop=False, output_schema="strict", model=_RESPONSES,
+    ),
+    OpenAIProvider("vllm", "vLLM", "http://localhost:8000/v1", "VLLM_API_KEY", False, top_k=True),
+    OpenAIProvider("sglang", "SGLang", "http://localhost:30000/v1", "SGLANG_API_KEY", False, top_k=True),
+    # Asked for one tool by name, llama.cpp goes on as if any would do.
+    OpenAIProvider(
+        "llamacpp", "llama.cpp", "http://localhost:8080/v1", "LLAMA_API_KEY", False,
+        top_k=True, named_choice=False, effort=None,
+    ),
+    # Ollama reads no `tool_choice`, so asking for a call there is asking in words.
+    OpenAIProvider(
+        "ollama", "Ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", False, style=_style(reasoning="reasoning"),
+        choice=False, parallel_calls=False,
+    ),
+    OpenAIProvider(
+        "lmstudio", "LM Studio", "http://localhost:1234/v1", "LMSTUDIO_API_KEY", False,
+        top_k=True, named_choice=False, parallel_calls=False,
+    ),
+    OpenAIProvider(
+        "groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", style=_style(reasoning="reasoning"),
+        max_tokens="max_completion_tokens", output_schema="strict",
+    ),
+    OpenAIProvider(
+        "openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY",
+        style=_style(reasoning="reasoning", details=True), top_k=True, effort="reasoning",
+    ),
+    # DeepSeek refuses a conversation whose calls come without what was thought before them.
+    OpenAIProvider(
+        "deepseek", "DeepSeek", "https://api.deepseek.com", "DEEPSEEK_API_KEY",
+        seed=None, parallel_calls=False, output_schema=None, user_images=False,
+    ),
+    # Mistral refuses any field that it doesn't know, and sends usage unasked.
+    OpenAIProvider(
+        "mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", style=_MISTRAL,
+        seed="random_seed", usage_option=False,
+    ),
+    OpenAIProvider(
+        "together", "Together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", style=_style(reasoning="reasoning"),
+        top_k=True, parallel_calls=False,
+    ),
+    OpenAIProvider(
+        "fireworks", "Fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY",
+        top_k=True, parallel_calls=False,
+    ),
+    OpenAIProvider("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY", max_tokens="max_completion_tokens"),
+    OpenAIProvider(
+        "cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", style=_style(reasoning="reasoning"),
+        max_tokens="max_completion_tokens", output_schema="strict",
+    ),
+    OpenAIProvider("huggingface", "Hugging Face", "https://router.huggingface.co/v1", "HF_TOKEN"),
+    OpenAIProvider("compatible", "the server", "", "OPENAI_COMPATIBLE_API_KEY", False),
+)  # fmt: skip
+
+OPENAI_PROVIDERS = {provider.name: provider for provider in _OPENAI_TABLE}
+"""Those that speak one of OpenAI's formats, by name."""
+
+_OTHERS = (
+    Provider(
+        "anthropic", "Anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", url="ANTHROPIC_BASE_URL",
+        model="ferrule.models.anthropic.model:AnthropicModel",
+    ),
+    Provider(
+        "google", "Google", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", url="GOOGLE_GEMINI_BASE_URL",
+        model="ferrule.models.google.model:GoogleModel", other_key="GOOGLE_API_KEY",
+    ),
+)  # fmt: skip
+
+PROVIDERS: dict[str, Provider] = {provider.name: provider for provider in (*_OTHERS, *_OPENAI_TABLE)}
+"""Every provider by the name that `model("<name>:<model>")` takes."""
+
+
+def find_provider(provider: str | Provider) -> Provider:
+    """The provider of that name. Raises `ModelError` for an unknown one."""
+    if isinstance(provider, Provider):
+        return provider
+    found = PROVIDERS.get(provider)
+    if found is None:
+        raise ModelError(f"unknown provider {provider!r}; known are {', '.join(PROVIDERS)}")
+    return found

@@ -1,8 +1,10 @@
-"""A model whose messages are written beforehand, for tests of what is built on models."""
+"""Models without a network, for tests and trials: one plays a script, one echoes what it is asked."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from itertools import takewhile
 
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, Message, Text, ToolCall, assistant
@@ -24,7 +26,7 @@ class ScriptedModel:
 
     def __init__(self, *script: str | ToolCall | Message | Sequence[str | ToolCall]) -> None:
         # Worked out beforehand, so that what is measured on this model is what was built on models.
-        self._script = [tuple(_events(_message(entry))) for entry in script]
+        self._script = [tuple(_make_events(_make_message(entry))) for entry in script]
         self.seen: list[Conversation] = []
 
     async def stream(
@@ -49,7 +51,7 @@ class ScriptedModel:
         """Nothing is held."""
 
 
-def _message(entry: str | ToolCall | Message | Sequence[str | ToolCall]) -> Message:
+def _make_message(entry: str | ToolCall | Message | Sequence[str | ToolCall]) -> Message:
     if isinstance(entry, Message):
         return entry
     if isinstance(entry, str | ToolCall):
@@ -57,7 +59,7 @@ def _message(entry: str | ToolCall | Message | Sequence[str | ToolCall]) -> Mess
     return assistant(*entry)
 
 
-def _events(message: Message) -> Iterable[Event]:
+def _make_events(message: Message) -> Iterable[Event]:
     index = 0
     for part in message.parts:
         if isinstance(part, Text):
@@ -67,3 +69,38 @@ def _events(message: Message) -> Iterable[Event]:
             yield CallFinished(index, part)
             index += 1
     yield MessageFinished(message, Usage(), "calls" if message.calls else "turn")
+
+
+_WORDS = re.compile(r"\S+\s*|\s+")
+
+
+class EchoModel:
+    """Says back the text of the last user message, or that of the results where those came last, word by word.
+
+    It calls no tool, whatever is offered to it.
+    """
+
+    name = "echo"
+    capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True)
+
+    async def stream(
+        self,
+        conversation: Conversation,
+        tools: Sequence[ToolSpec],  # noqa: ARG002 - it has no use for them
+        settings: ModelSettings,  # noqa: ARG002 - nothing is sampled
+    ) -> AsyncGenerator[Event, None]:
+        """See `Model.stream`."""
+        text = _last_text(conversation)
+        for word in _WORDS.findall(text):
+            yield TextDelta(word)
+        yield MessageFinished(assistant(text), Usage(), "turn")
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def _last_text(conversation: Conversation) -> str:
+    backwards = list(reversed(conversation.messages))
+    if results := [message.result.text for message in takewhile(lambda m: m.role == "tool", backwards)]:
+        return "\n".join(reversed(results))
+    return next((message.text for message in backwards if message.role == "user"), "")

@@ -11,13 +11,23 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from ferrule.capabilities import Capabilities
+from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation, Message
-from ferrule.dialects.family import NO_PARALLEL, TextNotation
-from ferrule.dialects.lowering import as_written, lower
-from ferrule.dialects.message_reader import MessageReader
-from ferrule.dialects.parts import MessageParts
-from ferrule.events import Event, LossesReported, MessageFinished, ReasoningDelta, TextDelta
+from ferrule.dialects.family import NO_PARALLEL
+from ferrule.dialects.notation import TextNotation
+from ferrule.dialects.reader.message import MessageParts, MessageReader
+from ferrule.dialects.text_protocol import encode_conversation, keep_source
+from ferrule.events import (
+    ArgumentsDelta,
+    CallFinished,
+    CallMalformed,
+    CallStarted,
+    Event,
+    LossesReported,
+    MessageFinished,
+    ReasoningDelta,
+    TextDelta,
+)
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.toolspec import ToolSpec
 
@@ -47,11 +57,13 @@ class TextModeModel:
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `DialectError` for a conversation that the notation can't express."""
-        lowered, losses = lower(self.notation, conversation, tools, user_images=self.capabilities.user_images)
+        lowered, losses = encode_conversation(
+            self.notation, conversation, tools, user_images=self.capabilities.user_images
+        )
         if losses:
             yield LossesReported(tuple(losses))
-        writing = _Writing(self.notation, conversation.next_call_number, tools)
-        async with aclosing(self.model.stream(lowered, (), self._stopping(settings))) as events:
+        writing = _TextModeMessage(self.notation, conversation.next_call_number, tools)
+        async with aclosing(self.model.stream(lowered, (), self._add_stop(settings))) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     for read in writing.feed(event.text):
@@ -59,25 +71,26 @@ class TextModeModel:
                 elif isinstance(event, MessageFinished):
                     for read in writing.close(stopped=event.stop == "turn"):
                         yield read
-                    stop = "calls" if writing.parts.calls else event.stop
-                    yield MessageFinished(writing.message(event.message), event.usage, stop)
-                else:
+                    yield writing.finish(event)
+                elif isinstance(event, CallFinished | CallMalformed):
+                    yield LossesReported((_describe_native_call(event),))
+                elif not isinstance(event, CallStarted | ArgumentsDelta):
                     if isinstance(event, ReasoningDelta):
                         writing.parts.add((event,))
                     yield event
 
-    def _stopping(self, settings: ModelSettings) -> ModelSettings:
+    def _add_stop(self, settings: ModelSettings) -> ModelSettings:
         """The same settings; a model that can stop at a text stops where it would begin a result of its own."""
-        if self.notation.family.prose.result is None or "stop" not in self.model.capabilities.settings:
+        if self.notation.family.message.result is None or "stop" not in self.model.capabilities.settings:
             return settings
-        return settings.model_copy(update={"stop": (*settings.stop, self.notation.family.prose.result[0])})
+        return settings.model_copy(update={"stop": (*settings.stop, self.notation.family.message.result[0])})
 
     async def aclose(self) -> None:
         """Close the model."""
         await self.model.aclose()
 
 
-class _Writing:
+class _TextModeMessage:
     """One message on its way: the text as it came, and what the notation's reader makes of it."""
 
     def __init__(self, notation: TextNotation, first_call: int, tools: Sequence[ToolSpec]) -> None:
@@ -97,7 +110,18 @@ class _Writing:
         self.parts.add(events)
         return events
 
-    def message(self, told: Message) -> Message:
-        """The message; where it calls, its text as it was written is kept for the next time it is shown."""
-        message = Message("assistant", tuple(self.parts.parts), None, told.extra)
-        return as_written(self._notation, "".join(self._pieces), message) if self.parts.calls else message
+    def finish(self, end: MessageFinished) -> MessageFinished:
+        """The end of the message; where it calls, its text as it was written is kept for the next time it is shown."""
+        message = Message("assistant", tuple(self.parts.parts), None, end.message.extra)
+        if not self.parts.calls:
+            return MessageFinished(message, end.usage, "turn" if end.stop == "calls" else end.stop)
+        message = keep_source(self._notation, "".join(self._pieces), message)
+        # Where the answer broke off in the middle of a call, it is no message to answer.
+        broke = end.stop == "error" and message.is_cut_off
+        return MessageFinished(message, end.usage, end.stop if broke else "calls")
+
+
+def _describe_native_call(event: CallFinished | CallMalformed) -> Loss:
+    """A call that the provider itself read: nothing was offered that way, and the next request has no place for it."""
+    called = event.call.name if isinstance(event, CallFinished) else event.raw
+    return Loss("call", f"{called[:80]}, called by the provider's means and not in the text")

@@ -1,0 +1,167 @@
+"""The events of Anthropic's stream, read into ours and into one message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.capabilities import Loss
+from ferrule.conversation import Conversation, Message, Reasoning, StopReason, Text
+from ferrule.events import Event, MessageFinished, Usage
+from ferrule.formats.anthropic import EXTRA, make_signed_piece
+from ferrule.formats.signatures import PartPositions, SignedPiece
+from ferrule.formats.tool_offers import ToolNames
+from ferrule.models.message_builder import MessageBuilder
+
+# What ends a message before it is whole, so that a call which can't be read is one that was cut off.
+_CUT = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
+_STOPS: dict[str | None, StopReason] = {
+    "end_turn": "turn",
+    "stop_sequence": "turn",
+    "tool_use": "turn",  # of a tool that Anthropic runs: ours are among the message's calls
+    "max_tokens": "length",
+    "pause_turn": "length",  # Anthropic's own tools took too long: asked again, it goes on
+    "model_context_window_exceeded": "context",
+}
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    """A block that is being written, and of a thought the part that it falls into."""
+
+    content: dict[str, Any]
+    place: int | None = None
+    arguments: str = ""
+
+
+class AnthropicReader:
+    """Reads the events of one answer: an `AnswerReader`."""
+
+    def __init__(self, conversation: Conversation, names: ToolNames) -> None:
+        self._builder = MessageBuilder(conversation)
+        self.losses: list[Loss] = []
+        self._refusal = ""
+        self._names = names
+        self._places = PartPositions()
+        self._blocks: dict[int, _OpenBlock] = {}
+        self._signed: list[SignedPiece] = []
+        self._usage: dict[str, int] = {}
+        self._reason: str | None = None
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        """What one event of the stream says."""
+        kind = event.get("type")
+        if kind == "content_block_start":
+            return self._begin_block(event["index"], event["content_block"])
+        if kind == "content_block_delta" and event["index"] in self._blocks:
+            return self._read_delta(event["index"], event["delta"])
+        if kind == "content_block_stop" and event["index"] in self._blocks:
+            return self._end_block(event["index"])
+        if kind == "message_start":
+            self._count_tokens(event["message"].get("usage"))
+        elif kind == "message_delta":
+            self._count_tokens(event.get("usage"))
+            delta = event.get("delta") or {}
+            self._reason = delta.get("stop_reason") or self._reason
+            self._refusal = (delta.get("stop_details") or {}).get("explanation") or self._refusal
+        return []
+
+    def _count_tokens(self, usage: Mapping[str, Any] | None) -> None:
+        # What comes later is the sum so far, not what was added.
+        self._usage.update({name: value for name, value in (usage or {}).items() if isinstance(value, int)})
+
+    def _begin_block(self, index: int, content: Mapping[str, Any]) -> list[Event]:
+        block = self._blocks[index] = _OpenBlock(dict(content))
+        kind = content.get("type")
+        if kind == "tool_use":
+            self._places.call()
+            return self._builder.begin_call(index, self._names.own(content["name"]), content.get("id"))
+        if kind == "text":
+            return self._add_text(content.get("text") or "")
+        if kind == "thinking":
+            block.content["thinking"] = block.content["signature"] = ""
+            return self._add_reasoning(block, content.get("thinking") or "")
+        if kind == "redacted_thinking":
+            self._signed.append(make_signed_piece(self._places.of(Reasoning, ""), content))
+        else:
+            self.losses.append(Loss("text", f"a block of type {kind} has no place in a message"))
+        del self._blocks[index]
+        return []
+
+    def _read_delta(self, index: int, delta: Mapping[str, Any]) -> list[Event]:
+        block = self._blocks[index]
+        kind = delta.get("type")
+        if kind == "text_delta":
+            return self._add_text(delta["text"])
+        if kind == "thinking_delta":
+            return self._add_reasoning(block, delta["thinking"])
+        if kind == "signature_delta":
+            block.content["signature"] += delta["signature"]
+        elif kind == "input_json_delta" and delta["partial_json"]:
+            block.arguments += delta["partial_json"]
+            return self._builder.arguments(index, delta["partial_json"])
+        return []
+
+    def _add_text(self, text: str) -> list[Event]:
+        self._places.of(Text, text)
+        return self._builder.text(text)
+
+    def _add_reasoning(self, block: _OpenBlock, text: str) -> list[Event]:
+        if text or block.place is None:
+            block.place = self._places.of(Reasoning, text)
+        block.content["thinking"] += text
+        return self._builder.reasoning(text)
+
+    def _end_block(self, index: int) -> list[Event]:
+        block = self._blocks.pop(index)
+        if block.content["type"] == "thinking" and block.place is not None:
+            self._signed.append(make_signed_piece(block.place, block.content))
+        if block.content["type"] != "tool_use":
+            return []
+        events: list[Event] = []
+        if not block.arguments and block.content.get("input"):
+            # Servers that speak this protocol without streaming calls give all of it at once.
+            block.arguments = json.dumps(block.content["input"], ensure_ascii=False)
+            events = self._builder.arguments(index, block.arguments)
+        # Whether other arguments were cut off or were meant so, the reason why the message ended will tell.
+        return [*events, *self._builder.end_call(index)] if _is_json(block.arguments) else events
+
+    @property
+    def is_empty(self) -> bool:
+        """See `AnswerReader`."""
+        return self._builder.is_empty
+
+    @property
+    def end_reason(self) -> str:
+        """See `AnswerReader`."""
+        return ": ".join(filter(None, (self._reason, self._refusal)))
+
+    def close(self, is_broken: bool) -> list[Event]:
+        """See `AnswerReader`."""
+        return self._builder.cut() if is_broken or self._reason in _CUT else self._builder.end()
+
+    def finish(self, is_broken: bool) -> MessageFinished:
+        """See `AnswerReader`."""
+        message = self._builder.message()
+        if self._signed:
+            message = Message(message.role, message.parts, extra={EXTRA: self._signed})
+        stop: StopReason = "error" if is_broken else _STOPS.get(self._reason, "error")
+        # Calls are answered, however the message ended; where it broke off in one, it is no message to answer.
+        is_answered = message.calls and not (is_broken and self._builder.is_cut)
+        return MessageFinished(message, self._total_usage(), "calls" if is_answered else stop)
+
+    def _total_usage(self) -> Usage:
+        count = self._usage.get
+        cached = count("cache_read_input_tokens", 0)
+        read = count("input_tokens", 0) + count("cache_creation_input_tokens", 0) + cached
+        return Usage(read, cached, count("output_tokens", 0))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,115 @@
+"""What a provider's errors mean, by their HTTP status and their JSON: whether to try again, and what to tell. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ferrule.models.gateway.retries import RequestFailure
+
+# What errors are called where they come without a status: in the middle of an answer, after a 200.
+_STATUS_OF = {
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_LONGEST = 500
+
+
+def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: str, key_hint: str) -> RequestFailure:
+    """The failure that an error response is.
+
+    `body` is its decoded JSON or its text; `sender` begins the message ("openai:gpt-5: OpenAI"), and `key_hint` tells
+    those whose key is refused where it is from.
+    """
+    message = f"{sender} answered {status}: {find_message(body) or _phrase(status)}"
+    if 300 <= status < 400:
+        target = headers.get("location", "another address")
+        return RequestFailure("bad", f"{message}; it redirects to {target}: is base_url right?", status)
+    error = _error_of(body)
+    return _failure(_meant_status(status, error), message, key_hint, _retry_after(headers, error))
+
+
+def explain_error_event(error: Any, sender: str, key_hint: str) -> RequestFailure:
+    """The failure that an error in the middle of an answer is; one that says nothing is the server's fault."""
+    fields = error if isinstance(error, Mapping) else {}
+    names = [str(fields.get(name) or "") for name in ("code", "type", "status")]
+    status = next((int(name) for name in names if name.isdecimal()), None)
+    status = status or next((_STATUS_OF[name] for name in names if name in _STATUS_OF), 500)
+    name = next((name for name in names if name and not name.isdecimal()), "")
+    message = f"{sender} broke off: {find_message(error) or 'no reason given'}{f' ({name})' if name else ''}"
+    return _failure(_meant_status(status, fields), message, key_hint, _retry_after({}, fields))
+
+
+def find_message(body: Any) -> str:
+    """The provider's own words, wherever in an error they are; empty where there are none."""
+    while isinstance(body, Mapping):
+        inner = body.get("message") or body.get("error") or body.get("detail")
+        if inner is None:
+            return json.dumps(dict(body), ensure_ascii=False)[:_LONGEST] if body else ""
+        body = inner
+    return str(body or "")[:_LONGEST]
+
+
+def _error_of(body: Any) -> Mapping[str, Any]:
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _meant_status(status: int, error: Mapping[str, Any]) -> int:
+    """The status that should have been sent."""
+    if status == 429 and "insufficient_quota" in (error.get("code"), error.get("type")):
+        return 402  # waiting brings no money
+    if status == 400 and "API_KEY_INVALID" in str(error.get("details")):
+        return 401  # Google calls a wrong key a bad request
+    return status
+
+
+def _failure(status: int, message: str, key_hint: str, retry_after: str | None) -> RequestFailure:
+    if status in (401, 403):
+        return RequestFailure("refused", f"{message}; {key_hint}", status)
+    if status in (429, 503, 529):
+        return RequestFailure("overloaded", message, status, retry_after)
+    # 408, 409 and 425 pass: the official packages try them again as well.
+    if status >= 500 or status in (408, 409, 425):
+        return RequestFailure("failed", message, status, retry_after)
+    return RequestFailure("bad", message, status)
+
+
+def _retry_after(headers: Mapping[str, str], error: Mapping[str, Any]) -> str | None:
+    """How long the server asks to be left alone: seconds, or its `Retry-After` header verbatim."""
+    try:
+        return str(float(headers["retry-after-ms"]) / 1000)
+    except (KeyError, ValueError):
+        return headers.get("retry-after") or _google_delay(error)
+
+
+def _google_delay(error: Mapping[str, Any]) -> str | None:
+    """Seconds from the `RetryInfo` among an error's details, which Google sends in place of a header."""
+    details = error.get("details")
+    for entry in details if isinstance(details, list) else ():
+        if isinstance(entry, dict) and isinstance(delay := entry.get("retryDelay"), str):
+            return delay.removesuffix("s")
+    return None
+
+
+def _phrase(status: int) -> str:
+    from http import HTTPStatus  # rarely needed, and slow to import
+
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "no reason given"

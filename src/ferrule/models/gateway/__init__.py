@@ -1,0 +1,8 @@
+"""One gateway an address: limits, retries, timeouts and a circuit breaker for all requests to a provider."""
+
+from ferrule.models.gateway.gateway import Gateway, configure, get_gateway
+from ferrule.models.gateway.report import GatewayReport
+from ferrule.models.gateway.retries import RequestFailure
+from ferrule.models.gateway.settings import GatewaySettings, Timeouts
+
+__all__ = ["Gateway", "GatewayReport", "GatewaySettings", "RequestFailure", "Timeouts", "configure", "get_gateway"]

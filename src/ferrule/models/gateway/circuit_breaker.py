@@ -1,0 +1,67 @@
+"""A circuit breaker: nothing is sent for a while to a provider that keeps failing (Nygard, "Release It!")."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal
+
+
+class CircuitBreaker:
+    """Closed, it lets requests through; open, none; half open, one at a time, whose outcome decides.
+
+    Times are seconds on any one clock. It isn't locked: its owner is.
+    """
+
+    def __init__(self, failures: int, window: float, open_for: float) -> None:
+        self.failures = failures
+        self.window = window
+        self.open_for = open_for
+        self._failed: deque[float] = deque()
+        self._opened: float | None = None
+        self._probing = False
+        self.open_since: float | None = None
+        """When it first opened since the last success."""
+
+    def state(self, now: float) -> Literal["closed", "open", "half open"]:
+        """What it does with the next request."""
+        if self._opened is None:
+            return "closed"
+        return "open" if self._probing or self.seconds_until_probe(now) > 0 else "half open"
+
+    def seconds_until_probe(self, now: float) -> float:
+        """Seconds until a request may be tried, 0 where one may now or is already."""
+        return 0.0 if self._opened is None else max(0.0, self._opened + self.open_for - now)
+
+    def admit(self, now: float) -> bool:
+        """Let a request through that `state` doesn't refuse; True where it is the probe, whose outcome decides."""
+        self._probing = self.state(now) == "half open"
+        return self._probing
+
+    def record_success(self, probe: bool) -> None:
+        """Close it after an answer, unless the request began before it opened: that says nothing of the time since."""
+        if probe or self._opened is None:
+            self._failed.clear()
+            self._opened = self.open_since = None
+            self._probing = False
+
+    def record_failure(self, now: float, probe: bool) -> bool:
+        """Count a failed request; True where that opened the breaker."""
+        if probe:
+            self._probing = False
+            self._opened = now
+            return True
+        if self._opened is not None:
+            return False
+        self._failed.append(now)
+        while len(self._failed) > self.failures or now - self._failed[0] > self.window:
+            self._failed.popleft()
+        if len(self._failed) < self.failures:
+            return False
+        self._failed.clear()
+        self._opened = self.open_since = now
+        return True
+
+    def record_cancellation(self, probe: bool) -> None:
+        """Let another request be the probe: this one was given up before its outcome was known."""
+        if probe:
+            self._probing = False

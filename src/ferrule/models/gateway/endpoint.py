@@ -1,0 +1,182 @@
+"""The shared state of one provider's address: slots, rate, pauses, circuit breaker and counters.
+
+Requests of several event loops, in several threads, share it, so each step is taken under its lock. It sends nothing
+and waits for nothing but a slot.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import RLock
+
+from ferrule.errors import Overloaded, ProviderError
+from ferrule.models.gateway.attempt import Attempt
+from ferrule.models.gateway.circuit_breaker import CircuitBreaker
+from ferrule.models.gateway.concurrency import AdaptiveLimit, RequestRate, RequestSlots
+from ferrule.models.gateway.report import GatewayReport, RequestCounters
+from ferrule.models.gateway.retries import RequestFailure
+from ferrule.models.gateway.settings import GatewaySettings
+
+logger = logging.getLogger(__name__)
+
+
+class EndpointState:
+    """What all requests to one address have in common."""
+
+    def __init__(self, name: str, settings: GatewaySettings) -> None:
+        self.name = name
+        self._lock = RLock()
+        self._settings = settings
+        self._limit = AdaptiveLimit(settings.concurrency)
+        self._slots = RequestSlots(self._limit, self._lock)
+        self._rate = RequestRate()
+        self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_window, settings.breaker_open)
+        self._paused_until = float("-inf")
+        self._last_failure = ""
+        self._counters = RequestCounters()
+
+    @property
+    def settings(self) -> GatewaySettings:
+        """What holds from the next step on."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: GatewaySettings) -> None:
+        with self._lock:
+            self._settings = settings
+            self._limit.set_maximum(settings.concurrency)
+            self._breaker.failures = settings.breaker_failures
+            self._breaker.window = settings.breaker_window
+            self._breaker.open_for = settings.breaker_open
+        self._slots.admit_waiting()
+
+    async def acquire_slot(self, attempt: Attempt) -> None:
+        """Wait for a slot. Raises `Overloaded` where too many wait, `ProviderError` where a pause is too long."""
+        self.refuse_if_unavailable(attempt)
+        try:
+            await self._slots.acquire(self._settings.waiting, attempt.number > 1, self.name)
+        except Overloaded:
+            with self._lock:
+                self._counters.not_sent += 1
+            raise
+
+    def release_slot(self) -> None:
+        """Give a slot back."""
+        self._slots.release()
+
+    def refuse_if_unavailable(self, attempt: Attempt) -> None:
+        """Raise `ProviderError` where the breaker is open, or the provider asked for a pause that is too long."""
+        with self._lock:
+            self._refuse_while_open(attempt.loop.time())
+            rest = self._paused_until - attempt.loop.time()
+            if rest <= self._settings.total_time:
+                return
+            self._counters.not_sent += 1
+        raise ProviderError(
+            f"{self.name}: the provider asked for a pause of which {rest:.0f} s are left, and a request may take "
+            f"{self._settings.total_time:g} s (`total_time`). The last failure: {self._last_failure}",
+            429,
+        )
+
+    def _refuse_while_open(self, now: float) -> None:
+        since = self._breaker.open_since
+        if since is None or self._breaker.state(now) != "open":
+            return
+        self._counters.not_sent += 1
+        rest = self._breaker.seconds_until_probe(now)
+        then = f"one request is let through in {rest:.0f} s" if rest else "one request is probing it now"
+        raise ProviderError(
+            f"{self.name}: the circuit breaker is open since {now - since:.0f} s, after repeated failures; "
+            f"{then}. The last failure: {self._last_failure}"
+        )
+
+    def reserve_send_time(self, attempt: Attempt) -> float:
+        """Reserve the time at which the rate lets an attempt be sent."""
+        with self._lock:
+            return self._rate.reserve(attempt.loop.time(), self._settings.requests_per_minute)
+
+    def seconds_until_send(self, attempt: Attempt, reserved: float) -> float:
+        """Seconds until the attempt may be sent; a pause that the provider asks for meanwhile makes it longer."""
+        with self._lock:
+            return max(reserved, self._paused_until) - attempt.loop.time()
+
+    def record_send(self, attempt: Attempt) -> None:
+        """Count an attempt that is sent now. Raises `ProviderError` where the breaker is open."""
+        now = attempt.loop.time()
+        with self._lock:
+            self._refuse_while_open(now)
+            attempt.start(self._breaker.admit(now), self._limit.epoch)
+            self._counters.attempts += 1
+            if attempt.number == 1:
+                self._counters.requests += 1
+
+    def record_first_chunk(self, attempt: Attempt, seconds: float) -> None:
+        """Count an attempt's first chunk, which came after so many seconds."""
+        with self._lock:
+            self._counters.first_chunk.add(seconds)
+            self._breaker.record_success(attempt.is_probe)
+        # As a probe it has decided; how the rest of its answer goes says nothing of what was found since.
+        attempt.is_probe = False
+
+    def record_success(self, attempt: Attempt) -> None:
+        """Count an attempt whose answer came whole."""
+        attempt.is_settled = True
+        with self._lock:
+            self._counters.finished += 1
+            self._counters.last_chunk.add(attempt.loop.time() - attempt.started)
+            self._limit.record_success()
+            self._breaker.record_success(attempt.is_probe)
+
+    def record_failure(self, attempt: Attempt, failure: RequestFailure, pause: float) -> None:
+        """Count a failed attempt; `pause` is the seconds for which its provider asked to be left alone, 0 for none."""
+        attempt.is_settled = True
+        now = attempt.loop.time()
+        with self._lock:
+            self._last_failure = failure.message
+            self._counters.failures["broken" if attempt.has_passed_on else failure.kind] += 1
+            self._paused_until = max(self._paused_until, now + pause)
+            opened = self._update_breaker(attempt, failure, now)
+        if opened:
+            logger.warning("%s: nothing is sent for %g s: %s", self.name, self._breaker.open_for, failure.message)
+
+    def _update_breaker(self, attempt: Attempt, failure: RequestFailure, now: float) -> bool:
+        if failure.kind in ("refused", "bad"):
+            # It answers, so it is there.
+            self._breaker.record_success(attempt.is_probe)
+            return False
+        if failure.kind == "overloaded":
+            self._limit.record_overload(attempt.epoch)
+            # Having too much to do is what the limit and the pause are for; but a probe that fails has failed.
+            if not attempt.is_probe:
+                return False
+        return self._breaker.record_failure(now, attempt.is_probe)
+
+    def record_close(self, attempt: Attempt) -> None:
+        """Release the slot of an attempt that is over. One that isn't settled was given up by its caller."""
+        if not attempt.is_settled:
+            with self._lock:
+                self._counters.given_up += 1
+                self._breaker.record_cancellation(attempt.is_probe)
+        self._slots.release()
+
+    def report(self, now: float) -> GatewayReport:
+        """The counters and the state at this time."""
+        with self._lock:
+            counters = self._counters
+            return GatewayReport(
+                name=self.name,
+                requests=counters.requests,
+                attempts=counters.attempts,
+                retries=counters.attempts - counters.requests,
+                finished=counters.finished,
+                failures=dict(counters.failures),
+                given_up=counters.given_up,
+                not_sent=counters.not_sent,
+                running=self._slots.running,
+                waiting=self._slots.waiting,
+                concurrency=self._limit.value,
+                breaker=self._breaker.state(now),
+                paused=max(0.0, self._paused_until - now),
+                first_chunk=counters.first_chunk.summary(),
+                last_chunk=counters.last_chunk.summary(),
+            )

@@ -1,0 +1,138 @@
+"""Gemini, by Google's Gemini API: `GoogleModel("gemini-3-pro")`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from ferrule.capabilities import Capabilities, Loss
+from ferrule.conversation import Conversation
+from ferrule.formats.google import dump
+from ferrule.formats.tool_offers import ToolNames, parameters_schema
+from ferrule.models.gateway import RequestFailure
+from ferrule.models.google.stream import GoogleReader
+from ferrule.models.hosted import AttemptError, EventKind, HostedModel, ProviderRequest, fields_of, find_version
+from ferrule.models.protocol import ModelSettings
+from ferrule.models.providers import Provider
+from ferrule.toolspec import ToolSpec
+
+_BUDGETS = {"none": 0, "minimal": 512, "low": 2048, "medium": 8192, "high": 24_576}
+_SAMPLING = {"temperature": "temperature", "top_k": "topK", "top_p": "topP", "seed": "seed"}
+_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+_HONOURED = frozenset(
+    {"temperature", "top_k", "top_p", "seed", "max_tokens", "stop", "choice", "effort", "output_schema", "extra"}
+)
+
+Body: TypeAlias = dict[str, Any]
+
+
+class GoogleModel(HostedModel):
+    """A model of the Gemini API.
+
+    From Gemini 3 on images stand in the results themselves and calls go back with their signatures; before, an image
+    follows its result as a user's. `effort` becomes a thinking level there (`none` as the least, `minimal`), and a
+    budget of tokens before. An answer that Google withholds (`SAFETY`, `RECITATION`, …) ends with the stop reason
+    `error`; a call that Google itself could not read is a `MalformedCall`. Whether one message may hold several calls
+    can't be set. Google caches by itself what begins like an earlier request.
+
+    Raises `ModelError` where the package or the key is missing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        provider: str | Provider = "google",
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+    ) -> None:
+        super().__init__(name, provider, api_key, base_url)
+        self._is_third_generation = find_version(name) >= (3, 0)
+        self.capabilities = Capabilities(
+            reasoning=True,
+            ids=True,
+            user_images=True,
+            image_results=self._is_third_generation,
+            malformed_calls=False,
+            settings=_HONOURED,
+        )
+
+    def auth_headers(self, key: str) -> dict[str, str]:
+        """See `HostedModel`."""
+        return {"x-goog-api-key": key}
+
+    def render_request(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
+    ) -> tuple[ProviderRequest, list[Loss]]:
+        """See `HostedModel`."""
+        body, losses = dump(conversation, names.wire, must_sign=self._is_third_generation)
+        if tools:
+            body["tools"] = [{"functionDeclarations": [_offer(spec, names) for spec in tools]}]
+        if choice := _choice(settings, tools, names):
+            body["toolConfig"] = {"functionCallingConfig": choice}
+        if config := self._generation_config(settings):
+            body["generationConfig"] = config
+        model = self.model if "/" in self.model else f"models/{self.model}"
+        path = f"/v1beta/{quote(model)}:streamGenerateContent?alt=sse"
+        return ProviderRequest(path, _merge(body, settings.extra)), losses
+
+    def _generation_config(self, settings: ModelSettings) -> Body:
+        config: Body = {_SAMPLING[name]: value for name, value in settings.given(*_SAMPLING).items()}
+        if settings.max_tokens is not None:
+            config["maxOutputTokens"] = settings.max_tokens
+        if settings.stop:
+            config["stopSequences"] = list(settings.stop)
+        if settings.effort is not None:
+            config["thinkingConfig"] = self._thinking(settings.effort)
+        if settings.output_schema is not None:
+            config["responseMimeType"] = "application/json"
+            config["responseJsonSchema"] = settings.output_schema
+        return config
+
+    def _thinking(self, effort: str) -> Body:
+        """From Gemini 3 on a model can't be kept from thinking: its least is `minimal`."""
+        if self._is_third_generation:
+            level = "minimal" if effort == "none" else effort
+            return {"thinkingLevel": level.upper(), "includeThoughts": effort != "none"}
+        return {"thinkingBudget": _BUDGETS[effort], "includeThoughts": effort != "none"}
+
+    def classify_event(self, event: Mapping[str, Any]) -> EventKind:
+        """See `HostedModel`."""
+        feedback = fields_of(event.get("promptFeedback"))
+        if reason := feedback.get("blockReason"):
+            said = feedback.get("blockReasonMessage") or reason
+            raise AttemptError(RequestFailure("bad", f"{self.name}: Google blocked the prompt: {said}"))
+        candidates = event.get("candidates") or ()
+        return "end" if any(fields_of(one).get("finishReason") for one in candidates) else "content"
+
+    def make_reader(self, conversation: Conversation, names: ToolNames) -> GoogleReader:
+        """See `HostedModel`."""
+        return GoogleReader(conversation, names)
+
+
+def _offer(spec: ToolSpec, names: ToolNames) -> Body:
+    # The other field, `parameters`, knows a small part of JSON Schema only.
+    return {
+        "name": names.wire(spec.name),
+        "description": spec.description,
+        "parametersJsonSchema": parameters_schema(spec.parameters),
+    }
+
+
+def _choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames) -> Body | None:
+    choice = settings.choice
+    if choice is None or not tools:
+        return None
+    if choice in _MODES:
+        return {"mode": _MODES[choice]}
+    return {"mode": "ANY", "allowedFunctionNames": [names.wire(choice)]}
+
+
+def _merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> Body:
+    """The body with `extra` in it, also inside of its objects."""
+    merged = dict(body)
+    for key, value in extra.items():
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return merged

@@ -1,0 +1,141 @@
+"""One assistant message as a provider streams it: the events on the way, and the message that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from io import StringIO
+
+from ferrule.conversation import Conversation, MalformedCall, Message, Part, Reasoning, Text, ToolCall
+from ferrule.events import (
+    ArgumentsDelta,
+    CallFinished,
+    CallMalformed,
+    CallStarted,
+    Event,
+    ReasoningDelta,
+    TextDelta,
+)
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A call whose arguments are still coming."""
+
+    index: int
+    id: str
+    name: str
+    arguments: StringIO = field(default_factory=StringIO)
+
+
+class MessageBuilder:
+    """Takes what a provider sends, in its order, and gives events.
+
+    Each call gets an id of its own within the conversation: the provider's, unless that is empty or was used before;
+    `native_ids` then has the provider's by ours. Pieces of several calls may come in turns.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._used = {call.id for message in conversation.messages for call in message.calls}
+        self._next = conversation.next_call_number
+        self._calls: dict[Hashable, _OpenCall] = {}
+        self._pieces: list[tuple[type[Text] | type[Reasoning], StringIO] | int] = []
+        self._ended: dict[int, ToolCall | MalformedCall] = {}
+        self.native_ids: dict[str, str] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing came yet."""
+        return not self._pieces
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the message calls, or means to."""
+        return any(isinstance(piece, int) for piece in self._pieces)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a call was being written when the message was cut off."""
+        return any(isinstance(call, MalformedCall) for call in self._ended.values())
+
+    @property
+    def open_calls(self) -> list[Hashable]:
+        """The keys of the calls that have begun and not ended, in order."""
+        return list(self._calls)
+
+    def text(self, text: str) -> list[Event]:
+        """A piece of the answer."""
+        return self._add(Text, text)
+
+    def reasoning(self, text: str) -> list[Event]:
+        """A piece of what the model thinks."""
+        return self._add(Reasoning, text)
+
+    def _add(self, kind: type[Text] | type[Reasoning], text: str) -> list[Event]:
+        if not text:
+            return []
+        last = self._pieces[-1] if self._pieces else None
+        if isinstance(last, int) or last is None or last[0] is not kind:
+            last = (kind, StringIO())
+            self._pieces.append(last)
+        last[1].write(text)
+        return [TextDelta(text) if kind is Text else ReasoningDelta(text)]
+
+    def begin_call(self, key: Hashable, name: str, native_id: str | None = None) -> list[Event]:
+        """A call begins; `key` is how the provider refers to it from here on."""
+        index = sum(isinstance(piece, int) for piece in self._pieces)
+        self._pieces.append(index)
+        call = _OpenCall(index, self._own_id(native_id), name)
+        self._calls[key] = call
+        return [CallStarted(index, name, native_id or None)]
+
+    def _own_id(self, native: str | None) -> str:
+        if native and native not in self._used:
+            chosen = native
+        else:
+            while f"call_{self._next}" in self._used:
+                self._next += 1
+            chosen = f"call_{self._next}"
+            if native:
+                self.native_ids[chosen] = native
+        self._used.add(chosen)
+        return chosen
+
+    def arguments(self, key: Hashable, fragment: str) -> list[Event]:
+        """A piece of the arguments of a call that has begun."""
+        call = self._calls[key]
+        call.arguments.write(fragment)
+        return [ArgumentsDelta(call.index, fragment)] if fragment else []
+
+    def end_call(self, key: Hashable) -> list[Event]:
+        """A call is whole. Arguments that are no JSON stay as they are: the executor tells the model."""
+        call = self._calls.pop(key)
+        arguments = call.arguments.getvalue()
+        events: list[Event] = []
+        if not arguments.strip():
+            arguments = "{}"
+            events.append(ArgumentsDelta(call.index, arguments))
+        made = ToolCall(call.id, call.name, arguments)
+        self._ended[call.index] = made
+        return [*events, CallFinished(call.index, made)]
+
+    def end(self) -> list[Event]:
+        """The message is whole, so all its calls are."""
+        return [event for key in self.open_calls for event in self.end_call(key)]
+
+    def cut(self) -> list[Event]:
+        """The message was cut off: a call that was being written is malformed, with what came of it."""
+        events: list[Event] = []
+        for call in self._calls.values():
+            raw = f"{call.name}({call.arguments.getvalue()}"
+            self._ended[call.index] = MalformedCall(call.id, raw, "truncated")
+            events.append(CallMalformed(call.index, "truncated", raw))
+        self._calls.clear()
+        return events
+
+    def message(self) -> Message:
+        """What has come, as a message; all of its calls must have ended."""
+        return Message("assistant", tuple(map(self._part, self._pieces)))
+
+    def _part(self, piece: tuple[type[Text] | type[Reasoning], StringIO] | int) -> Part:
+        return self._ended[piece] if isinstance(piece, int) else piece[0](piece[1].getvalue())

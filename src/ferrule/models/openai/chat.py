@@ -1,0 +1,144 @@
+"""Models behind OpenAI's chat completions: OpenAI's own, and those of all who speak its format.
+
+    model("openai:gpt-5")   model("groq:openai/gpt-oss-120b")   OpenAIChat("my-model", "vllm", base_url="http://gpu:8000/v1")
+
+Many servers speak this format, each with quirks of its own: what they are sent is in the table of `providers.py`, what
+they send is read by `chat_stream.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ferrule.capabilities import Capabilities, Loss
+from ferrule.conversation import Conversation
+from ferrule.errors import ModelError
+from ferrule.formats.openai import write_messages, write_offers
+from ferrule.formats.tool_offers import ToolNames, strict_schema
+from ferrule.models.hosted import EventKind, HostedModel, ProviderRequest
+from ferrule.models.openai.chat_stream import ChatReader, classify_chunk
+from ferrule.models.protocol import ModelSettings
+from ferrule.models.providers import OpenAIProvider, find_provider
+from ferrule.toolspec import ToolSpec
+
+SAMPLING = ("temperature", "top_p")
+"""Sent where they were given only: models that reason refuse them."""
+
+
+class OpenAIChat(HostedModel):
+    """A model of a provider that speaks chat completions.
+
+    `user_images` and `native_tools` say whether this model reads images and takes tools, where that isn't what its
+    provider's models do. Raises `ModelError` for a key, an address or a package that is missing.
+    """
+
+    provider: OpenAIProvider
+
+    def __init__(
+        self,
+        name: str,
+        provider: str | OpenAIProvider = "openai",
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        user_images: bool | None = None,
+        native_tools: bool = True,
+    ) -> None:
+        super().__init__(name, find_openai_provider(provider), api_key, base_url)
+        self.capabilities = Capabilities(
+            reasoning=self.provider.style.reasoning is not None,
+            ids=True,
+            user_images=self.provider.user_images if user_images is None else user_images,
+            malformed_calls=False,
+            native_tools=native_tools,
+            settings=self.provider.settings,
+        )
+
+    def auth_headers(self, key: str) -> dict[str, str]:
+        """See `HostedModel`."""
+        return bearer_headers(self.provider, key)
+
+    def render_request(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
+    ) -> tuple[ProviderRequest, list[Loss]]:
+        """See `HostedModel`. Raises `ModelError` where tools are offered to a model that takes none."""
+        if tools and not self.capabilities.native_tools:
+            raise ModelError(f"{self.name} takes no tools beside the text; offer them in the text: using(…, mode=…)")
+        messages, losses = write_messages(conversation, self.provider.style, names)
+        body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": True}
+        if self.provider.usage_option:
+            body["stream_options"] = {"include_usage": True}
+        if tools:
+            body.update(self._offer(tools, settings, names))
+        body.update(self._sampling(settings))
+        return ProviderRequest("/chat/completions", {**body, **settings.extra}), losses
+
+    def classify_event(self, event: Mapping[str, Any]) -> EventKind:
+        """See `HostedModel`."""
+        return classify_chunk(event)
+
+    def make_reader(self, conversation: Conversation, names: ToolNames) -> ChatReader:
+        """See `HostedModel`."""
+        return ChatReader(conversation, names)
+
+    def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
+        offer: dict[str, Any] = {"tools": write_offers(tools, names)}
+        if settings.parallel_calls is not None:
+            offer["parallel_tool_calls"] = settings.parallel_calls
+        choice = settings.choice
+        if choice in (None, "auto", "none", "required"):
+            return {**offer, "tool_choice": choice} if choice else offer
+        if self.provider.named_choice:
+            return {**offer, "tool_choice": {"type": "function", "function": {"name": names.wire(choice)}}}
+        alone = [tool for tool in tools if tool.name == choice]
+        return {**offer, "tools": write_offers(alone, names), "tool_choice": "required"}
+
+    def _sampling(self, settings: ModelSettings) -> dict[str, Any]:
+        """The settings that were given, by the provider's names."""
+        provider = self.provider
+        body: dict[str, Any] = settings.given(*SAMPLING)
+        if settings.max_tokens is not None:
+            body[provider.max_tokens] = settings.max_tokens
+        if settings.stop:
+            body["stop"] = list(settings.stop)
+        if settings.output_schema is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": self._answer_schema(settings)}
+        if settings.seed is not None and provider.seed:
+            body[provider.seed] = settings.seed
+        if settings.top_k is not None:
+            body["top_k"] = settings.top_k
+        if settings.effort is not None and provider.effort:
+            nested = provider.effort == "reasoning"
+            body[provider.effort] = {"effort": settings.effort} if nested else settings.effort
+        return body
+
+    def _answer_schema(self, settings: ModelSettings) -> dict[str, Any]:
+        schema = settings.output_schema or {}
+        if self.provider.output_schema == "plain":
+            return {"name": "answer", "schema": schema, "strict": True}
+        return answer_schema(schema)
+
+
+def answer_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema for OpenAI: strict where it can be said so, else one that the model is merely shown."""
+    strict = strict_schema(schema)
+    return {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}
+
+
+def find_openai_provider(provider: str | OpenAIProvider) -> OpenAIProvider:
+    """A provider that speaks one of OpenAI's formats. Raises `ModelError` for any other."""
+    found = find_provider(provider)
+    if not isinstance(found, OpenAIProvider):
+        raise ModelError(f"{found.label} does not speak OpenAI's formats: its models are {found.name}:<model>")
+    return found
+
+
+def bearer_headers(provider: OpenAIProvider, key: str) -> dict[str, str]:
+    """The headers that carry the key; to OpenAI itself also those of the account that the environment names."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    if provider.url is not None:
+        account = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
+        headers |= {header: value for header, name in account.items() if (value := os.environ.get(name))}
+    return headers

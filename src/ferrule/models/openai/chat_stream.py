@@ -1,0 +1,224 @@
+"""One answer as chat completions stream it, whatever each server makes of the format.
+
+Calls come in pieces: several in one chunk or in turns, the id only with the first, the index missing or always 0, a
+name over several chunks or again in each, arguments as an object. A call begins here with its first arguments, because
+its name may not be whole before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ferrule.capabilities import Loss
+from ferrule.conversation import Conversation, StopReason
+from ferrule.events import Event, MessageFinished, Usage
+from ferrule.formats.openai_reading import EXTRA, join_reasoning
+from ferrule.formats.tool_offers import ToolNames
+from ferrule.models.hosted import EventKind, fields_of
+from ferrule.models.message_builder import MessageBuilder
+
+_CONTENT_FIELDS = ("content", "tool_calls", "reasoning_content", "reasoning", "refusal", "function_call")
+
+
+def classify_chunk(event: Mapping[str, Any]) -> EventKind:
+    """Whether a chunk says something, or only names a role; the last one gives a reason or the usage."""
+    choices = event.get("choices") or ()
+    # Usage stands alone in the last chunk; some send it with every chunk.
+    if not choices and event.get("usage") is not None:
+        return "end"
+    kind: EventKind = "preamble"
+    for choice in map(fields_of, choices):
+        if choice.get("finish_reason"):
+            return "end"
+        delta = fields_of(choice.get("delta"))
+        if any(delta.get(name) for name in _CONTENT_FIELDS):
+            kind = "content"
+    return kind
+
+
+@dataclass(slots=True, eq=False)
+class _ChatCall:
+    """A call while it comes."""
+
+    id: str | None
+    name: str = ""
+    written: list[str] = field(default_factory=list)
+    begun: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its arguments are JSON."""
+        try:
+            json.loads("".join(self.written))
+        except ValueError:
+            return False
+        return True
+
+
+class ChatReader:
+    """Reads the chunks of one answer: an `AnswerReader`."""
+
+    losses: Sequence[Loss] = ()
+
+    def __init__(self, conversation: Conversation, names: ToolNames) -> None:
+        self._builder = MessageBuilder(conversation)
+        self._names = names
+        self._calls: list[_ChatCall] = []
+        self._at: dict[Any, _ChatCall] = {}
+        self._refusal: list[str] = []
+        self._details: list[dict[str, Any]] = []
+        self._usage = Usage()
+        self.end_reason = ""
+        """Its `finish_reason`; empty until that comes."""
+
+    @property
+    def is_empty(self) -> bool:
+        """See `AnswerReader`."""
+        return self._builder.is_empty and not self._calls
+
+    def feed(self, chunk: Any) -> list[Event]:
+        """What a chunk adds."""
+        sent = fields_of(chunk)
+        choices = sent.get("choices") or ()
+        if usage := sent.get("usage") or fields_of(sent.get("x_groq")).get("usage"):
+            self._usage = _read_usage(fields_of(usage))
+            if not choices:
+                self.end_reason = self.end_reason or "stop"
+        events: list[Event] = []
+        for choice in map(fields_of, choices):
+            if not choice.get("index"):
+                events += self._read_delta(fields_of(choice.get("delta")))
+                self.end_reason = choice.get("finish_reason") or self.end_reason
+        return events
+
+    def _read_delta(self, delta: Mapping[str, Any]) -> list[Event]:
+        # Some send what was thought under both names.
+        events = self._read_reasoning(delta.get("reasoning_content") or delta.get("reasoning"))
+        for detail in delta.get("reasoning_details") or ():
+            _add_detail(self._details, detail)
+        content = delta.get("content")
+        for part in content if isinstance(content, list) else (content,):
+            events += self._read_content(part)
+        if isinstance(refusal := delta.get("refusal"), str) and refusal:
+            self._refusal.append(refusal)
+            events += self._read_content(refusal)
+        for entry in map(fields_of, delta.get("tool_calls") or ()):
+            events += self._read_call(entry, fields_of(entry.get("function")))
+        if (legacy := delta.get("function_call")) is not None:
+            events += self._read_call({}, fields_of(legacy))
+        return events
+
+    def _read_reasoning(self, text: Any) -> list[Event]:
+        return self._builder.reasoning(text) if isinstance(text, str) else []
+
+    def _read_content(self, part: Any) -> list[Event]:
+        """A text, or a part of Mistral's: a text, or what was thought."""
+        if isinstance(part, dict):
+            if part.get("type") == "thinking":
+                return [
+                    event for piece in part.get("thinking") or () for event in self._read_reasoning(piece.get("text"))
+                ]
+            part = part.get("text")
+        if not isinstance(part, str) or not part:
+            return []
+        return [*self._begin_calls(), *self._builder.text(part)]
+
+    def _read_call(self, entry: Mapping[str, Any], function: Mapping[str, Any]) -> list[Event]:
+        """A piece of a call."""
+        name = function.get("name") or ""
+        call = self._find_call(entry.get("index"), entry.get("id") or None, name)
+        if name != call.name and not call.begun:
+            call.name += name
+        arguments = function.get("arguments")
+        if arguments is None or arguments == "":
+            return []
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        call.written.append(arguments)
+        return [*self._begin_calls(until=call), *self._builder.arguments(call, arguments)]
+
+    def _find_call(self, index: int | None, native_id: str | None, name: str) -> _ChatCall:
+        """The call that a piece belongs to: by its index, its id, or because it is the one being written."""
+        last = self._calls[-1] if self._calls else None
+        call = self._at.get(index) if index is not None else self._at.get(native_id) if native_id else last
+        if call is None or (name and self._is_another(call, index, native_id, name)):
+            call = _ChatCall(native_id)
+            self._calls.append(call)
+        if index is not None:
+            self._at[index] = call
+        if native_id:
+            self._at[native_id] = call
+            call.id = call.id or native_id
+        return call
+
+    @staticmethod
+    def _is_another(call: _ChatCall, index: int | None, native_id: str | None, name: str) -> bool:
+        """Whether a name begins a call, though the index says that it goes on with one: some servers count from 0 for
+        each, others don't count at all."""
+        if native_id and call.id:
+            return native_id != call.id
+        return call.begun and (name != call.name or (index is None and call.is_whole))
+
+    def _begin_calls(self, until: _ChatCall | None = None) -> list[Event]:
+        """Begin the calls that only have their names so far, in order, up to one of them."""
+        events: list[Event] = []
+        for call in self._calls:
+            if not call.begun:
+                call.begun = True
+                events += self._builder.begin_call(call, self._names.own(call.name), call.id)
+            if call is until:
+                break
+        return events
+
+    def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - an answer that gave its reason is whole
+        """See `AnswerReader`."""
+        events = self._begin_calls()
+        if self.end_reason in ("", "length", "content_filter"):
+            for call in self._calls:
+                if call.is_whole:
+                    events += self._builder.end_call(call)
+            return [*events, *self._builder.cut()]
+        return [*events, *self._builder.end()]
+
+    def _stop_reason(self) -> StopReason:
+        # Calls are answered, however the message ended; where it broke off in one, it is no message to answer.
+        if self._calls:
+            return "error" if not self.end_reason and self._builder.is_cut else "calls"
+        if self.end_reason == "length":
+            return "length"
+        return "error" if self.end_reason in ("", "content_filter", "error") else "turn"
+
+    def finish(self, is_broken: bool) -> MessageFinished:  # noqa: ARG002 - see `close`
+        """See `AnswerReader`."""
+        message = self._builder.message()
+        extra: dict[str, Any] = {}
+        if self._refusal:
+            extra["refusal"] = "".join(self._refusal)
+        if self._details:
+            extra.update(reasoning_details=self._details, reasoning=join_reasoning(message))
+        if extra:
+            message = replace(message, extra={EXTRA: extra})
+        return MessageFinished(message, self._usage, self._stop_reason())
+
+
+def _read_usage(usage: Mapping[str, Any]) -> Usage:
+    # DeepSeek has a word of its own for what came from its cache.
+    cached = fields_of(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    return Usage(usage.get("prompt_tokens") or 0, cached or 0, usage.get("completion_tokens") or 0)
+
+
+def _add_detail(details: list[dict[str, Any]], piece: Any) -> None:
+    """Add a piece of OpenRouter's `reasoning_details`: its texts go on, anything else is said once."""
+    if not isinstance(piece, dict):
+        return
+    if not details or any(piece.get(key) not in (None, details[-1].get(key)) for key in ("type", "index")):
+        details.append(dict(piece))
+        return
+    for key, value in piece.items():
+        if key in ("text", "summary", "data") and isinstance(value, str):
+            details[-1][key] = (details[-1].get(key) or "") + value
+        elif value is not None:
+            details[-1][key] = value

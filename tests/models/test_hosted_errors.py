@@ -1,0 +1,108 @@
+"""What a person is told who gives a wrong address or option, and what a server's odd answers become."""
+
+from __future__ import annotations
+
+import pytest
+from asking import events_of, try_again_at_once
+from openai_server import chunks, lenient, says
+from scripted_http import Reply, ScriptedServer, json_reply
+
+from ferrule.errors import ModelError, ProviderError, SettingsError
+from ferrule.models.anthropic.schema import fit_answer_schema
+from ferrule.models.naming import hosted_model, model_named
+from ferrule.models.openai.chat import OpenAIChat
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("localhost:8000/v1", "must begin with http://"),
+        ("http://local host/v1", "needs a host, and no spaces"),
+        ("http://", "needs a host"),
+        ("http://localhost:99999/v1", "is no address: Port out of range"),
+    ],
+)
+def test_an_address_that_can_not_be_asked_is_refused_when_the_model_is_made(address: str, words: str) -> None:
+    with pytest.raises(ModelError, match=rf"compatible:m: base_url .*{words}"):
+        OpenAIChat("m", "compatible", base_url=address)
+
+
+def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
+    with pytest.raises(ModelError, match=r"key for OpenAI holds characters.*OPENAI_API_KEY") as raised:
+        OpenAIChat("m", api_key="secret\nvalue")
+    assert "secret" not in str(raised.value)
+
+
+def test_an_option_that_a_model_has_not_is_named_with_those_it_has() -> None:
+    with pytest.raises(SettingsError, match=r"no option 'temprature'; there are api_key, base_url.*with_"):
+        hosted_model("openai", "m", api_key="k", temprature=1)
+    with pytest.raises(ModelError, match="'openai:' names no model"):
+        model_named("openai:")
+    with pytest.raises(ModelError, match="Anthropic does not speak OpenAI's formats"):
+        OpenAIChat("m", "anthropic", api_key="k")
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (Reply([b""], 301, {"location": "https://example.org/v1"}), "301.* redirects to https://example.org/v1"),
+        (Reply([b"<html>\nNot  Found</html>"], 404, {}), r"404: <html> Not Found</html>; is .*/v1 the right base_url"),
+        (Reply([], 405, {}), "405: Method Not Allowed; is .* the right base_url"),
+        (
+            json_reply(200, {"error": {"message": "no such adapter", "code": 400}}),
+            "the server broke off: no such adapter",
+        ),
+        (json_reply(422, {"detail": [{"msg": "extra"}]}), "answered 422: .*extra"),
+        (Reply([b""], 404, {"content-type": "application/json"}), "404: Not Found"),
+    ],
+)
+async def test_an_odd_answer_is_told_and_not_tried_again(reply: Reply, words: str) -> None:
+    async with ScriptedServer(lenient, reply) as server:
+        try_again_at_once(server.url)
+        made = OpenAIChat("m", "compatible", base_url=f"{server.url}/v1")
+        with pytest.raises(ProviderError, match=words):
+            await events_of(made)
+        await made.aclose()
+
+
+async def test_a_server_that_does_not_say_what_it_sends_is_read() -> None:
+    async with ScriptedServer(lenient, Reply(chunks({"content": "Yes."}), headers={})) as server:
+        made = OpenAIChat("m", "compatible", base_url=f"{server.url}/v1")
+        assert (await events_of(made))[-1].message.text == "Yes."
+        await made.aclose()
+
+
+async def test_a_server_that_needs_no_key_is_sent_none() -> None:
+    async with ScriptedServer(lenient, says("Yes.")) as server:
+        made = OpenAIChat("m", "compatible", base_url=f"{server.url}/v1")
+        await events_of(made)
+        await made.aclose()
+        assert "authorization" not in server.requests[0].headers
+
+
+def test_an_answers_schema_is_told_where_anthropic_can_not_hold_to_it() -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"Word": {"type": "string", "pattern": "a+", "format": "date"}},
+        "properties": {
+            "count": {"type": "integer", "description": "How many", "minimum": 1},
+            "words": {"type": "array", "items": {"$ref": "#/$defs/Word"}, "minItems": 2},
+            "kind": {"type": "string", "enum": ["a", "b"]},
+            "either": {"oneOf": [{"type": "null"}, {"type": "object", "properties": {}}]},
+        },
+        "required": ["count"],
+    }
+    assert fit_answer_schema(schema) == {
+        "$defs": {"Word": {"type": "string", "format": "date", "description": "{pattern: a+}"}},
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "description": "How many\n\n{minimum: 1}"},
+            "words": {"type": "array", "items": {"$ref": "#/$defs/Word"}, "description": "{minItems: 2}"},
+            "kind": {"enum": ["a", "b"]},
+            "either": {
+                "anyOf": [{"type": "null"}, {"type": "object", "properties": {}, "additionalProperties": False}]
+            },
+        },
+        "additionalProperties": False,
+        "required": ["count"],
+    }
