@@ -8,7 +8,7 @@ from typing import Any
 from ferrule.conversation import ToolCall, ToolResult
 from ferrule.execution import Executor, Policy
 from ferrule.mcp import MCPServer
-from ferrule.scope import CallScope
+from ferrule.tools.scope import CallScope
 
 
 async def result_of(

@@ -41,6 +41,10 @@ NUMBERS = {
     "required": ["a", "b"],
     "additionalProperties": False,
 }
+PATTERNS = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "pattern": "^(a+)+$"}, "word": {"type": "string", "pattern": "(?=x)y"}},
+}
 NOTHING = {"type": "object", "properties": {}}
 PLAIN = ("picture", "everything", "fail", "refuse", "steps", "wait", "waited", "toggle", "silent")
 
@@ -53,6 +57,7 @@ def listing() -> list[Tool]:
         Tool(name="erase", description="Says that it only reads.", input_schema=NOTHING, annotations=hints),
         Tool(name="files/read.all", description="A name that models can't write.", input_schema=NOTHING),
         Tool(name="odd", description="No schema.", input_schema={"type": "object", "properties": {"x": {"type": 7}}}),
+        Tool(name="strict", description="Patterns.", input_schema=PATTERNS),
         Tool(name="table", description="Structured.", input_schema=NOTHING, output_schema={"type": "object"}),
         *tools,
     ]

@@ -13,15 +13,16 @@ from mcp_calls import result_of
 from sdk_server import PIXEL
 
 from ferrule import tool
+from ferrule.agent.pipeline import model
 from ferrule.conversation import Image, Text, ToolCall
 from ferrule.errors import RegistryError, SettingsError
 from ferrule.events import ToolProgress
 from ferrule.execution import Policy
-from ferrule.mcp import MCPServer, http
+from ferrule.mcp import MCPServer, serving
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import model
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
+from ferrule.tools.arguments import ArgumentsInvalid
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 from ferrule.toolspec import Annotations
 
 SDK_SERVER = str(Path(__file__).with_name("sdk_server.py"))
@@ -36,7 +37,7 @@ def erase() -> str:
 async def test_the_whole_listing_is_offered_under_names_that_models_can_write(address: str) -> None:
     async with MCPServer(address, name="trying") as server:
         registry = server.registry
-        assert registry.names[:4] == ("add", "erase", "files_read_all", "table")
+        assert registry.names[:4] == ("add", "erase", "files_read_all", "strict")
         assert "steps" in registry
         assert {spec.origin for spec in registry.specs} == {"mcp:trying"}
         assert registry.get("add").parameters["required"] == ["a", "b"]
@@ -49,8 +50,20 @@ async def test_the_whole_listing_is_offered_under_names_that_models_can_write(ad
 async def test_a_tool_whose_schema_is_none_is_left_out_and_named(address: str) -> None:
     async with MCPServer(address) as server:
         assert "odd" not in server.registry
-        (problem,) = server.problems
-        assert problem.startswith("'odd' is not offered: the tool 'odd': not a JSON Schema at properties.x.type")
+        odd, _ = server.problems
+        assert odd.startswith("'odd' is not offered: the tool 'odd': not a JSON Schema at properties.x.type")
+
+
+async def test_a_pattern_costs_little_and_one_that_may_cost_much_is_named_and_not_checked(address: str) -> None:
+    async with MCPServer(address) as server:
+        _, unchecked = server.problems
+        assert unchecked == (
+            "'strict' is offered, but of its schema word.pattern: the string \"(?=x)y\" isn't checked: it looks around"
+        )
+        strict = server.registry.get("strict")
+        assert strict.bind({"name": "aa", "word": "z"}) == {"name": "aa", "word": "z"}
+        with pytest.raises(ArgumentsInvalid, match=r"wanted a string that matches \^\(a\+\)\+\$"):
+            strict.bind({"name": "a" * 60 + "!"})
 
 
 async def test_results_keep_their_parts_and_say_what_is_left_out(address: str) -> None:
@@ -186,7 +199,7 @@ def test_a_server_is_named_after_its_command_or_address() -> None:
     [
         ("", {}, "is named by the command"),
         ("run 'this", {}, "No closing quotation"),
-        ("http:///mcp", {}, "names no host"),
+        ("http:///mcp", {}, "has no host"),
         ("server", {"name": "a b"}, "1 to 32 letters"),
         ("server", {"timeout": 0}, "seconds above 0, not 0"),
         ("server", {"headers": {}}, "headers are for a server at an address"),
@@ -218,13 +231,13 @@ async def test_a_server_belongs_to_one_loop(addresses: dict[str, str]) -> None:
 @pytest.mark.parametrize("is_legacy", [False, True])
 async def test_a_server_at_an_address_may_be_started_anew(monkeypatch: pytest.MonkeyPatch, is_legacy: bool) -> None:
     monkeypatch.setattr(sdk_server, "LEGACY", is_legacy)
-    monkeypatch.setattr(http, "_PATIENCE", 1)  # the newest protocol holds a request open to hear of changes
+    monkeypatch.setattr(serving, "_PATIENCE", 1)  # the newest protocol holds a request open to hear of changes
 
     async def started(port: int) -> tuple[asyncio.Task[None], str]:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         app = sdk_server.made().streamable_http_app()
-        serving = asyncio.create_task(http.serve_http(app, "127.0.0.1", port, "/mcp", ready.set_result))
-        return serving, await ready
+        server = asyncio.create_task(serving.serve_http(app, "127.0.0.1", port, "/mcp", ready.set_result))
+        return server, await ready
 
     async def stopped(serving: asyncio.Task[None]) -> None:
         serving.cancel()
@@ -240,7 +253,7 @@ async def test_a_server_at_an_address_may_be_started_anew(monkeypatch: pytest.Mo
         second, _ = await started(int(address.rpartition(":")[2].partition("/")[0]))
         again = await result_of(server, "add", a=1, b=2)
         if is_legacy:
-            assert again.text == "error: not run: the MCP server 'trying' was started anew; call again"
+            assert again.text == "error: not run: the MCP server 'trying' was restarted; call again"
             again = await result_of(server, "add", a=1, b=2)
         assert again.text == "3"
     await stopped(second)

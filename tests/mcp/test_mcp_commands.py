@@ -12,19 +12,20 @@ from pathlib import Path
 import pytest
 from terminals import ferrule
 
-from ferrule.cli.mcp_using import list_tools
+from ferrule.cli.mcp import print_tools
 
 
 def test_list_shows_tools_and_what_is_wrong_with_others(
     addresses: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    list_tools(addresses["newest"], 60, as_json=False)
+    print_tools(addresses["newest"], 60, as_json=False)
     shown, told = capsys.readouterr()
     assert "add  (from mcp:localhost)\n  Add two numbers.\n    --a  (integer, needed)\n" in shown
     assert "    --b  (integer, needed)\nerase  (from mcp:localhost, reads only" in shown
-    assert told.startswith("ferrule: the MCP server localhost: 'odd' is not offered: the tool 'odd': not a JSON Schema")
-    assert told.count("\n") == 1
-    list_tools(addresses["legacy"], 60, as_json=True)
+    odd, strict = told.splitlines()
+    assert odd.startswith("ferrule: the MCP server localhost: 'odd' is not offered: the tool 'odd': not a JSON Schema")
+    assert strict.startswith("ferrule: the MCP server localhost: 'strict' is offered, but of its schema word.pattern: ")
+    print_tools(addresses["legacy"], 60, as_json=True)
     listed = json.loads(capsys.readouterr().out)
     assert listed[0]["name"] == "add"
     assert listed[1]["annotations"]["read_only"] is True
@@ -52,7 +53,7 @@ def test_call_refuses_what_is_wrong(addresses: dict[str, str]) -> None:
     nobody = ferrule("mcp", "list", "/no/such/program")
     assert nobody.returncode == 2
     assert nobody.stderr == (
-        "ferrule: the MCP server 'program' (/no/such/program) can't be reached: there is no '/no/such/program'\n"
+        "ferrule: the MCP server 'program' (/no/such/program) can't be reached: file not found: '/no/such/program'\n"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent
 
 from ferrule.conversation import Text
-from ferrule.mcp.content import failure_text, parts_of
+from ferrule.mcp.content import read_failure, read_parts
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from ferrule.mcp.content import failure_text, parts_of
 )
 def test_what_a_text_says_is_not_said_again(texts: list[str], structured: Any) -> None:
     result = CallToolResult(content=[TextContent(text=text) for text in texts], structured_content=structured)
-    assert parts_of(result) == [Text(text) for text in texts]
+    assert read_parts(result) == [Text(text) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_what_a_text_says_is_not_said_again(texts: list[str], structured: Any) -
 def test_what_no_text_says_is_added(texts: list[str], structured: Any) -> None:
     result = CallToolResult(content=[TextContent(text=text) for text in texts], structured_content=structured)
     added = {"two rows": '{"rows": [1, 2]}', "nothing": '{"result": []}'}.get("".join(texts), '{"a": "é"}')
-    assert parts_of(result) == [*(Text(text) for text in texts), Text(added)]
+    assert read_parts(result) == [*(Text(text) for text in texts), Text(added)]
 
 
 def test_an_error_says_what_it_can() -> None:
     picture = ImageContent(data="AAAA", mime_type="image/png")
-    assert failure_text(CallToolResult(content=[TextContent(text="error: no"), picture], is_error=True)) == (
+    assert read_failure(CallToolResult(content=[TextContent(text="error: no"), picture], is_error=True)) == (
         "no\n[left out: image/png, 3 bytes]"
     )
-    assert "not why" in failure_text(CallToolResult(content=[], is_error=True))
+    assert "without a reason" in read_failure(CallToolResult(content=[], is_error=True))

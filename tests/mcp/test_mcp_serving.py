@@ -103,7 +103,7 @@ async def test_failures_are_results_that_say_so(serving: Serving) -> None:
     async with serving(REGISTRY) as address, Client(address) as client:
         for name, arguments, text in [
             ("drop", {"table": "users"}, "error: there is no table users"),
-            ("drop", {"tabel": "users"}, "- tabel: there is nothing of this name; did you mean table?"),
+            ("drop", {"tabel": "users"}, "- tabel: unknown parameter; did you mean table?"),
             ("dorp", {}, "error: there is no tool 'dorp'; the nearest are: drop, draw"),
         ]:
             result = await client.call_tool(name, arguments)
@@ -225,7 +225,7 @@ async def test_over_stdio_nothing_but_the_protocol_is_written(tmp_path: Path) ->
 
 
 async def test_an_unknown_transport_and_a_taken_address_are_refused(serving: Serving) -> None:
-    with pytest.raises(SettingsError, match="there are stdio and http"):
+    with pytest.raises(SettingsError, match="use stdio or http"):
         await serve(REGISTRY, transport="carrier pigeon")  # type: ignore[arg-type]
     async with serving(REGISTRY) as address:
         port = int(address.rpartition(":")[2].partition("/")[0])

@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from elsewhere import elsewhere
 from openai_server import calls, lenient, says, server
+from server_thread import serve_in_thread
 from terminals import Terminal, assert_refused, ferrule
 
-from ferrule.cli.model_choice import ModelChoice
-from ferrule.cli.session import ServerWishes, Session, Wishes, opened_session
+from ferrule.builtin_tools import calculator
+from ferrule.cli.session_options import SessionOptions, open_session
 from ferrule.errors import RegistryError
 from ferrule.mcp import MCPServer
-from ferrule.registry import ToolRegistry
-from ferrule.tools import calculator
+from ferrule.session.session import SessionRunner
+from ferrule.tools.registry import ToolRegistry
 
 Strange = Callable[[str], list[str]]
 
@@ -29,7 +29,7 @@ Strange = Callable[[str], list[str]]
 @contextmanager
 def asked(*script: object) -> Iterator[tuple[str, ...]]:
     """The options that name a model which answers by a script."""
-    with elsewhere(lambda: server(*script, judge=lenient)) as url:
+    with serve_in_thread(lambda: server(*script, judge=lenient)) as url:
         yield "--model", "compatible:m", "--base-url", f"{url}/v1"
 
 
@@ -56,7 +56,7 @@ def test_what_a_server_says_of_its_tools_counts_where_it_is_trusted(addresses: d
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [event["text"] for event in events if event["event"] == "result"] == ["erased"]
     assert_refused(ferrule("ask", "Erase it.", "--trust"), "--trust is for the servers of --mcp")
-    assert_refused(ferrule("ask", "Hi", "--mcp", "http://"), "names no host")
+    assert_refused(ferrule("ask", "Hi", "--mcp", "http://"), "has no host")
 
 
 def test_always_holds_for_the_rest_of_the_chat(strange: Strange) -> None:
@@ -72,16 +72,15 @@ def test_always_holds_for_the_rest_of_the_chat(strange: Strange) -> None:
         assert terminal.ended() == 0
 
 
-def wishes(url: str, *servers: str, timeout: float = 20) -> Wishes:
-    choice = ModelChoice("compatible:m", f"{url}/v1")
-    return Wishes(choice, [], True, None, None, None, True, None, None, mcp=ServerWishes(servers, timeout))
+def options(url: str, *servers: str, timeout: float = 20) -> SessionOptions:
+    return SessionOptions("compatible:m", f"{url}/v1", mcp=[*servers], mcp_timeout=timeout, as_json=True, yes=True)
 
 
 @contextmanager
-def session_on(script: list[object], *servers: str, timeout: float = 20) -> Iterator[Session]:
+def session_on(script: list[object], *servers: str, timeout: float = 20) -> Iterator[SessionRunner]:
     with (
-        elsewhere(lambda: server(*script, judge=lenient)) as url,
-        opened_session(wishes(url, *servers, timeout=timeout)) as session,
+        serve_in_thread(lambda: server(*script, judge=lenient)) as url,
+        open_session(options(url, *servers, timeout=timeout)) as session,
     ):
         yield session
 
@@ -92,14 +91,14 @@ def test_servers_that_hang_or_are_none_are_left_behind(strange: Strange, capsys:
     with session_on([says("Hi.")], *hanging, shlex.join(strange("none")), "/no/such", timeout=3) as session:
         # Each takes three seconds, and nearly four until it is killed.
         assert time.monotonic() - begun < 13
-        assert session.asking.registry.names == ("calculator", "die", "pid", "hang")
-        assert session.answer("Hello")
+        assert session.session.registry.names == ("calculator", "die", "pid", "hang")
+        assert session.ask("Hello").stopped == "done"
     told = capsys.readouterr().err.splitlines()
     assert (
-        sum("did not answer within 3 seconds; it was left behind; its tools are not offered" in line for line in told)
+        sum("did not answer within 3 seconds; it was abandoned; its tools are not offered" in line for line in told)
         == 2
     )
-    assert sum("there is no '/no/such'; its tools are not offered" in line for line in told) == 1
+    assert sum("file not found: '/no/such'; its tools are not offered" in line for line in told) == 1
 
 
 def test_names_that_collide_are_prefixed_and_a_server_that_died_is_started_again(
@@ -109,9 +108,9 @@ def test_names_that_collide_are_prefixed_and_a_server_that_died_is_started_again
     script = [calling("die"), says("It died."), calling("strange_server_pid"), calling("pid"), says("Both are there.")]
     with session_on(script, command, command) as session:
         names = ("die", "pid", "hang", *(f"strange_server_{name}" for name in ("die", "pid", "hang")))
-        assert session.asking.registry.names == ("calculator", *names)
-        assert session.answer("Die.")
-        assert session.answer("Who are you?")
+        assert session.session.registry.names == ("calculator", *names)
+        assert session.ask("Die.").stopped == "done"
+        assert session.ask("Who are you?").stopped == "done"
     first, second, third = (tmp_path / "pids").read_text().split()
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     results = [event["text"] for event in shown if event["event"] == "result"]

@@ -1,11 +1,11 @@
-"""The tools of an MCP server, for models and programs of ours.
+"""An MCP server whose tools models can call.
 
     server = MCPServer("npx -y @modelcontextprotocol/server-filesystem .", name="files")
     model(...).using(server)                   # opened for each run
     async with server: ...                     # or held open, and shared by the runs inside
 
-Each tool is of origin `mcp:<name>`: what the server says of it can only make a policy stricter, until the policy trusts
-that origin. How a connection lives and dies is in `connection.py`.
+Each tool is of origin `mcp:<name>`: its annotations can only make a policy stricter, until the policy trusts that
+origin. Opening and closing a connection is in `connection.py`.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from typing import Any
 
 from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, RegistryError, SettingsError, ToolFailed
-from ferrule.mcp.connection import Connection, words_of
-from ferrule.mcp.content import failure_text, parts_of
-from ferrule.mcp.offering import beside, tools_of
-from ferrule.mcp.target import name_of, target_of
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tool import Tool
+from ferrule.mcp.connection import ServerConnection, describe_error
+from ferrule.mcp.content import read_failure, read_parts
+from ferrule.mcp.remote_tools import make_tools, rename_taken
+from ferrule.mcp.target import choose_name, parse_target
+from ferrule.tools.decorator import Tool
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 _log = logging.getLogger("ferrule.mcp")
 
 _NO_SESSION = ("Session terminated", "Session not found")
-"""What the SDK says, on either side, where a server over HTTP doesn't know the session: it was started anew."""
+"""What the SDK says, on either side, where a server over HTTP doesn't know the session: it was restarted."""
 
 
 class MCPServer:
     """An MCP server, by the command that starts it (a line, or its words) or by its `http(s)://` address.
 
     A registry, and so `using`, takes it as it is: it is opened for each run, or shared where it is open already. While
-    it is open, `registry` holds its tools as they are at that moment, and `problems` says what is wrong with those
-    that can't be offered. It belongs to one event loop at a time.
+    it is open, `registry` holds its current tools, and `problems` lists the tools that can't be offered, and the parts
+    of schemas that aren't checked. It belongs to one event loop at a time.
 
-    `name` is what its origin and the prefix of its tools are made of; without it, it is made of the command or address.
-    `timeout` is for each call and `start_timeout` for being ready, both in seconds. `env` is added to the few
+    `name` makes its origin and the prefix of its tools; by default it is derived from the command or address.
+    `timeout` is for each call and `start_timeout` for starting, both in seconds. `env` is added to the few
     variables that a started server inherits, `cwd` is its folder; `headers` go with each request to an address.
-    `on_change` gets the new registry each time the server has said that its tools changed.
+    `on_change` gets the new registry each time the server reports that its tools changed.
 
-    Raises `SettingsError` for what can't be read; whether the server is there shows when it is opened.
+    Raises `SettingsError` for what can't be read; an unreachable server is reported when it is opened.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class MCPServer:
         headers: Mapping[str, str] | None = None,
         on_change: Callable[[ToolRegistry], None] | None = None,
     ) -> None:
-        self._target = target_of(server, env, cwd, headers)
-        self.name = name_of(self._target, name)
+        self._target = parse_target(server, env, cwd, headers)
+        self.name = choose_name(self._target, name)
         self.problems: tuple[str, ...] = ()
         for seconds in (timeout, start_timeout):
             if seconds is not None and not seconds > 0:
@@ -70,13 +70,13 @@ class MCPServer:
         self._timeout = timeout
         self._start_timeout = start_timeout
         self._on_change = on_change
-        self._connection: Connection | None = None
-        self._listed: Connection | None = None
+        self._connection: ServerConnection | None = None
+        self._listed: ServerConnection | None = None
         self._tools: tuple[Tool, ...] = ()
         self._users = 0
         self._is_stale = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._left: set[Connection] = set()
+        self._left: set[ServerConnection] = set()
         self._refreshing: set[asyncio.Task[None]] = set()
         self._listing = asyncio.Lock()
 
@@ -102,7 +102,7 @@ class MCPServer:
             self._loop, self._listing = loop, asyncio.Lock()
         self._users += 1
         try:
-            await self._answering()
+            await self._get_live_connection()
         except BaseException:
             await self._leave()
             raise
@@ -112,58 +112,58 @@ class MCPServer:
         await self._leave()
 
     @asynccontextmanager
-    async def opened(self, taken: Collection[str]) -> AsyncIterator[Sequence[Tool]]:
-        """Its tools for one run, none of them under a name that is `taken`: see `ferrule.registry.ToolSource`."""
+    async def open_tools(self, taken: Collection[str]) -> AsyncIterator[Sequence[Tool]]:
+        """Its tools for one run, none of them under a name that is `taken`: see `ferrule.tools.registry.ToolSource`."""
         async with self:
-            connection = await self._answering()
+            connection = await self._get_live_connection()
             if self._is_stale or not connection.tells_changes:
                 await self._refresh()
-            yield beside(self._tools, taken, self.name)
+            yield rename_taken(self._tools, taken, self.name)
 
     async def _leave(self) -> None:
         self._users -= 1
         if not self._users and self._connection is not None:
             self._left.add(self._connection)
             self._connection = None
-            # All at once: each may need some seconds to be killed.
+            # All at once: killing one may take some seconds.
             await asyncio.gather(*(connection.close() for connection in self._left))
             self._left.clear()
 
-    async def _answering(self) -> Connection:
-        """The connection; another one where the last was lost. Raises `RegistryError`."""
-        connection = await self._ready()
-        if not await connection.answers():
-            connection = await self._ready()
+    async def _get_live_connection(self) -> ServerConnection:
+        """The connection, or a new one where the last was lost. Raises `RegistryError`."""
+        connection = await self._get_ready_connection()
+        if not await connection.check_alive():
+            connection = await self._get_ready_connection()
         return connection
 
-    async def _ready(self) -> Connection:
+    async def _get_ready_connection(self) -> ServerConnection:
         if self._connection is None or self._connection.is_lost:
             if self._connection is not None:
                 self._left.add(self._connection)
-            # Whoever waits for it may give up, and the next who calls finds it further on.
-            self._connection = Connection(self.name, self._target, self._start_timeout, self._heard_change)
+            # A cancelled caller leaves it to the next, who waits for the rest of the start only.
+            self._connection = ServerConnection(self.name, self._target, self._start_timeout, self._on_tools_changed)
         connection = self._connection
         await connection.ready()
         if connection is not self._listed:
             self._listed = connection
-            self._take(connection.listing)
+            self._update_tools(connection.listing)
         return connection
 
-    def _take(self, listing: Sequence[Any]) -> None:
+    def _update_tools(self, listing: Sequence[Any]) -> None:
         before = self.problems
-        self._tools, self.problems = tools_of(listing, self.origin, self._timeout, self._function)
+        self._tools, self.problems = make_tools(listing, self.origin, self._timeout, self._make_function)
         for problem in self.problems:
             if problem not in before:
                 _log.warning("the MCP server %s: %s", self.name, problem)
 
-    def _heard_change(self) -> None:
+    def _on_tools_changed(self) -> None:
         self._is_stale = True
         task = asyncio.create_task(self._refresh())
         self._refreshing.add(task)
         task.add_done_callback(self._refreshing.discard)
 
     async def _refresh(self) -> None:
-        """List the tools anew; where that fails they stay as they are."""
+        """List the tools again; where that fails they stay as they are."""
         async with self._listing:
             connection = self._connection
             if connection is None or connection.is_lost:
@@ -172,16 +172,16 @@ class MCPServer:
             try:
                 await connection.ready()
                 listing = await connection.list()
-            except Exception as error:  # noqa: BLE001 - a server may fail in any way; its tools are known
+            except Exception as error:  # noqa: BLE001 - a server may fail in any way; its tools stay known
                 self._is_stale = True
-                _log.warning("the MCP server %s can't list its tools: %s", self.name, words_of(error))
+                _log.warning("the MCP server %s couldn't list its tools: %s", self.name, describe_error(error))
                 return
-            self._take(listing)
+            self._update_tools(listing)
         if self._on_change is not None:
             self._on_change(ToolRegistry(self._tools))
 
-    def _function(self, name: str) -> Callable[..., Any]:
-        # The scope's name is one that no tool of a server is likely to give a parameter.
+    def _make_function(self, name: str) -> Callable[..., Any]:
+        # No tool of a server is likely to have a parameter of this name.
         async def call(*, _ferrule_scope: CallScope, **arguments: Any) -> Any:
             return await self._call(name, arguments, _ferrule_scope)
 
@@ -191,41 +191,41 @@ class MCPServer:
         if not self._users:
             raise ToolFailed(f"the MCP server {self.name!r} is closed")
 
-        async def heard(progress: float, total: float | None, message: str | None) -> None:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             fraction = min(1.0, max(0.0, progress / total)) if total else None
             scope.progress(message or f"{progress:g}" + (f" of {total:g}" if total else ""), fraction)
 
         try:
-            connection = await self._answering()
+            connection = await self._get_live_connection()
         except FerruleError as error:
             raise ToolFailed(f"not run: {error}") from error
         try:
-            result = await connection.call(name, arguments, heard)
+            result = await connection.call(name, arguments, on_progress)
         except Exception as error:
-            raise ToolFailed(self._reason(connection, error)) from error
+            raise ToolFailed(self._explain_failure(connection, error)) from error
         if result.is_error:
-            raise ToolFailed(failure_text(result))
-        return parts_of(result) or ""
+            raise ToolFailed(read_failure(result))
+        return read_parts(result) or ""
 
-    def _reason(self, connection: Connection, error: Exception) -> str:
-        """What a model is told of a call that came to no result."""
+    def _explain_failure(self, connection: ServerConnection, error: Exception) -> str:
+        """The reason, for the model, why a call has no result."""
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
         code, message = (error.code, error.message) if isinstance(error, MCPError) else (None, "")
         if code == INVALID_REQUEST and message in _NO_SESSION:
             connection.abandon()
-            return f"not run: the MCP server {self.name!r} was started anew; call again"
+            return f"not run: the MCP server {self.name!r} was restarted; call again"
         if connection.is_lost or code == CONNECTION_CLOSED:
             connection.abandon()
             return (
                 f"the MCP server {self.name!r} ended while the call ran; it may have taken part of its effect; "
                 "the next call starts the server again"
             )
-        return f"the MCP server {self.name!r} gave no result: {words_of(error)}"
+        return f"the MCP server {self.name!r} gave no result: {describe_error(error)}"
 
     def __repr__(self) -> str:
-        return f"<MCPServer {self.name} ({self._target.words})>"
+        return f"<MCPServer {self.name} ({self._target.label})>"
 
 
 def _require_sdk() -> None:

@@ -14,9 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import RegistryError
-from ferrule.execution.showing import visible
-from ferrule.mcp.identity import NAME, own_version
-from ferrule.mcp.target import Target
+from ferrule.execution.terminal_text import escape_line
+from ferrule.mcp.target import ServerTarget
 
 if TYPE_CHECKING:
     from anyio import CancelScope
@@ -25,20 +24,33 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, Tool
 
+NAME = "ferrule"
+
+
+def read_own_version() -> str:
+    """The installed version of ferrule; 0 where it runs from its sources."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(NAME)
+    except PackageNotFoundError:
+        return "0"
+
+
 _PATIENCE = 5.0
-"""Seconds in which a server must answer after a call was given up, and take its leave."""
+"""Seconds in which a server must answer after a call was cancelled, and in which a connection must close."""
 _MOST_PAGES = 1000
 _log = logging.getLogger("ferrule.mcp")
 
 
-class Connection:
-    """A server that is being started, or answers. `is_lost` once it doesn't: it is of no more use, and being closed.
+class ServerConnection:
+    """A server that is being started, or answers. `is_lost` once it doesn't: the connection can't be used again.
 
     `listing` are the tools at the start; `on_change` is called when the server says that they have changed.
-    `tells_changes` is whether it can be relied on to say so.
+    `tells_changes` is whether the server can be relied on to say so.
     """
 
-    def __init__(self, name: str, target: Target, start_timeout: float, on_change: Callable[[], None]) -> None:
+    def __init__(self, name: str, target: ServerTarget, start_timeout: float, on_change: Callable[[], None]) -> None:
         self.is_lost = False
         self.listing: Sequence[Tool] = ()
         self.tells_changes = True
@@ -61,40 +73,40 @@ class Connection:
         """Wait until the server answers. Raises `RegistryError`, once what was started has been killed."""
         await self._settled.wait()
         if self._problem:
-            raise RegistryError(f"the MCP server {self._name!r} ({self._target.words}) {visible(self._problem)}")
+            raise RegistryError(f"the MCP server {self._name!r} ({self._target.label}) {escape_line(self._problem)}")
 
-    async def answers(self) -> bool:
-        """Whether it can be called; waits where a call was given up until it is known whether the server answers."""
+    async def check_alive(self) -> bool:
+        """Whether it can be called; after a cancelled call, waits until the server is known to answer or not."""
         await self._trusted.wait()
         return not self.is_lost
 
     async def close(self) -> None:
-        """Take leave; a process that doesn't end by itself is killed."""
-        self._lose()
+        """Close the connection; a process that doesn't end by itself is killed."""
+        self._mark_lost()
         if self._scope is not None and not self._settled.is_set():
             self._scope.cancel()
-        await asyncio.wait({self._owner})  # and not awaited, which would hand it our own cancellation
+        await asyncio.wait({self._owner})  # not awaited: that would pass our own cancellation to it
 
     def abandon(self) -> None:
-        """Use it no more: its server has ended, or nothing comes through to it."""
-        self._lose()
+        """Mark it as lost: its server has ended or can't be reached."""
+        self._mark_lost()
 
     async def list(self) -> Sequence[Tool]:
         """The tools that the server offers now. Raises what the SDK raises, and `TimeoutError`."""
         async with asyncio.timeout(self._start_timeout):
-            return await _listed(self._connected)
+            return await _list_all_tools(self._connected)
 
-    async def call(self, name: str, arguments: dict[str, Any], heard: ProgressFnT) -> CallToolResult:
+    async def call(self, name: str, arguments: dict[str, Any], on_progress: ProgressFnT) -> CallToolResult:
         """Call a tool. Raises what the SDK raises.
 
-        Cancelled, it tells the server so, and sees whether that still answers: see `answers`.
+        Cancelled, it tells the server, and then checks whether the server still answers: see `check_alive`.
         """
         try:
-            return await self._connected.call_tool(name, arguments, progress_callback=heard)
+            return await self._connected.call_tool(name, arguments, progress_callback=on_progress)
         except asyncio.CancelledError:
             if self._tasks is not None and not self.is_lost:
                 self._trusted.clear()
-                self._tasks.start_soon(self._examine)
+                self._tasks.start_soon(self._check_after_cancel)
             raise
 
     @property
@@ -104,55 +116,55 @@ class Connection:
 
     async def _run(self) -> None:
         try:
-            await self._live()
+            await self._keep_open()
         except Exception as error:  # noqa: BLE001 - whatever a transport raises is the end of this connection
             ended = "ended before it was ready; what it wrote to stderr says why"
-            self._problem = ended if self.is_lost else f"can't be reached: {words_of(error)}"
+            self._problem = ended if self.is_lost else f"can't be reached: {describe_error(error)}"
             _log.debug("the MCP server %s ended", self._name, exc_info=error)
         finally:
-            self._lose()
+            self._mark_lost()
             self._settled.set()
 
-    async def _live(self) -> None:
-        """Open, wait until it is enough, close: all under one deadline, which counts at the start and at the end."""
+    async def _keep_open(self) -> None:
+        """Open, stay open until stopped, close: all under one deadline, which applies to the start and to the end."""
         import anyio
         from mcp.client import Client
         from mcp_types import Implementation
 
-        transport = self._target.transport(self._lose)
+        transport = self._target.transport(self._mark_lost)
         client = Client(
             transport,
-            message_handler=self._hear,
+            message_handler=self._on_message,
             cache=None,
-            client_info=Implementation(name=NAME, version=own_version()),
+            client_info=Implementation(name=NAME, version=read_own_version()),
         )
         if self.is_lost:
             return
         with anyio.CancelScope(deadline=anyio.current_time() + self._start_timeout) as self._scope:
             async with client as self._client, anyio.create_task_group() as self._tasks:
                 await self._follow_changes()
-                self.listing = await _listed(client)
+                self.listing = await _list_all_tools(client)
                 self._scope.deadline = math.inf
                 self._settled.set()
                 await self._stopped.wait()
                 self._tasks.cancel_scope.cancel()
                 self._scope.deadline = anyio.current_time() + _PATIENCE
         if not self._settled.is_set():
-            self._problem = f"did not answer within {self._start_timeout:g} seconds; it was left behind"
+            self._problem = f"did not answer within {self._start_timeout:g} seconds; it was abandoned"
 
-    def _lose(self) -> None:
+    def _mark_lost(self) -> None:
         self.is_lost = True
         self._stopped.set()
         self._trusted.set()
 
-    async def _hear(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         from mcp_types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification) and not self._is_following:
             self._on_change()
 
     async def _follow_changes(self) -> None:
-        """Ask to be told of changes, where the protocol's version wants to be asked: before the tools are listed."""
+        """Subscribe to changes, where the protocol's version needs that: before the tools are listed."""
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         client = self._connected
@@ -174,18 +186,18 @@ class Connection:
 
         try:
             async with client.listen(tools_list_changed=True) as changes:
-                self._is_following = True  # from here on they come twice
+                self._is_following = True  # from here on each change is reported twice
                 begun.set()
                 async for _ in changes:
                     self._on_change()
         except (MCPError, SubscriptionLost) as error:
-            _log.debug("the MCP server %s no longer tells of changes", self._name, exc_info=error)
+            _log.debug("the MCP server %s no longer reports changes", self._name, exc_info=error)
         finally:
             self.tells_changes = self._is_following = False
             begun.set()
 
-    async def _examine(self) -> None:
-        """Whether a server that kept a call waiting still answers; one that doesn't is left behind."""
+    async def _check_after_cancel(self) -> None:
+        """Check whether a server that kept a call waiting still answers; one that doesn't is marked as lost."""
         from anyio import move_on_after
         from mcp import MCPError
 
@@ -193,13 +205,13 @@ class Connection:
             with suppress(MCPError):  # an error is an answer too
                 await self._connected.list_tools()
         if patience.cancelled_caught:
-            _log.warning("the MCP server %s doesn't answer any more; it is left behind", self._name)
-            self._lose()
+            _log.warning("the MCP server %s doesn't answer any more; the connection is closed", self._name)
+            self._mark_lost()
         self._trusted.set()
 
 
-def words_of(error: BaseException) -> str:
-    """What went wrong, in words: of the first error, where the SDK has bundled several."""
+def describe_error(error: BaseException) -> str:
+    """A message for an error: of the first one, where the SDK has grouped several."""
     from mcp import MCPError
     from pydantic import ValidationError
 
@@ -209,13 +221,13 @@ def words_of(error: BaseException) -> str:
         return error.message
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
-        return f"it answers with what MCP doesn't allow: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return f"its answer doesn't follow the MCP specification: {'.'.join(map(str, first['loc']))}: {first['msg']}"
     if isinstance(error, FileNotFoundError):
-        return f"there is no {error.filename!r}"
+        return f"file not found: {error.filename!r}"
     return f"{type(error).__name__}: {error}"
 
 
-async def _listed(client: Client) -> list[Tool]:
+async def _list_all_tools(client: Client) -> list[Tool]:
     """All pages of the listing."""
     found: list[Tool] = []
     cursor: str | None = None

@@ -1,6 +1,6 @@
-"""Results as they cross the protocol: an MCP result becomes parts that a model reads, a result of ours an MCP one.
+"""Converts results: MCP's into parts that a model reads, and ours into MCP's.
 
-What can't be shown (sound, bytes that are no image) becomes a note that says what was left out.
+What can't be shown (sound, bytes that are not an image) becomes a note that says what was left out.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ if TYPE_CHECKING:
     from mcp_types import BlobResourceContents, CallToolResult, ContentBlock, EmbeddedResource
 
 
-def parts_of(result: CallToolResult) -> list[Text | Image]:
-    """The parts of an MCP result, in order; structured content comes last, where no text says the same."""
-    parts = [part for block in result.content for part in _parts(block)]
-    if result.structured_content is not None and not _is_said(result.structured_content, parts):
+def read_parts(result: CallToolResult) -> list[Text | Image]:
+    """The parts of an MCP result, in order; structured content comes last, unless a text holds the same."""
+    parts = [part for block in result.content for part in _read_block(block)]
+    if result.structured_content is not None and not _is_in_text(result.structured_content, parts):
         parts.append(Text(json.dumps(result.structured_content, ensure_ascii=False)))
     return parts
 
 
-def failure_text(result: CallToolResult) -> str:
-    """What a model is told of a call that the server says has failed: the text, and what else there was."""
+def read_failure(result: CallToolResult) -> str:
+    """The reason of a failed call, for the model: the server's text, and notes for its other parts."""
     shown = [
-        part.text if isinstance(part, Text) else _left_out(part.media_type, part.data) for part in parts_of(result)
+        part.text if isinstance(part, Text) else _describe_omitted(part.media_type, part.data)
+        for part in read_parts(result)
     ]
-    # An executor says "error: " before it, as that of the server may have done.
-    return "\n".join(shown).removeprefix("error: ") or "the server says that the call failed, and not why"
+    # The executor adds "error: ", and the server's may have added it already.
+    return "\n".join(shown).removeprefix("error: ") or "the server reported a failure without a reason"
 
 
-def content_of(result: ToolResult) -> list[ContentBlock]:
-    """A result of ours as MCP's content."""
+def write_content(result: ToolResult) -> list[ContentBlock]:
+    """A result of ours as MCP content blocks."""
     from mcp_types import ImageContent, TextContent
 
     return [
@@ -45,64 +46,66 @@ def content_of(result: ToolResult) -> list[ContentBlock]:
     ]
 
 
-def _parts(block: ContentBlock) -> Iterator[Text | Image]:
+def _read_block(block: ContentBlock) -> Iterator[Text | Image]:
     if block.type == "text":
         yield Text(block.text)
     elif block.type == "image":
-        yield _image(block.data, block.mime_type)
+        yield _read_image(block.data, block.mime_type)
     elif block.type == "audio":
-        yield Text(_left_out(block.mime_type, _decoded(block.data)))
+        yield Text(_describe_omitted(block.mime_type, _decode_base64(block.data)))
     elif block.type == "resource":
-        yield _resource(block)
+        yield _read_resource(block)
     else:
         about = f" ({block.description})" if block.description else ""
         yield Text(f"[a link to the resource {block.uri}, {block.name}{about}; its content was not sent]")
 
 
-def _resource(block: EmbeddedResource) -> Text | Image:
+def _read_resource(block: EmbeddedResource) -> Text | Image:
     from mcp_types import TextResourceContents
 
     resource = block.resource
-    return Text(resource.text) if isinstance(resource, TextResourceContents) else _blob(resource)
+    return Text(resource.text) if isinstance(resource, TextResourceContents) else _read_blob(resource)
 
 
-def _blob(resource: BlobResourceContents) -> Text | Image:
+def _read_blob(resource: BlobResourceContents) -> Text | Image:
     kind = resource.mime_type or "bytes"
     if kind.startswith("image/"):
-        return _image(resource.blob, kind)
-    return Text(_left_out(f"{kind} from {resource.uri}", _decoded(resource.blob)))
+        return _read_image(resource.blob, kind)
+    return Text(_describe_omitted(f"{kind} from {resource.uri}", _decode_base64(resource.blob)))
 
 
-def _image(data: str, media_type: str) -> Text | Image:
-    decoded = _decoded(data)
-    return Text(_left_out(media_type, None)) if decoded is None else Image(decoded, media_type)
+def _read_image(data: str, media_type: str) -> Text | Image:
+    decoded = _decode_base64(data)
+    return Text(_describe_omitted(media_type, None)) if decoded is None else Image(decoded, media_type)
 
 
-def _decoded(data: str) -> bytes | None:
+def _decode_base64(data: str) -> bytes | None:
     try:
         return base64.b64decode(data, validate=True)
     except ValueError:
         return None
 
 
-def _left_out(kind: str, data: bytes | None) -> str:
+def _describe_omitted(kind: str, data: bytes | None) -> str:
     size = "not valid base64" if data is None else f"{len(data):,} bytes"
     return f"[left out: {kind}, {size}]"
 
 
-def _is_said(structured: Any, parts: Iterable[Text | Image]) -> bool:
+def _is_in_text(structured: Any, parts: Iterable[Text | Image]) -> bool:
     """Whether a text holds the structured content already, as servers are asked to have it.
 
-    The SDK's own servers wrap what is no object in `{"result": …}`, and say in text what is inside.
+    The SDK's own servers wrap what is not an object in `{"result": …}`, and write what is inside as text.
     """
     inner = structured.get("result") if isinstance(structured, dict) and set(structured) == {"result"} else structured
     texts = [part.text for part in parts if isinstance(part, Text)]
-    if inner == "\n".join(texts) or (isinstance(inner, list) and inner and inner == [_value(text) for text in texts]):
+    if inner == "\n".join(texts) or (
+        isinstance(inner, list) and inner and inner == [_parse_or_keep(text) for text in texts]
+    ):
         return True
-    return any(_value(text) in (structured, inner) for text in texts)
+    return any(_parse_or_keep(text) in (structured, inner) for text in texts)
 
 
-def _value(text: str) -> Any:
+def _parse_or_keep(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

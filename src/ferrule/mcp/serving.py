@@ -1,20 +1,25 @@
 """A registry served by the Model Context Protocol: every call goes through the executor, policy and journal included.
 
-Over stdio, standard output belongs to the protocol: what tools print goes to stderr, see `standard.py`.
+Over stdio, standard output belongs to the protocol: what tools print goes to stderr, see `stdio.py`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 
 from ferrule.blobs import BlobStore
 from ferrule.errors import SettingsError
 from ferrule.execution import Approver, Executor, Journal, Policy
-from ferrule.mcp.identity import NAME
-from ferrule.registry import ToolRegistry
+from ferrule.mcp.connection import NAME
+from ferrule.tools.registry import ToolRegistry
+
+_PATIENCE = 5
+"""Seconds that open requests get to end when the server stops."""
 
 
 async def serve(  # noqa: PLR0913 - all but the first have defaults
@@ -34,27 +39,54 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
     """Serve the tools of a registry until the client leaves (stdio) or this is cancelled or interrupted (http).
 
     Toolsets are made once and shared by all clients. A call that the policy asks about, and that no `approver` allows,
-    is denied in words that reach the client. Over http, `port` 0 takes a free one; `on_ready` gets the address once it
-    can be reached. There is no authentication: whoever reaches the address can call the tools. Raises `SettingsError`
-    without the SDK, `OSError` where the address can't be taken.
+    is denied with a reason that the client receives. Over http, `port` 0 takes a free one; `on_ready` gets the address
+    once it can be reached. There is no authentication: whoever reaches the address can call the tools. Raises
+    `SettingsError` without the SDK, `OSError` where the address can't be taken.
     """
     if find_spec("mcp") is None:
         raise SettingsError('MCP needs the mcp package: pip install "ferrule[mcp]"')
-    from ferrule.mcp.offered import server_of
-    from ferrule.mcp.standard import standard_streams
+    from ferrule.mcp.server import make_server
+    from ferrule.mcp.stdio import open_stdio
 
     if transport not in ("stdio", "http"):
-        raise SettingsError(f"there is no transport {transport!r}; there are stdio and http")
+        raise SettingsError(f"unknown transport {transport!r}: use stdio or http")
     async with AsyncExitStack() as stack:
-        # Before anything of a tool's runs, so that nothing it prints can get between the messages.
-        streams = await stack.enter_async_context(standard_streams()) if transport == "stdio" else None
+        # Before any tool's code runs, so that nothing it prints can get between the messages.
+        streams = await stack.enter_async_context(open_stdio()) if transport == "stdio" else None
         bound = await stack.enter_async_context(registry.open())
         executor = Executor(bound, policy=policy, approver=approver, journal=journal, blobs=blobs)
-        server = server_of(bound, executor, name)
+        server = make_server(bound, executor, name)
         if streams is not None:
             await server.run(*streams, server.create_initialization_options())
         else:
-            from ferrule.mcp.http import serve_http
-
             app = server.streamable_http_app(streamable_http_path=path, host=host)
             await serve_http(app, host, port, path, on_ready)
+
+
+async def serve_http(app: Any, host: str, port: int, path: str, on_ready: Callable[[str], None] | None) -> None:
+    """Serve `app`; `on_ready` gets its address once it accepts connections. Raises `OSError` for one that is taken."""
+    import uvicorn
+
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    with socket.socket(family, kind) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_PATIENCE
+        )
+        server = uvicorn.Server(config)
+        if on_ready is not None:
+            # The socket listens already: connections wait until the app is ready.
+            shown = f"[{host}]" if ":" in host else host
+            on_ready(f"http://{shown}:{listener.getsockname()[1]}{path}")
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            server.should_exit = True
+            await asyncio.wait({task}, timeout=2 * _PATIENCE)
+            raise
+        finally:
+            task.cancel()
+        await task

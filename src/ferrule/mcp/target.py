@@ -1,4 +1,4 @@
-"""Where a server is: a command to start, or an address; and the way to talk to it."""
+"""The target of a client: a command to start or an address, and the SDK's transport to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ferrule.errors import SettingsError
-from ferrule.formats.names import ToolNames
+from ferrule.formats.tool_offers import ToolNames
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _PROGRAM_SUFFIXES = (".py", ".js", ".mjs", ".ts", ".sh")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ServerTarget:
     """A server's address, or its command with the environment and folder to start it in."""
 
     url: str | None
@@ -38,8 +38,8 @@ class Target:
     headers: Mapping[str, str] | None
 
     @property
-    def words(self) -> str:
-        """What messages call it: the program, or the address, without what may be a secret in it."""
+    def label(self) -> str:
+        """Its name in messages: the program, or the address without anything that may be secret."""
         if self.url is None:
             return self.command[0]
         parts = urlsplit(self.url)
@@ -47,7 +47,7 @@ class Target:
 
     def transport(self, on_end: Callable[[], None]) -> Transport:
         """The SDK's transport; `on_end` is called as soon as nothing more can come from the server."""
-        return _watched(self._http() if self.url is not None else self._stdio(), on_end)
+        return _watch_end(self._http() if self.url is not None else self._stdio(), on_end)
 
     def _stdio(self) -> AbstractAsyncContextManager[TransportStreams]:
         from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -55,7 +55,7 @@ class Target:
         program, *arguments = self.command
         env = None if self.env is None else dict(self.env)
         parameters = StdioServerParameters(command=program, args=arguments, env=env, cwd=self.cwd)
-        return stdio_client(parameters, errlog=_errors())
+        return stdio_client(parameters, errlog=_select_stderr())
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[TransportStreams]:
@@ -71,19 +71,19 @@ class Target:
             yield streams
 
 
-def target_of(
+def parse_target(
     server: str | Sequence[str],
     env: Mapping[str, str] | None,
     cwd: str | Path | None,
     headers: Mapping[str, str] | None,
-) -> Target:
-    """The target that a command line, a list of its words, or an address names. Raises `SettingsError`."""
+) -> ServerTarget:
+    """The target for a command line, a list of its words, or an address. Raises `SettingsError`."""
     if isinstance(server, str) and server.startswith(("http://", "https://")):
         if env is not None or cwd is not None:
             raise SettingsError("env and cwd are for a server that is started by a command, not for an address")
         if not urlsplit(server).hostname:
-            raise SettingsError(f"{server!r} names no host; write http://HOST:PORT/mcp")
-        return Target(server, (), None, None, headers)
+            raise SettingsError(f"{server!r} has no host; write http://HOST:PORT/mcp")
+        return ServerTarget(server, (), None, None, headers)
     if headers is not None:
         raise SettingsError("headers are for a server at an address, not for one that is started by a command")
     try:
@@ -92,13 +92,13 @@ def target_of(
         raise SettingsError(f"the command {server!r} can't be read: {error}") from error
     if not command:
         raise SettingsError("an MCP server is named by the command that starts it, or by its http address")
-    return Target(None, command, env, cwd, None)
+    return ServerTarget(None, command, env, cwd, None)
 
 
-def name_of(target: Target, given: str | None) -> str:
+def choose_name(target: ServerTarget, given: str | None) -> str:
     """The name of a server: the one that was given, or one made of its command or address. Raises `SettingsError`.
 
-    Never the one that the server gives itself: trust goes by this name.
+    Never the one that the server gives itself: policies trust servers by this name.
     """
     if given is not None:
         if not _NAME.fullmatch(given):
@@ -122,8 +122,8 @@ def _is_launcher(word: str) -> bool:
     return word.startswith("-") or program in _LAUNCHERS or re.fullmatch(r"python[\d.]*", program) is not None
 
 
-def _errors() -> Any:
-    """Where a server's stderr goes: to ours, or nowhere where ours is no file."""
+def _select_stderr() -> Any:
+    """Where a server's stderr goes: to ours, or nowhere where ours is not a file."""
     try:
         sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
@@ -132,15 +132,15 @@ def _errors() -> Any:
 
 
 @asynccontextmanager
-async def _watched(
+async def _watch_end(
     transport: AbstractAsyncContextManager[TransportStreams], on_end: Callable[[], None]
 ) -> AsyncIterator[TransportStreams]:
     async with transport as (read, write):
-        yield _Watched(read, on_end), write
+        yield _WatchedStream(read, on_end), write
 
 
-class _Watched:
-    """A stream from a server that tells of its end before whoever waits for an answer is told."""
+class _WatchedStream:
+    """A stream from a server that reports its end before those who wait for an answer see it."""
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], on_end: Callable[[], None]) -> None:
         self._stream = stream
@@ -148,7 +148,7 @@ class _Watched:
 
     @property
     def last_context(self) -> Any:
-        """The context in which the last message was sent, which the SDK asks for."""
+        """The context in which the last message was sent, which the SDK reads."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
@@ -165,7 +165,7 @@ class _Watched:
         """Close it."""
         await self._stream.aclose()
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _WatchedStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -175,7 +175,7 @@ class _Watched:
             self._on_end()
             raise
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _WatchedStream:
         await self._stream.__aenter__()
         return self
 

@@ -1,7 +1,4 @@
-"""The SQLite file of a store: opened, made, told from other files, and shared with other processes.
-
-What its tables hold is the business of the files beside this one.
-"""
+"""The SQLite file of a store: its schema, its transactions, and checks that a file is one."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from pathlib import Path
 from ferrule.errors import ConversationError
 
 VERSION = 1
-_APPLICATION = 0x66727243  # "frrC": how the file says whose it is
+_APPLICATION = 0x66727243  # "frrC": marks the file as ours
 _PATIENCE = 30.0
 _IN_MEMORY = ":memory:"
 
@@ -47,15 +44,15 @@ USING fts5 (text, content = 'messages', content_rowid = 'id', tokenize = 'trigra
 
 
 def is_unindexable(error: sqlite3.OperationalError) -> bool:
-    """Whether SQLite says that it was built without what the index needs."""
+    """Whether the error says that SQLite was built without what the index needs."""
     return "no such module" in str(error) or "no such tokenizer" in str(error)
 
 
 class Database:
-    """A connection to the file. Threads may share it; processes each have their own.
+    """A connection to the file. Threads may share one; each process needs its own.
 
-    `:memory:` is no file, and gone when it is closed. Raises `ConversationError`, naming the file, for what is no store
-    and whatever else SQLite complains of.
+    `:memory:` is not a file; its content is gone when it is closed. Raises `ConversationError`, naming the file, for a
+    file that is not a store and for every other error of SQLite.
     """
 
     def __init__(self, path: Path, create: bool) -> None:
@@ -65,11 +62,11 @@ class Database:
             if not create:
                 raise ConversationError(f"{path}: there is no store of conversations")
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)  # what is said to a model is nobody else's business
-        with self._telling():
+            path.touch(mode=0o600)  # conversations are private
+        with self._converting_errors():
             self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         try:
-            with self._telling():
+            with self._converting_errors():
                 self._prepare()
         except BaseException:
             self._connection.close()
@@ -81,20 +78,20 @@ class Database:
             self._connection.close()
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """All that is read in here is from one moment."""
+    def read_transaction(self) -> Iterator[sqlite3.Connection]:
+        """A transaction in which everything read is from one moment."""
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """What is written in here is written whole or not at all; other processes wait."""
+    def write_transaction(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is written whole or not at all; other processes wait."""
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
     def make_index(self) -> bool:
-        """Make the index for search, where it isn't there; returns whether this SQLite can have one."""
-        with self._lock, self._telling():
+        """Create the search index where it is missing; returns whether this SQLite supports it."""
+        with self._lock, self._converting_errors():
             try:
                 self._connection.execute(_INDEX)
             except sqlite3.OperationalError as error:
@@ -105,7 +102,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._telling():
+        with self._lock, self._converting_errors():
             self._connection.execute(begin)
             try:
                 yield self._connection
@@ -118,8 +115,8 @@ class Database:
     def _prepare(self) -> None:
         self._connection.execute("PRAGMA foreign_keys = ON")
         if not self._is_ready():
-            self._write_ahead()
-            with self.writing() as connection:
+            self._enable_write_ahead()
+            with self.write_transaction() as connection:
                 if not self._is_ready():  # another process may have been first
                     for statement in _SCHEMA.split(";\n"):
                         connection.execute(statement)
@@ -128,21 +125,26 @@ class Database:
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def _is_ready(self) -> bool:
-        """Whether it is a store; an empty file isn't one yet. Raises `ConversationError` for anything else."""
+        """Whether the file is a store; an empty file isn't one yet. Raises `ConversationError` for anything else."""
         application, version, tables = (
             self._connection.execute(query).fetchone()[0]
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         )
         if application != _APPLICATION and (application or version or tables):
-            raise ConversationError(f"{self._path}: an SQLite file, and no store of conversations; name another file")
+            raise ConversationError(
+                f"{self._path}: an SQLite file, but not a store of conversations; name another file"
+            )
         if version > VERSION:
             raise ConversationError(
-                f"{self._path}: a newer ferrule made it (schema {version}; this one knows {VERSION})"
+                f"{self._path}: made by a newer ferrule (schema {version}; this one knows {VERSION})"
             )
         return bool(application)
 
-    def _write_ahead(self) -> None:
-        """Readers and a writer don't wait for each other. SQLite's own patience doesn't cover this switch."""
+    def _enable_write_ahead(self) -> None:
+        """Turn on write-ahead logging, so that readers and a writer don't wait for each other.
+
+        SQLite's own timeout doesn't cover this statement.
+        """
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -155,13 +157,13 @@ class Database:
                 return
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _converting_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as error:
             reason = str(error)
             if "not a database" in reason:
-                reason = "no store of conversations; name another file"
+                reason = "not a store of conversations; name another file"
             elif "locked" in reason:
-                reason = f"another process has held it for {_PATIENCE:g} seconds; try again"
+                reason = f"another process has locked it for {_PATIENCE:g} seconds; try again"
             raise ConversationError(f"{self._path}: {reason}") from error

@@ -1,4 +1,4 @@
-"""The table of conversations: each one's head, title, times, and what waits in it."""
+"""The table of conversations: each one's head, title, times, and paused calls."""
 
 from __future__ import annotations
 
@@ -13,13 +13,83 @@ from ferrule.errors import ConversationError
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ferrule.execution import Decision, Pending
+
+
+@dataclass(frozen=True, slots=True)
+class PausedCalls:
+    """The calls of a conversation that wait for a decision and the decisions made so far, as JSON values by call id.
+
+    `execution/` is imported only where there are any: few conversations have some.
+    """
+
+    pending_json: Mapping[str, Any]
+    decisions_json: Mapping[str, Any]
+
+    @classmethod
+    def parse(cls, text: str | None) -> PausedCalls:
+        """Read the JSON of a row."""
+        data = json.loads(text) if text else {"pending": [], "decisions": {}}
+        return cls({one["call"]["id"]: one for one in data["pending"]}, data["decisions"])
+
+    def merge(
+        self, conversation: Conversation, pending: Sequence[Pending] | None, decisions: Mapping[str, Decision] | None
+    ) -> PausedCalls:
+        """The calls with what is given in place of what was stored, for those that are still open."""
+        if not (self.pending_json or self.decisions_json or pending or decisions):
+            return self
+        from ferrule.execution.decisions import decision_to_json, pending_to_json
+
+        open_ids = {call.id for call in conversation.pending}
+        for call_id in (*(one.call.id for one in pending or ()), *(decisions or ())):
+            if call_id not in open_ids:
+                raise ConversationError(f"the call {call_id!r} isn't open in this conversation, so it can't wait")
+        pending_json, decisions_json = self.pending_json, self.decisions_json
+        if pending is not None:
+            pending_json = {one.call.id: pending_to_json(one) for one in pending}
+        if decisions is not None:
+            decisions_json = {call_id: decision_to_json(decision) for call_id, decision in decisions.items()}
+        return PausedCalls(
+            {call_id: one for call_id, one in pending_json.items() if call_id in open_ids},
+            {call_id: one for call_id, one in decisions_json.items() if call_id in open_ids},
+        )
+
+    @property
+    def text(self) -> str | None:
+        """The JSON for a row, None where nothing waits."""
+        if not self.pending_json and not self.decisions_json:
+            return None
+        return json.dumps({"pending": list(self.pending_json.values()), "decisions": dict(self.decisions_json)})
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """The calls that wait for a decision."""
+        if not self.pending_json:
+            return ()
+        from ferrule.execution.decisions import pending_from_json
+
+        return tuple(pending_from_json(one) for one in self.pending_json.values())
+
+    @property
+    def decisions(self) -> Mapping[str, Decision]:
+        """The decisions."""
+        if not self.decisions_json:
+            return {}
+        from ferrule.execution.decisions import decision_from_json
+
+        return {call_id: decision_from_json(one) for call_id, one in self.decisions_json.items()}
+
 
 _LONGEST_TITLE = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What a list tells of a conversation; `waiting` counts the calls that wait for a decision."""
+class ConversationSummary:
+    """One line of a list; `waiting` counts the calls that wait for a decision."""
 
     id: str
     title: str
@@ -30,7 +100,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ConversationRow:
     """A row of `conversations`."""
 
     id: str
@@ -44,19 +114,21 @@ class Row:
     COLUMNS = "conversations.id, head, now, title, waiting, created, updated"
 
     @classmethod
-    def of(cls, connection: Connection, name: str) -> Row:
-        """The row of an id, or of its beginning."""
+    def find(cls, connection: Connection, name: str) -> ConversationRow:
+        """The row of an id, or of its first characters. Raises `ConversationError`."""
         rows = connection.execute(
             f"SELECT {cls.COLUMNS} FROM conversations WHERE substr(id, 1, length(?1)) = ?1", (name.lower(),)
         ).fetchmany(2)
         if not name or not rows:
-            raise ConversationError(f"there is no conversation {name!r}; `ferrule history` lists them")
+            raise ConversationError(f"no conversation has the id {name!r}; `ferrule history` lists them")
         if len(rows) > 1:
-            raise ConversationError(f"{name!r} begins the ids of several conversations; give more of it")
+            raise ConversationError(f"{name!r} begins the ids of several conversations; give more characters")
         return cls(*rows[0])
 
     @classmethod
-    def same(cls, connection: Connection, head: int, conversation: Conversation, title: str | None) -> Row | None:
+    def find_same(
+        cls, connection: Connection, head: int, conversation: Conversation, title: str | None
+    ) -> ConversationRow | None:
         """The row that holds this conversation already."""
         row = connection.execute(
             f"SELECT {cls.COLUMNS} FROM conversations WHERE head = ?1 AND now = ?2 AND coalesce(?3, title) = title"
@@ -66,36 +138,36 @@ class Row:
         return None if row is None else cls(*row)
 
     @classmethod
-    def added(cls, connection: Connection, head: int, now: str, title: str, waiting: str | None) -> str:
+    def insert(cls, connection: Connection, head: int, now: str, title: str, waiting: str | None) -> str:
         """Add a row; returns its id."""
         name = secrets.token_hex(5)
-        time = _time()
+        time = _format_time()
         connection.execute(
             "INSERT INTO conversations (id, head, now, title, waiting, created, updated) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (name, head, now, one_line(title), waiting, time, time),
+            (name, head, now, shorten_title(title), waiting, time, time),
         )
         return name
 
-    def change(self, connection: Connection, head: int, title: str, waiting: str | None) -> None:
-        """Write what is new; where nothing is, the time of the last change stays too."""
-        if (head, one_line(title), waiting) != (self.head, self.title, self.waiting):
+    def update(self, connection: Connection, head: int, title: str, waiting: str | None) -> None:
+        """Write what has changed; where nothing has, the time of the last change stays too."""
+        if (head, shorten_title(title), waiting) != (self.head, self.title, self.waiting):
             connection.execute(
                 "UPDATE conversations SET head = ?, title = ?, waiting = ?, updated = ? WHERE id = ?",
-                (head, one_line(title), waiting, _time(), self.id),
+                (head, shorten_title(title), waiting, _format_time(), self.id),
             )
 
-    def summary(self, messages: int) -> Summary:
-        """What a list tells of it."""
+    def summarize(self, messages: int) -> ConversationSummary:
+        """Its line in a list."""
         waiting = len(json.loads(self.waiting)["pending"]) if self.waiting else 0
         created, updated = datetime.fromisoformat(self.created), datetime.fromisoformat(self.updated)
-        return Summary(self.id, self.title, messages, waiting, created, updated)
+        return ConversationSummary(self.id, self.title, messages, waiting, created, updated)
 
 
-def one_line(text: str) -> str:
-    """A title as it is kept: one line, not long."""
+def shorten_title(text: str) -> str:
+    """A title as it is stored: one line of at most 80 characters."""
     line = " ".join(text.replace("\0", " ").encode("utf-8", "replace").decode().split())
     return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
 
 
-def _time() -> str:
+def _format_time() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,4 +1,4 @@
-"""The tree of messages: what conversations have in common is there once, what none has any more is not.
+"""The tree of messages: common beginnings are stored once, and what no conversation needs any more is deleted.
 
 A node is a message after a parent; a conversation is the path from the beginning to its head.
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ferrule.conversation import Message
-from ferrule.conversation_json import message_from_json, message_to_json
-from ferrule.store.search import searchable, unindex
+from ferrule.formats.conversation_json import message_from_json, message_to_json
+from ferrule.store.search import collect_text, unindex
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -25,39 +25,39 @@ WITH RECURSIVE path (id, parent, message, depth) AS (
 """
 
 
-def nodes_to(connection: Connection, head: int) -> list[int]:
+def read_path(connection: Connection, head: int) -> list[int]:
     """The nodes from the first message to `head`."""
     return [node for (node,) in connection.execute(f"{_PATH} SELECT id FROM path ORDER BY depth", (head,))]
 
 
-def messages_to(connection: Connection, head: int) -> tuple[Message, ...]:
-    """The messages from the first to that of `head`. Raises `ConversationError` for one that can't be read."""
+def read_messages(connection: Connection, head: int) -> tuple[Message, ...]:
+    """The messages from the first to that of `head`. Raises `ConversationError` for a message that can't be read."""
     rows = connection.execute(
         f"{_PATH} SELECT data FROM path JOIN messages ON messages.id = message ORDER BY depth", (head,)
     ).fetchall()
-    blobs = _Blobs(connection)
+    blobs = _BlobTable(connection)
     return tuple(message_from_json(json.loads(data), blobs, f"message {at}") for at, (data,) in enumerate(rows))
 
 
-def grown(connection: Connection, messages: Sequence[Message]) -> Iterator[int]:
-    """The nodes of a conversation's messages; those that aren't there yet are added."""
+def add_messages(connection: Connection, messages: Sequence[Message]) -> Iterator[int]:
+    """The nodes of a conversation's messages; missing ones are added."""
     node = 0
     for at, message in enumerate(messages):
-        key = (node, _kept(connection, message, at))
+        key = (node, _store_message(connection, message, at))
         connection.execute("INSERT OR IGNORE INTO nodes (parent, message, depth) VALUES (?, ?, ?)", (*key, at + 1))
         (node,) = connection.execute("SELECT id FROM nodes WHERE parent = ? AND message = ?", key).fetchone()
         yield node
 
 
-def _kept(connection: Connection, message: Message, at: int) -> int:
-    """The row of a message, which is added where there is none with the same content."""
-    blobs = _Blobs(connection)
+def _store_message(connection: Connection, message: Message, at: int) -> int:
+    """The row of a message; it is added where none has the same content."""
+    blobs = _BlobTable(connection)
     data = message_to_json(message, blobs, f"message {at}")
     name = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     row = connection.execute("SELECT id FROM messages WHERE hash = ?", (name,)).fetchone()
     if row is not None:
         return int(row[0])
-    text = searchable(data).casefold()
+    text = collect_text(data).casefold()
     added = connection.execute(
         "INSERT INTO messages (hash, data, text) VALUES (?, ?, ?)", (name, json.dumps(data), text)
     ).lastrowid
@@ -68,7 +68,7 @@ def _kept(connection: Connection, message: Message, at: int) -> int:
 
 
 def prune(connection: Connection, node: int) -> None:
-    """Delete the nodes from `node` towards the beginning that nothing needs any more, with what only they held."""
+    """Delete the nodes from `node` towards the beginning that nothing needs any more, with messages only they held."""
     while node:
         is_needed = connection.execute(
             "SELECT EXISTS (SELECT 1 FROM nodes WHERE parent = :node)"
@@ -80,11 +80,11 @@ def prune(connection: Connection, node: int) -> None:
         parent, message = connection.execute("SELECT parent, message FROM nodes WHERE id = ?", (node,)).fetchone()
         connection.execute("DELETE FROM nodes WHERE id = ?", (node,))
         if not connection.execute("SELECT EXISTS (SELECT 1 FROM nodes WHERE message = ?)", (message,)).fetchone()[0]:
-            _forgotten(connection, message)
+            _delete_message(connection, message)
         node = parent
 
 
-def _forgotten(connection: Connection, message: int) -> None:
+def _delete_message(connection: Connection, message: int) -> None:
     blobs = connection.execute("SELECT blob FROM message_blobs WHERE message = ?", (message,)).fetchall()
     unindex(connection, message)
     connection.execute("DELETE FROM messages WHERE id = ?", (message,))
@@ -94,20 +94,20 @@ def _forgotten(connection: Connection, message: int) -> None:
 
 
 @dataclass(slots=True)
-class _Blobs:
-    """The images of messages that are written or read, by their whole SHA-256."""
+class _BlobTable:
+    """The images of messages that are written or read, by their full SHA-256."""
 
     connection: Connection
     names: list[str] = field(default_factory=list)
 
     def put(self, data: bytes, /) -> str:
-        """Keep an image."""
+        """Store an image; returns its name."""
         name = hashlib.sha256(data).hexdigest()
         self.connection.execute("INSERT OR IGNORE INTO blobs (hash, data) VALUES (?, ?)", (name, data))
         self.names.append(name)
         return name
 
     def get(self, name: str, /) -> bytes | None:
-        """An image that was kept."""
+        """A stored image."""
         row = self.connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).fetchone()
         return None if row is None else bytes(row[0])

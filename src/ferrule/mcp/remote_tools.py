@@ -1,4 +1,4 @@
-"""The tools that a server lists, as Tools: their names, schemas and hints, and what is wrong with those left out."""
+"""Makes Tools of the tools that a server lists: their names, schemas and hints, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import ToolDefinitionError
-from ferrule.formats.names import ToolNames
-from ferrule.tool import Tool
+from ferrule.formats.tool_offers import ToolNames
+from ferrule.tools.decorator import Tool
 from ferrule.toolspec import Annotations, ToolSpec
 
 if TYPE_CHECKING:
     from mcp_types import Tool as RemoteTool
 
 
-def tools_of(
+def make_tools(
     listing: Sequence[RemoteTool], origin: str, timeout: float | None, function_for: Callable[[str], Callable[..., Any]]
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """The tools of a listing, and what is wrong with those that can't be offered.
+    """The tools of a listing, and what is wrong with those that can't be offered or fully checked.
 
-    A name that models can't write gets one that they can; `function_for` gets the server's own name.
+    A name that models can't write is replaced by one that they can; `function_for` gets the server's own name.
     """
     names = ToolNames(ToolSpec(remote.name, "", {}) for remote in listing)
     tools: dict[str, Tool] = {}
@@ -35,33 +35,34 @@ def tools_of(
                 remote.description or "",
                 remote.input_schema,
                 function_for(remote.name),
-                annotations=_annotations(remote),
+                annotations=_read_annotations(remote),
                 origin=origin,
                 timeout=timeout,
             )
-            _ = tool.spec  # a schema that is none shows only here
+            _ = tool.spec  # an invalid schema is found only here
         except ToolDefinitionError as error:
             problems.append(f"{remote.name!r} is not offered: {error}")
         else:
             tools[name] = tool
+            problems += [f"{remote.name!r} is offered, but of its schema {rule}" for rule in tool.unchecked_rules]
     return tuple(tools.values()), tuple(problems)
 
 
-def beside(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> list[Tool]:
-    """The tools, under names that aren't taken: `read` becomes `files_read` where there is a `read` already."""
+def rename_taken(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> list[Tool]:
+    """The tools, renamed where their names are taken: `read` becomes `files_read` where there is a `read` already."""
     used = {*taken, *(tool.name for tool in tools)}
     found: list[Tool] = []
     for tool in tools:
         name = tool.name
         if name in taken:
-            name = _free(f"{prefix}_{name}", used)
+            name = _find_free_name(f"{prefix}_{name}", used)
             used.add(name)
         found.append(tool if name == tool.name else tool.with_name(name))
     return found
 
 
-def _free(name: str, used: Collection[str]) -> str:
-    """`name` or, where that is used or too long, one that is like it."""
+def _find_free_name(name: str, used: Collection[str]) -> str:
+    """`name` or, where that is used or too long, a similar one."""
     names = ToolNames([ToolSpec(one, "", {}) for one in used])
     chosen = names.wire(name) if len(name) <= 64 else names.wire(f"{name} ")
     number = 2
@@ -71,7 +72,7 @@ def _free(name: str, used: Collection[str]) -> str:
     return chosen
 
 
-def _annotations(remote: RemoteTool) -> Annotations:
+def _read_annotations(remote: RemoteTool) -> Annotations:
     said = remote.annotations
     if said is None:
         return Annotations()

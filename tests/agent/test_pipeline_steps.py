@@ -7,12 +7,12 @@ import pickle
 
 import pytest
 
+from ferrule.agent.pipeline import Run, model
+from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, ToolCall, assistant, user
 from ferrule.errors import ConversationError, SettingsError
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import Run, model
-from ferrule.tool import tool
-from ferrule.tools import calculator
+from ferrule.tools.decorator import tool
 
 CALL = ToolCall("c1", "double", '{"n": 7}')
 
@@ -103,7 +103,7 @@ async def test_map_sees_all_runs_once_each_has_come_so_far(concurrency: int | No
 async def test_map_waits_for_no_run_that_has_ended() -> None:
     seen: list[int] = []
     script = ScriptedModel(CALL, "a", "b")
-    pipeline = model(script).chat("?").using(double, max_rounds=1).map(lambda runs: seen.append(len(runs)))
+    pipeline = model(script).chat("?").using(double).within(rounds=1).map(lambda runs: seen.append(len(runs)))
     runs = await pipeline.run_many(3)
     assert sorted(run.stopped for run in runs) == ["done", "done", "rounds"]
     assert seen == [3]
@@ -120,7 +120,7 @@ async def test_an_error_of_a_map_callback_reaches_every_run() -> None:
 async def test_watchers_see_each_run_as_it_ends_however_it_does() -> None:
     seen: list[str] = []
     pipeline = (
-        model(ScriptedModel(CALL, "a")).chat("?").using(double, max_rounds=1).watch(lambda r: seen.append(r.stopped))
+        model(ScriptedModel(CALL, "a")).chat("?").using(double).within(rounds=1).watch(lambda r: seen.append(r.stopped))
     )
     await pipeline.run_many(2)
     assert sorted(seen) == ["done", "rounds"]

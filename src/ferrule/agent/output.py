@@ -1,4 +1,4 @@
-"""Answers that must be a type: its schema for the model, and what came back as a value."""
+"""Typed output: the schema of a type for the model, and the answer parsed as that type."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import ValidationError
-
 from ferrule.conversation import Conversation, system
 from ferrule.errors import FerruleError
-from ferrule.json_text import decode
-from ferrule.validation_report import as_problems
+from ferrule.tools.pydantic_errors import list_problems
+from ferrule.tools.strict_json import decode_json
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _WRAPPED = "value"
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
+_FENCE_OPENS = re.compile(r"```(?:json)?[^\S\n]*+\n")
+_FENCE_CLOSES = re.compile(r"\n[^\S\n]*+```")
 
 
 class OutputInvalid(FerruleError):  # noqa: N818 - it says what the output is
-    """An answer that isn't of the type that was asked for, also when the model had tried again; `text` is the last."""
+    """The answer isn't of the type that was asked for, also after the retries; `text` is the last answer."""
 
     def __init__(self, message: str, text: str = "") -> None:
         super().__init__(message)
         self.text = text
 
 
-class Output:
-    """A type that an answer must have. What is no JSON object stands in one, under `value`, since APIs want objects."""
+class OutputType:
+    """A type that an answer must have. APIs want objects: another type is wrapped in one, under `value`."""
 
     def __init__(self, kind: Any, retries: int = 2) -> None:
         self.kind = kind
         self.retries = retries
 
-    def __reduce__(self) -> tuple[type[Output], tuple[Any, int]]:
+    def __reduce__(self) -> tuple[type[OutputType], tuple[Any, int]]:
         return type(self), (self.kind, self.retries)
 
     @cached_property
@@ -70,25 +69,37 @@ class Output:
         }
         return whole if definitions is None else {**whole, "$defs": definitions}
 
-    def instructed(self, conversation: Conversation) -> Conversation:
-        """The conversation for a model that can't be held to a schema: its system message says what is wanted."""
-        told = f"Your answer must be JSON and nothing else, and fit this schema:\n{json.dumps(self.schema)}"
+    def add_instructions(self, conversation: Conversation) -> Conversation:
+        """The conversation for a model that can't be held to a schema: its system message holds the schema."""
+        wanted = f"Your answer must be JSON and nothing else, and fit this schema:\n{json.dumps(self.schema)}"
         first, *rest = conversation.messages or (system(""),)
         if first.role != "system":
-            return replace(conversation, messages=(system(told), first, *rest))
-        return replace(conversation, messages=(system(f"{first.text}\n\n{told}".lstrip()), *rest))
+            return replace(conversation, messages=(system(wanted), first, *rest))
+        return replace(conversation, messages=(system(f"{first.text}\n\n{wanted}".lstrip()), *rest))
 
     def parse(self, text: str) -> Any:
         """The value of an answer: JSON as it stands, or the one fenced block in it. Raises `OutputInvalid`."""
-        fenced = _FENCED.findall(text)
+        fenced = _find_fenced(text)
         try:
-            given = decode(fenced[0] if len(fenced) == 1 else text.strip())
+            given = decode_json(fenced[0] if len(fenced) == 1 else text.strip())
         except ValueError as error:
             raise OutputInvalid(f"The answer must be JSON and nothing else: {error}", text) from error
         if self._is_wrapped and isinstance(given, Mapping) and set(given) == {_WRAPPED}:
             given = given[_WRAPPED]
+        from pydantic_core import ValidationError
+
         try:
             return self._adapter.validate_json(json.dumps(given))
         except ValidationError as error:
-            problems = "\n".join(f"- {problem}" for problem in as_problems(error, given, self._own_schema))
+            problems = "\n".join(f"- {problem}" for problem in list_problems(error, given, self._own_schema))
             raise OutputInvalid(f"The answer is not what was asked for:\n{problems}", text) from error
+
+
+def _find_fenced(text: str) -> list[str]:
+    """The texts between fences. One pattern for both fences would search for the second from each possible first."""
+    blocks: list[str] = []
+    at = 0
+    while (opened := _FENCE_OPENS.search(text, at)) and (closed := _FENCE_CLOSES.search(text, opened.end())):
+        blocks.append(text[opened.end() : closed.start()])
+        at = closed.end()
+    return blocks

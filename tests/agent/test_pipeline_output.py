@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from ferrule.agent.output import OutputInvalid, OutputType
+from ferrule.agent.pipeline import model
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import model
-from ferrule.runs.output import Output, OutputInvalid
 
 
 class Person(BaseModel):
@@ -45,7 +45,7 @@ class Day:
     ],
 )
 def test_a_type_is_a_schema_of_an_object_and_a_value(kind: Any, text: str, value: Any) -> None:
-    output = Output(kind)
+    output = OutputType(kind)
     Draft202012Validator.check_schema(output.schema)
     assert output.schema["type"] == "object"
     assert output.parse(text) == value
@@ -61,7 +61,7 @@ async def test_an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() -> 
     # A model that can't be held to a schema is told of it, and the conversation stays as it is.
     told = scripted.seen[0].messages[0].text
     assert told.startswith("Be brief.\n\nYour answer must be JSON")
-    assert json.loads(told.partition("schema:\n")[2]) == Output(Person).schema
+    assert json.loads(told.partition("schema:\n")[2]) == OutputType(Person).schema
     assert run.conversation.messages[0].text == "Be brief."
 
 

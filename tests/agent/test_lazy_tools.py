@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from ferrule import Policy, Rule, Tool, ToolCall, ToolRegistry, calculator, model
+from ferrule.agent.tool_search import FEW, LARGE, MANY, NAME, LazyTools, ToolIndex, is_large
 from ferrule.conversation import Conversation
 from ferrule.errors import RegistryError
 from ferrule.events import Event
 from ferrule.models.scripted import ScriptedModel
-from ferrule.registry import BoundRegistry
-from ferrule.runs.lazy import FEW, LARGE, MANY, NAME, LazyTools, is_large
-from ferrule.runs.tool_index import ToolIndex
+from ferrule.tools.registry import BoundRegistry
 from ferrule.toolspec import ToolSpec
 
-BFCL = Path(__file__).parents[2] / "shared" / "vectors" / "bfcl"
+BFCL = Path(__file__).parents[3] / "shared" / "vectors" / "bfcl"
 THINGS = ["invoice", "calendar", "mailbox", "ticket", "printer", "camera", "garden", "kitchen", "library", "harbour"]
 DEEDS = ["open", "close", "list", "rename", "archive", "publish", "measure", "repair", "count", "lock"]
 DEEDS += ["copy", "paint", "weigh", "sell", "rent", "clean", "tag", "sort", "merge", "split"]
@@ -149,7 +148,7 @@ def test_what_is_saved() -> None:
     def characters(specs: Sequence[ToolSpec]) -> int:
         return sum(len(json.dumps([one.name, one.description, dict(one.parameters)])) for one in specs)
 
-    before, after = characters(bound.specs), characters(LazyTools(bound).offered(Conversation()))
+    before, after = characters(bound.specs), characters(LazyTools(bound).select_offers(Conversation()))
     assert is_large(bound)
     assert after * 50 < before
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.agent.pipeline import model
 from ferrule.conversation import ToolCall, assistant
 from ferrule.errors import ModelError, SettingsError, ToolRequired
 from ferrule.events import Usage
 from ferrule.execution import Decision, FileJournal, Policy, Rule
 from ferrule.models.prices import Price, price_of
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import model
-from ferrule.tool import tool
+from ferrule.tools.decorator import tool
 
 RAN: list[int] = []
 
@@ -63,7 +63,7 @@ async def test_limits_on_tokens_and_cost_do_not_ask_again(monkeypatch: pytest.Mo
     table = tmp_path / "prices.toml"
     table.write_text('["embedded"]\ninput = 1000\noutput = 2000\n')
     monkeypatch.setenv("FERRULE_PRICES", str(table))
-    from ferrule.tools import calculator
+    from ferrule.builtin_tools import calculator
 
     async with model("embedded") as pipeline:
         asked = pipeline.chat("What is 12 * 34?").using(calculator)
@@ -105,7 +105,7 @@ async def test_a_forced_call_is_asked_for_and_then_required() -> None:
     assert run.text == "14."
     assert run.conversation.messages[2].text == "Call one of your tools before you answer."
     with pytest.raises(ToolRequired, match="was asked 2 times and called no tool"):
-        await model(ScriptedModel("No.", "No.")).chat("?").using(double, force=True, max_rounds=2).run()
+        await model(ScriptedModel("No.", "No.")).chat("?").using(double, force=True).within(rounds=2).run()
 
 
 async def test_a_pause_is_resumed_with_decisions_and_what_ran_is_not_run_again() -> None:
@@ -166,5 +166,5 @@ async def test_the_mode_is_told_and_what_can_not_be_is_refused() -> None:
     assert (await model(Toolless(text, "8.")).chat("?").using(double).run()).mode == "hermes"
     with pytest.raises(ModelError, match="has no tools of its own"):
         await model(Toolless()).chat("?").using(double, mode="api").run()
-    with pytest.raises(SettingsError, match="within\\(\\) knows no 'seconds_'"):
-        model("embedded").within(seconds_=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'seconds_'"):
+        model("embedded").within(seconds_=3)  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""The SDK's server over a bound registry: its listing, and each call through the executor."""
+"""The SDK's server for a bound registry: lists its tools, and runs each call through the executor."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from mcp_types import Tool as RemoteTool
 from ferrule.conversation import ToolCall, ToolResult
 from ferrule.events import ToolProgress
 from ferrule.execution import Executor
-from ferrule.mcp.content import content_of
-from ferrule.mcp.identity import own_version
-from ferrule.registry import BoundRegistry
-from ferrule.scope import CallScope
+from ferrule.mcp.connection import read_own_version
+from ferrule.mcp.content import write_content
+from ferrule.tools.registry import BoundRegistry
+from ferrule.tools.scope import CallScope
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
 _MOST_WAITING = 256
-"""Steps of progress that wait for a slow client; the oldest are dropped."""
+"""Progress events that wait for a slow client; the oldest are dropped."""
 
 
-def server_of(registry: BoundRegistry, executor: Executor, name: str) -> Server[Any]:
-    """A server that offers the registry's tools and runs their calls by the executor."""
-    listing = [_remote(spec) for spec in registry.specs]
+def make_server(registry: BoundRegistry, executor: Executor, name: str) -> Server[Any]:
+    """A server that lists the registry's tools and runs their calls through the executor."""
+    listing = [_describe_tool(spec) for spec in registry.specs]
     numbers = itertools.count(1)
 
     async def list_tools(
@@ -41,13 +41,13 @@ def server_of(registry: BoundRegistry, executor: Executor, name: str) -> Server[
 
     async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         call = ToolCall(f"mcp_{next(numbers)}", params.name, json.dumps(params.arguments or {}, ensure_ascii=False))
-        result = await _run(executor, call, context)
-        return CallToolResult(content=content_of(result), is_error=result.is_error)
+        result = await _run_call(executor, call, context)
+        return CallToolResult(content=write_content(result), is_error=result.is_error)
 
-    return Server(name, version=own_version(), on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(name, version=read_own_version(), on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _remote(spec: ToolSpec) -> RemoteTool:
+def _describe_tool(spec: ToolSpec) -> RemoteTool:
     said = spec.annotations
     hints = ToolAnnotations(
         read_only_hint=said.read_only,
@@ -60,8 +60,8 @@ def _remote(spec: ToolSpec) -> RemoteTool:
     )
 
 
-async def _run(executor: Executor, call: ToolCall, context: ServerRequestContext[Any]) -> ToolResult:
-    """The result of a call; its progress is sent while it runs, and all of it before the result."""
+async def _run_call(executor: Executor, call: ToolCall, context: ServerRequestContext[Any]) -> ToolResult:
+    """The result of a call; progress is sent while it runs, and all of it before the result."""
     reporter = _Reporter(context)
     reporting = asyncio.create_task(reporter.run())
     try:
@@ -70,12 +70,12 @@ async def _run(executor: Executor, call: ToolCall, context: ServerRequestContext
         await reporting
     finally:
         reporting.cancel()
-    assert isinstance(result, ToolResult), "where nobody is asked, asking is a denial"
+    assert isinstance(result, ToolResult), "without a pause, a call that the policy asks about is denied"
     return result
 
 
 class _Reporter:
-    """Sends the progress of one call; the SDK drops it where the client asked for none."""
+    """Sends the progress of one call; the SDK drops it where the client didn't ask for progress."""
 
     def __init__(self, context: ServerRequestContext[Any]) -> None:
         self._session = context.session
@@ -106,7 +106,7 @@ class _Reporter:
             self._changed.clear()
 
     async def _send(self, progress: ToolProgress) -> None:
-        # The protocol wants the number to grow each time, also where a tool says only what it does.
+        # The protocol wants the number to grow each time, also where a tool reports text only.
         least = math.nextafter(self._last, math.inf)
         if progress.fraction is None:
             self._last, total = (self._last + 1 if self._last >= 1 or not self._last else least), None

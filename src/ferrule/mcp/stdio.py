@@ -1,4 +1,4 @@
-"""Standard input and output as the protocol's, and nobody else's."""
+"""Reserves standard input and output for the protocol's messages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CHUNK = 65_536
 
 
 @contextmanager
-def stdout_to_stderr() -> Iterator[None]:
-    """Whatever writes to standard output in here, also below Python, writes to standard error."""
+def redirect_stdout() -> Iterator[None]:
+    """Send everything written to standard output in this context, also by C code, to standard error."""
     sys.stdout.flush()
-    with _replaced(1, os.dup(2)):
+    with _replace_descriptor(1, os.dup(2)):
         try:
             yield
         finally:
@@ -28,16 +28,16 @@ def stdout_to_stderr() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[TransportStreams]:
-    """The SDK's streams over stdin and stdout. In here, tools read nothing from the one and write to stderr instead.
+async def open_stdio() -> AsyncIterator[TransportStreams]:
+    """Open the SDK's streams over stdin and stdout. In this context tools read an empty stdin and write to stderr.
 
-    Standard input is read in a thread of our own: the SDK's can't be left while it waits for a line, so that Ctrl-C
-    would do nothing until the client speaks.
+    Standard input is read in a thread of our own: the SDK's reader can't be cancelled while it waits for a line, so
+    Ctrl-C would do nothing until the client sends one.
     """
     from mcp.server.stdio import stdio_server
 
-    with _replaced(0, os.open(os.devnull, os.O_RDONLY)) as private:
-        lines = cast("Any", _lines(private))
+    with _replace_descriptor(0, os.open(os.devnull, os.O_RDONLY)) as private:
+        lines = cast("Any", _read_lines(private))
         async with stdio_server(stdin=lines) as streams:
             try:
                 yield streams
@@ -46,8 +46,8 @@ async def standard_streams() -> AsyncIterator[TransportStreams]:
 
 
 @contextmanager
-def _replaced(descriptor: int, other: int) -> Iterator[int]:
-    """`other`, which is closed, in the place of a descriptor; gives a private copy of what was there."""
+def _replace_descriptor(descriptor: int, other: int) -> Iterator[int]:
+    """Put `other`, which is closed, in the place of a descriptor; yields a private copy of the original."""
     private = os.dup(descriptor)
     os.dup2(other, descriptor)
     os.close(other)
@@ -60,8 +60,8 @@ def _replaced(descriptor: int, other: int) -> Iterator[int]:
             os.close(private)
 
 
-async def _lines(descriptor: int) -> AsyncIterator[str]:
-    """The lines that come, until the end."""
+async def _read_lines(descriptor: int) -> AsyncIterator[str]:
+    """The lines of a descriptor, until its end."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue(1)
 
@@ -76,7 +76,7 @@ async def _lines(descriptor: int) -> AsyncIterator[str]:
                 for line in whole:
                     hand_over(line.decode("utf-8", "replace"))
             hand_over(None)
-        except (OSError, RuntimeError):  # it was closed, or the loop was, and nobody listens any more
+        except (OSError, RuntimeError):  # the descriptor or the loop was closed
             return
 
     threading.Thread(target=read, name="MCP stdin", daemon=True).start()

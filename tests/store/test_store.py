@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from any_conversation import ASKED, CONVERSATIONS
 from ferrule.conversation import (
     Conversation,
     Image,
@@ -25,12 +26,11 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.execution import Decision, Executor, Pending
-from ferrule.intent import Effect, Intent
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
 from ferrule.store import Store, database
-from ferrule.tool import Tool
-from test_conversation_json import ASKED, CONVERSATIONS
+from ferrule.tools.decorator import Tool
+from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 TALK = Conversation((user("How is the camel?"), assistant("It is thirsty."), user("And now?")), NOW)
@@ -145,7 +145,7 @@ def test_an_id_may_be_shortened_while_it_is_one_conversations(store: Store) -> N
         store.load(twice)
     for wrong in ("", "xyz", "%"):
         for use in (store.load, store.delete, store.fork, lambda name: store.save(TALK, id=name)):
-            with pytest.raises(ConversationError, match=f"there is no conversation '{wrong}'"):
+            with pytest.raises(ConversationError, match=f"no conversation has the id '{wrong}'"):
                 use(wrong)
 
 
@@ -177,7 +177,7 @@ def test_search_finds_all_that_was_written(store: Store) -> None:
         assert (hits[0].id, hits[0].position) == (name, position), text
     assert store.search("camel") == store.search("cat dog") == ()
     for nothing in ("", " \n"):
-        with pytest.raises(ConversationError, match="nothing to search for"):
+        with pytest.raises(ConversationError, match="the search is empty"):
             store.search(nothing)
 
 
@@ -385,9 +385,9 @@ def test_files_that_are_no_store_are_refused(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 7")
     connection.close()
     for path, words in (
-        (text, "no store of conversations"),
-        (other, "an SQLite file, and no store of conversations"),
-        (newer, "a newer ferrule made it .schema 7; this one knows 1"),
+        (text, "not a store of conversations"),
+        (other, "an SQLite file, but not a store of conversations"),
+        (newer, "made by a newer ferrule .schema 7; this one knows 1"),
         (tmp_path, "unable to open database file"),
     ):
         with pytest.raises(ConversationError, match=words) as refused:

@@ -20,11 +20,11 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
-from ferrule import ToolCall, calculator, model, tool, tracing
+from ferrule import ToolCall, calculator, model, tool
+from ferrule.agent import instrumentation, opentelemetry
+from ferrule.agent.opentelemetry import CONTENT, Instruments, make_listener_factory
 from ferrule.errors import ModelError
 from ferrule.models.scripted import ScriptedModel
-from ferrule.runs import listening
-from ferrule.runs.otel import CONTENT, Instruments, traced
 
 EXPORTER = InMemorySpanExporter()
 READER = InMemoryMetricReader()
@@ -42,9 +42,9 @@ METERS = MeterProvider([READER])
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
     EXPORTER.clear()
-    tracing.enable(tracer_provider=SPANS, meter_provider=METERS)
+    opentelemetry.enable(tracer_provider=SPANS, meter_provider=METERS)
     yield EXPORTER
-    tracing.disable()
+    opentelemetry.disable()
 
 
 def named(exporter: InMemorySpanExporter) -> dict[str, list[ReadableSpan]]:
@@ -163,7 +163,7 @@ async def test_what_is_said_is_recorded_only_where_that_is_asked_for(
     said = [name for span in spans.get_finished_spans() for name in span.attributes]
     assert not [name for name in said if "messages" in name or name.endswith(("arguments", "definitions"))]
     spans.clear()
-    tracing.enable(content=True, tracer_provider=SPANS, meter_provider=METERS)
+    opentelemetry.enable(content=True, tracer_provider=SPANS, meter_provider=METERS)
     await pipeline().run()
     first, second = named(spans)["chat claude-sonnet-5"]
     assert json.loads(first.attributes["gen_ai.input.messages"]) == [
@@ -174,7 +174,7 @@ async def test_what_is_said_is_recorded_only_where_that_is_asked_for(
     assert json.loads(first.attributes["gen_ai.tool.definitions"])[0]["name"] == "look"
     assert json.loads(second.attributes["gen_ai.input.messages"])[2]["parts"][0]["type"] == "tool_call_response"
     monkeypatch.setenv(CONTENT, "true")
-    listening.makers["otel"] = traced(None, SPANS, METERS)
+    instrumentation.listener_factories["otel"] = make_listener_factory(None, SPANS, METERS)
     spans.clear()
     await pipeline().run()
     assert "gen_ai.input.messages" in named(spans)["chat claude-sonnet-5"][0].attributes
@@ -213,9 +213,9 @@ def test_nothing_of_it_is_imported_unless_it_is_on() -> None:
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("FERRULE_DEBUG", "1")
-    listening.from_environment()
+    instrumentation.read_environment()
     yield lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    del listening.makers["debug"]
+    del instrumentation.listener_factories["debug"]
 
 
 async def test_debugging_shows_offers_calls_and_results_in_full(lines) -> None:

@@ -1,0 +1,129 @@
+"""Many runs at once: a bounded number of them, in order, and a place where they wait for each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from ferrule.agent.run import Run
+from ferrule.agent.standard_hooks import CallOnce, call, replace_conversation
+from ferrule.conversation import Conversation
+from ferrule.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ferrule.agent.hooks import RunState
+
+
+class _HasConversation(Protocol):
+    """What a run begins with."""
+
+    @property
+    def conversation(self) -> Conversation: ...
+
+
+Begun = TypeVar("Begun", bound=_HasConversation)
+
+
+async def run_together(
+    pipelines: Sequence[Begun],
+    work: Callable[[Begun, Run[Any], RunBarrier], Awaitable[None]],
+    concurrency: int | None,
+    errors: Literal["raise", "keep"],
+) -> list[Run[Any]]:
+    """A run of each pipeline, in their order; `work` keeps its run up to date. See `Pipeline.run_batch`."""
+    if concurrency is not None and concurrency < 1:
+        raise SettingsError(f"concurrency must be at least 1, not {concurrency}")
+    slots = None if concurrency is None else asyncio.Semaphore(concurrency)
+    barrier = RunBarrier(len(pipelines), slots)
+    runs = barrier.runs = [Run(pipeline.conversation) for pipeline in pipelines]
+
+    async def run_one(pipeline: Begun, run: Run[Any]) -> None:
+        try:
+            async with slots or nullcontext():
+                await work(pipeline, run, barrier)
+        except Exception as error:
+            if errors == "raise":
+                raise
+            run.error, run.stopped = error, "error"
+        finally:
+            await barrier.leave()
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for pipeline, run in zip(pipelines, runs, strict=True):
+                tasks.create_task(run_one(pipeline, run))
+    except BaseExceptionGroup as several:
+        # The first error as it is: the same whether one pipeline is run or many.
+        raise several.exceptions[0] from several
+    return runs
+
+
+class RunBarrier:
+    """Where runs wait for each other. A run that has ended isn't waited for, and is passed to the callback as well."""
+
+    def __init__(self, size: int, slots: asyncio.Semaphore | None = None) -> None:
+        self.runs: list[Run[Any]] = []
+        self._size = size
+        self._left = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._callback: Callable[[list[Run[Any]]], Any] | None = None
+        self._slots = slots
+
+    async def reach(self, callback: Callable[[list[Run[Any]]], Any]) -> None:
+        """Wait until all have come here and the callback was called with all runs."""
+        here: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(here)
+        self._callback = callback
+        if self._slots is not None:
+            self._slots.release()  # others must be able to come here
+        try:
+            await self._call_when_complete()
+            await here
+        finally:
+            if self._slots is not None:
+                await self._slots.acquire()
+
+    async def leave(self) -> None:
+        """One run is over."""
+        self._left += 1
+        await self._call_when_complete()
+
+    async def _call_when_complete(self) -> None:
+        if not self._waiting or len(self._waiting) + self._left < self._size or self._callback is None:
+            return
+        waiting, self._waiting = self._waiting, []
+        callback, self._callback = self._callback, None
+        try:
+            self._replace_conversations(await call(callback, list(self.runs)), callback)
+        except BaseException as error:
+            for one in waiting:
+                if not one.done():
+                    one.set_exception(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            return
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    def _replace_conversations(self, found: Any, callback: Callable[..., Any]) -> None:
+        if found is None:
+            return
+        if not isinstance(found, Sequence) or len(found) != len(self.runs):
+            raise SettingsError(f"a callback of map must return a conversation for each of the {len(self.runs)} runs")
+        for run, one in zip(self.runs, found, strict=True):
+            replace_conversation(run, one, callback)
+
+
+class CallTogether(CallOnce):
+    """Calls the callback of `map` once all runs have come so far."""
+
+    def __init__(self, callback: Callable[[list[Run[Any]]], Any], waits: bool, barrier: RunBarrier) -> None:
+        super().__init__(callback, waits)
+        self._barrier = barrier
+
+    async def call(self, state: RunState) -> None:  # noqa: ARG002 - the barrier has all runs
+        """Wait for the other runs, the last of which calls it."""
+        await self._barrier.reach(self._callback)

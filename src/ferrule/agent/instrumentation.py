@@ -1,0 +1,189 @@
+"""Reports what a run does to listeners: traces, and a debug log. A run without listeners pays nothing.
+
+`FERRULE_OTEL=1`, or `ferrule.agent.opentelemetry.enable()`: spans and metrics by OpenTelemetry. `FERRULE_DEBUG=1`:
+every offer, call and result on stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from ferrule.agent.run import Run
+from ferrule.conversation import Conversation, ToolCall, ToolResult
+from ferrule.events import MessageFinished
+from ferrule.execution import Journal
+from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.models.protocol import ModelSettings
+
+OTEL, DEBUG = "FERRULE_OTEL", "FERRULE_DEBUG"
+
+
+class RunListener(Protocol):
+    """Listens to one run. Its methods must not raise; the run waits while they work."""
+
+    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+        """The model is asked for a message."""
+
+    def on_message(self, message: MessageFinished | None) -> None:
+        """The model wrote a message; None where its events ended without one."""
+
+    def on_failure(self, error: BaseException) -> None:
+        """The model raised this instead of writing a message."""
+
+    def wrap_journal(self, journal: Journal | None) -> Journal | None:
+        """The journal that the run's calls are recorded in: `journal`, or one that passes on to it."""
+
+    def on_result(self, result: ToolResult) -> None:
+        """A call has its result."""
+
+    def on_end(self, error: BaseException | None) -> None:
+        """The run is over; `error` is what it raises."""
+
+
+ListenerFactory: TypeAlias = Callable[[Run], RunListener]
+listener_factories: dict[str, ListenerFactory] = {}
+"""What makes a listener for each run, by its name; `opentelemetry.enable()` adds one."""
+
+
+def listen_to(run: Run) -> AbstractContextManager[RunListener | None]:
+    """A context around a run that gives its listener, None where there is none."""
+    return _ListenedRun(run) if listener_factories else _NO_LISTENER
+
+
+def read_environment() -> None:
+    """Add the listeners that the environment asks for.
+
+    It is read when this module is loaded: reading it at each run would cost more than all else here.
+    """
+    if os.environ.get(OTEL, "") not in ("", "0"):
+        listener_factories.setdefault("otel", _make_otel_listener)
+    if os.environ.get(DEBUG, "") not in ("", "0"):
+        listener_factories.setdefault("debug", DebugListener)
+
+
+def _make_otel_listener(run: Run) -> RunListener:
+    from ferrule.agent.opentelemetry import make_listener_factory
+
+    make = listener_factories["otel"] = make_listener_factory()
+    return make(run)
+
+
+_NO_LISTENER: AbstractContextManager[None] = nullcontext()
+
+
+class _ListenedRun:
+    """A run with at least one listener."""
+
+    def __init__(self, run: Run) -> None:
+        made = [make(run) for make in tuple(listener_factories.values())]
+        self._listener = made[0] if len(made) == 1 else _ListenerGroup(made)
+
+    def __enter__(self) -> RunListener:
+        return self._listener
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.on_end(error)
+
+
+class _ListenerGroup:
+    """Several listeners as one."""
+
+    def __init__(self, listeners: Sequence[RunListener]) -> None:
+        self._listeners = listeners
+
+    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+        for one in self._listeners:
+            one.on_request(conversation, offered, settings)
+
+    def on_message(self, message: MessageFinished | None) -> None:
+        for one in self._listeners:
+            one.on_message(message)
+
+    def on_failure(self, error: BaseException) -> None:
+        for one in self._listeners:
+            one.on_failure(error)
+
+    def wrap_journal(self, journal: Journal | None) -> Journal | None:
+        for one in self._listeners:
+            journal = one.wrap_journal(journal)
+        return journal
+
+    def on_result(self, result: ToolResult) -> None:
+        for one in self._listeners:
+            one.on_result(result)
+
+    def on_end(self, error: BaseException | None) -> None:
+        for one in self._listeners:
+            one.on_end(error)
+
+
+class DebugListener:
+    """Writes one run to stderr, in full, as JSON lines; secrets found by their names are scrubbed, as in a journal."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._offered: Sequence[ToolSpec] | None = None
+
+    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+        """Write the request; the offers only where they differ from those of the request before."""
+        given = settings.model_dump(mode="json", exclude_unset=True)
+        _write_line("asked", model=self._run.model, mode=self._run.mode, messages=len(conversation), settings=given)
+        if self._offered != offered:
+            for spec in offered:
+                _write_line("offered", tool=spec.name, description=spec.description, parameters=dict(spec.parameters))
+        self._offered = offered
+
+    def on_message(self, message: MessageFinished | None) -> None:
+        """Write the message and its calls."""
+        if message is None:
+            return
+        _write_line("wrote", text=message.message.text, stop=message.stop)
+        for call in message.message.calls:
+            if isinstance(call, ToolCall):
+                _write_line("called", call=call.id, tool=call.name, arguments=_decode_arguments(call))
+            else:
+                _write_line("called", call=call.id, malformed=call.kind, raw=call.raw)
+
+    def on_failure(self, error: BaseException) -> None:
+        """Write what was raised."""
+        _write_line("failed", error=type(error).__name__, reason=str(error))
+
+    def wrap_journal(self, journal: Journal | None) -> Journal | None:
+        """The run's own."""
+        return journal
+
+    def on_result(self, result: ToolResult) -> None:
+        """Write a result."""
+        _write_line("result", call=result.call_id, tool=result.name, status=result.status, text=result.text)
+
+    def on_end(self, error: BaseException | None) -> None:
+        """Write how the run ended."""
+        _write_line("ended", stopped=self._run.stopped, error=None if error is None else type(error).__name__)
+
+
+def _decode_arguments(call: ToolCall) -> Any:
+    """The arguments as values, in which secrets are found by their names, where they can be read."""
+    try:
+        return call.decode()
+    except (ValueError, RecursionError):
+        return call.arguments
+
+
+def _write_line(event: str, **fields: Any) -> None:
+    # Imported here: only a run under FERRULE_DEBUG needs them.
+    from ferrule.execution.secrets import scrub_secrets
+    from ferrule.execution.terminal_text import escape_json
+
+    print(escape_json({"debug": event, **scrub_secrets(fields, longest=None)}), file=sys.stderr)
+
+
+read_environment()

@@ -1,0 +1,282 @@
+"""The loop between a model and its tools: asks, answers the calls, asks again, until the model is done.
+
+There is one loop, `AgentLoop.converse`. Chat, rollouts and every front run it, and steer it by hooks (`hooks.py`). How
+a call is run is `execution/`'s part, how a message is written `models/`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
+from ferrule.agent.run import OfferRecord
+from ferrule.capabilities import Loss
+from ferrule.conversation import Conversation, MalformedCall, Text, ToolCall, ToolResult, tool_message
+from ferrule.errors import StreamBroken
+from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, ToolProgress
+from ferrule.execution import Decision, FileJournal, Journal, Pending, cancelled_result, interrupted_result
+from ferrule.execution.error_results import error_result
+from ferrule.execution.journal import find_interrupted
+from ferrule.tools.scope import CallScope
+
+if TYPE_CHECKING:
+    from ferrule.agent.instrumentation import RunListener
+    from ferrule.models.protocol import ModelSettings
+
+_ATTEMPTS = 3
+_BROKE_OFF = LossesReported((Loss("call", "the answer broke off in the middle of a call; the model is asked again"),))
+_REPETITIONS = 3
+"""From this many equal calls with equal results on, the model is told."""
+
+
+class AgentLoop:
+    """The loop of one run. `state.conversation` is valid after each step, whatever ends the run."""
+
+    __slots__ = (
+        "_after_message", "_after_results", "_before_request", "_decisions", "_journal", "_listener", "_most_calls",
+        "_settings", "state",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        state: RunState,
+        hooks: Sequence[Hooks],
+        *,
+        most_calls: int | None = None,
+        journal: Journal | None = None,
+        decisions: Mapping[str, Decision] | None = None,
+        listener: RunListener | None = None,
+    ) -> None:
+        self.state = state
+        self._before_request: list[Callable[[RunState], Awaitable[None]]] = []
+        self._after_message: list[Callable[[RunState], Awaitable[None]]] = []
+        self._after_results: list[Callable[[RunState], Awaitable[None]]] = []
+        for hook in hooks:
+            before_request, after_message, after_results = _list_own_methods(type(hook))
+            if before_request:
+                self._before_request.append(hook.before_request)
+            if after_message:
+                self._after_message.append(hook.after_message)
+            if after_results:
+                self._after_results.append(hook.after_results)
+        self._settings: ModelSettings = state.request.settings
+        self._most_calls = most_calls
+        self._journal = journal
+        self._decisions = decisions
+        self._listener = listener
+        if state.open_calls:
+            self._answer_interrupted()
+
+    async def converse(self) -> None:
+        """The loop. Raises `RunStopped` where a limit, a hook, a pause or a message that is not whole ends the run."""
+        state = self.state
+        if not state.open_calls:
+            await self._ask()
+        while True:
+            await self._call_hooks_after_message()
+            if not state.asks_again:
+                if not state.open_calls:
+                    return
+                await self._answer_calls()
+                for after_results in self._after_results:
+                    await after_results(state)
+            await self._ask()
+
+    async def _ask(self) -> None:
+        """Have the model write one message.
+
+        An answer that breaks off in the middle of a call is a failure of the provider, and no call to be answered: the
+        model is asked the same again, `_ATTEMPTS` times in all. Raises `StreamBroken` where each of them broke off.
+        """
+        state = self.state
+        for _ in range(_ATTEMPTS):
+            state.request = ModelRequest(state.run.conversation, state.offered, self._settings)
+            for before_request in self._before_request:
+                await before_request(state)
+            state.rounds += 1
+            finished = await self._request(state.request)
+            state.stop_reason = "error" if finished is None else finished.stop
+            if state.stop_reason != "error" or finished is None or not finished.message.is_cut_off:
+                return
+        raise StreamBroken(f"{state.model.name}: the answer broke off in the middle of a call, {_ATTEMPTS} times")
+
+    async def _call_hooks_after_message(self) -> None:
+        """Call them until one has the model asked again. Raises `RunStopped` for a message that is not whole."""
+        state = self.state
+        state.asks_again = False
+        for after_message in self._after_message:
+            await after_message(state)
+            if state.asks_again:
+                return
+        if not state.is_whole:
+            raise RunStopped(state.stop_reason)
+
+    async def _request(self, request: ModelRequest) -> MessageFinished | None:
+        """Ask once, and pass on the events; returns the last of them."""
+        state, listener = self.state, self._listener
+        feed, finished = state.feed, None
+        offers = state.run.offers
+        if not offers or offers[-1].tools is not request.offered:
+            self._record_offer(request)
+        if listener is not None:
+            listener.on_request(request.conversation, request.offered, request.settings)
+        events = state.model.stream(request.conversation, request.offered, request.settings)
+        try:  # and not aclosing, whose way in and out costs as much as asking
+            async for event in events:
+                passed_on: Event = event
+                # Not by isinstance, which for the many events that are neither costs more than both of these.
+                if type(event) is MessageFinished:
+                    finished = event
+                    passed_on = self._add_message(event)
+                elif type(event) is LossesReported:
+                    await state.report_losses(event.losses)
+                    continue
+                if feed is not None:
+                    await feed.put(passed_on)
+        except BaseException as error:
+            if listener is not None:
+                listener.on_failure(error)
+            raise
+        finally:
+            await events.aclose()
+        if listener is not None:
+            listener.on_message(finished)
+        return finished
+
+    def _record_offer(self, request: ModelRequest) -> None:
+        run, tools = self.state.run, tuple(request.offered)
+        if not run.offers or run.offers[-1].tools != tools:
+            run.offers += (OfferRecord(len(run.conversation.messages), tools),)
+
+    def _add_message(self, finished: MessageFinished) -> Event:
+        """Record what the model wrote; returns the event to pass on."""
+        state, message = self.state, finished.message
+        run = state.run
+        run.usage = run.usage + finished.usage
+        if finished.stop == "error" and message.is_cut_off:
+            run.add_losses(_BROKE_OFF.losses)
+            return _BROKE_OFF
+        # A turn that the model ended at once is a message too: its ids were sampled.
+        if message.parts or message.sampled:
+            run.conversation = run.conversation.add(message)
+            run.record_generation(finished)
+            state.open_calls = message.calls
+        return finished
+
+    async def _answer_calls(self) -> None:
+        """Answer the open calls, in order. Raises `RunStopped` where some wait for a decision or exceed the limit."""
+        state, executor = self.state, self.state.executor
+        calls = state.open_calls
+        left_out: Sequence[ToolCall | MalformedCall] = ()
+        if self._most_calls is not None:
+            room = max(0, self._most_calls - state.calls)
+            calls, left_out = calls[:room], calls[room:]
+        ready: list[ToolResult] = []
+        is_watched = state.feed is not None or self._listener is not None
+        on_result = partial(self._pass_on_result, ready) if is_watched else ready.append
+        emit: Callable[[ToolProgress], None] = _ignore if state.feed is None else state.feed.put_soon
+        scope = CallScope(conversation=state.run.conversation, blobs=executor.blobs, emit=emit)
+        try:
+            answers = await executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
+        except asyncio.CancelledError:
+            by_call = {result.call_id: result for result in ready}
+            self._add_results([by_call.get(call.id) or cancelled_result(call) for call in calls], calls)
+            raise
+        self._decisions = None
+        state.calls += len(calls)
+        results = [answer for answer in answers if not isinstance(answer, Pending)]
+        self._add_results(results, calls)
+        if len(results) < len(answers):
+            state.run.pending = tuple(answer for answer in answers if isinstance(answer, Pending))
+            raise RunStopped("paused")
+        if left_out:
+            reason = f"not run: the limit of {self._most_calls} calls was reached"
+            self._add_results([_make_not_run(call, reason) for call in left_out], left_out)
+            raise RunStopped("calls")
+
+    def _pass_on_result(self, ready: list[ToolResult], result: ToolResult) -> None:
+        """A call has its result, though others of its message may still run."""
+        ready.append(result)
+        if self._listener is not None:
+            self._listener.on_result(result)
+        if self.state.feed is not None:
+            self.state.feed.add(ResultReady(result))
+
+    def _add_results(self, results: Sequence[ToolResult], calls: Sequence[ToolCall | MalformedCall]) -> None:
+        """Record results, with a note where a call was made again and again."""
+        state = self.state
+        conversation = state.run.conversation
+        if len(conversation.messages) > _REPETITIONS:  # each repetition is at least a message
+            results = [note_repetition(conversation, call, one) for call, one in zip(calls, results, strict=False)]
+        state.run.conversation = conversation.add(*map(tool_message, results))
+        state.open_calls = state.open_calls[len(results) :]
+
+    def _answer_interrupted(self) -> None:
+        """Answer calls that an earlier process began and did not end: nobody knows what they did."""
+        journal = self._journal
+        if not isinstance(journal, FileJournal):
+            return
+        # Arguments are scrubbed in a journal, so the id and the tool must do. Where another conversation's call has
+        # both, this one is not run, which the model can mend.
+        begun = {(entry.call_id, entry.tool): entry for entry in find_interrupted(journal.path)}
+        for call in self.state.open_calls:
+            entry = begun.get((call.id, call.name)) if isinstance(call, ToolCall) else None
+            if entry is None:
+                return
+            self._add_results([interrupted_result(call)], [call])
+            journal.record("finished", entry.key, {"call": entry.call_id, "tool": entry.tool, "status": "interrupted"})
+
+    def cancel_open_calls(self) -> None:
+        """Answer the open calls as cancelled, so that the conversation is valid."""
+        calls = self.state.open_calls
+        self._add_results([cancelled_result(call) for call in calls], calls)
+
+
+def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, result: ToolResult) -> ToolResult:
+    """The result, with a note for the model where the same call had the same result again and again.
+
+    The note depends on the conversation alone, so that training data has the same text.
+    """
+    if not isinstance(call, ToolCall):
+        return result
+    times = 1 + _count_repetitions(conversation, call, result)
+    if times < _REPETITIONS:
+        return result
+    note = f"[This is call {times} of {call.name} with the same arguments and the same result: try something else.]"
+    return replace(result, content=(*result.content, Text(note)))
+
+
+def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolResult) -> int:
+    """How many earlier equal calls had an equal result, counted back to the first that had another."""
+    results = {m.result.call_id: m.result for m in conversation.messages if m.role == "tool"}
+    times = 0
+    for message in reversed(conversation.messages):
+        for earlier in reversed(message.calls):
+            if not isinstance(earlier, ToolCall) or (earlier.name, earlier.arguments) != (call.name, call.arguments):
+                continue
+            known = results.get(earlier.id)
+            if known is None:
+                continue
+            if known.status != result.status or known.content[: len(result.content)] != result.content:
+                return times
+            times += 1
+    return times
+
+
+@lru_cache(maxsize=256)
+def _list_own_methods(kind: type) -> tuple[bool, ...]:
+    """Which of its three methods a kind of hook has itself: most have one, and calling the empty ones would cost."""
+    names = ("before_request", "after_message", "after_results")
+    return tuple(getattr(kind, name, None) not in (None, getattr(Hooks, name)) for name in names)
+
+
+def _make_not_run(call: ToolCall | MalformedCall, reason: str) -> ToolResult:
+    return error_result(call.id, call.name if isinstance(call, ToolCall) else "", "cancelled", reason)
+
+
+def _ignore(_progress: ToolProgress) -> None:
+    """Nobody reads the events."""

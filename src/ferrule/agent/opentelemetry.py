@@ -1,0 +1,304 @@
+"""Records runs as OpenTelemetry spans and metrics, by its semantic conventions for generative AI.
+
+Off until `enable()`, or where the environment has `FERRULE_OTEL=1`. Needs `opentelemetry-api` (the extra `otel`), which
+is imported when recording begins; the program's own SDK exports what is recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ferrule.agent.instrumentation import listener_factories
+from ferrule.agent.run import Run
+from ferrule.conversation import (
+    Conversation,
+    Image,
+    MalformedCall,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ferrule.errors import SettingsError
+from ferrule.events import MessageFinished
+from ferrule.execution import Journal
+from ferrule.execution.journal import NullJournal
+from ferrule.execution.secrets import scrub_secrets
+from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Histogram, MeterProvider
+    from opentelemetry.trace import Span, Tracer, TracerProvider
+
+    from ferrule.models.protocol import ModelSettings
+
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The environment variable that turns on recording what is said; `true` or `1`."""
+_PROVIDERS = {"google": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "openai-responses": "openai"}
+_REASONS = {"turn": "stop", "calls": "tool_calls", "context": "length"}
+_REQUEST = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+
+
+def enable(
+    *,
+    content: bool = False,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> None:
+    """Record the runs that begin from now on; with `content` also what is said, which may be private.
+
+    Without providers, those of the process record them. Raises `SettingsError` where `opentelemetry-api` isn't
+    installed.
+    """
+    listener_factories["otel"] = make_listener_factory(content, tracer_provider, meter_provider)
+
+
+def disable() -> None:
+    """Record no more runs."""
+    listener_factories.pop("otel", None)
+
+
+class Instruments:
+    """The tracer and histograms that record runs. Raises `SettingsError` where opentelemetry-api isn't installed."""
+
+    def __init__(
+        self,
+        content: bool,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        try:
+            from opentelemetry import metrics, trace
+        except ImportError as error:
+            raise SettingsError("tracing needs the opentelemetry-api package: pip install 'ferrule[otel]'") from error
+        self.content = content
+        self.tracer: Tracer = trace.get_tracer("ferrule", tracer_provider=tracer_provider)
+        meter = metrics.get_meter("ferrule", meter_provider=meter_provider)
+        self.duration: Histogram = meter.create_histogram(
+            "gen_ai.client.operation.duration", "s", "How long a model took to write a message."
+        )
+        self.tokens: Histogram = meter.create_histogram(
+            "gen_ai.client.token.usage", "{token}", "Tokens that a model read and wrote."
+        )
+
+
+def make_listener_factory(
+    content: bool | None = None,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> Callable[[Run], OtelListener]:
+    """A function that makes a listener for a run. Without `content` the environment decides whether what is said is
+    recorded; without providers those of the process record it."""
+    if content is None:
+        content = os.environ.get(CONTENT, "").lower() in ("1", "true")
+    instruments = Instruments(content, tracer_provider, meter_provider)
+    return lambda run: OtelListener(run, instruments)
+
+
+class OtelListener:
+    """The span of one run, and of its requests and calls."""
+
+    def __init__(self, run: Run, instruments: Instruments) -> None:
+        self._run = run
+        self._instruments = instruments
+        # A model with a fallback has both names; spans carry the first.
+        name = run.model.partition(", else ")[0]
+        provider, _, model = name.partition(":")
+        self._common = {
+            "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+            "gen_ai.request.model": model or provider,
+        }
+        self._run_span = _OpenSpan(instruments.tracer, "invoke_agent", self._attributes("invoke_agent"))
+        self._request_span: _OpenSpan | None = None
+        self._began = 0.0
+
+    def _attributes(self, operation: str) -> dict[str, Any]:
+        return {"gen_ai.operation.name": operation, **self._common}
+
+    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+        """Begin the span of a request."""
+        attributes = self._attributes("chat")
+        for name in _REQUEST:
+            value = getattr(settings, name) if name in settings.model_fields_set else None
+            if value is not None:
+                attributes[f"gen_ai.request.{name}"] = value
+        if settings.stop:
+            attributes["gen_ai.request.stop_sequences"] = list(settings.stop)
+        if self._instruments.content:
+            attributes["gen_ai.input.messages"] = dump_input_messages(conversation)
+            attributes["gen_ai.tool.definitions"] = dump_tool_definitions(offered)
+        self._request_span = _OpenSpan(
+            self._instruments.tracer, f"chat {self._common['gen_ai.request.model']}", attributes, is_client=True
+        )
+        self._began = time.perf_counter()
+
+    def on_message(self, message: MessageFinished | None) -> None:
+        """End the request's span with its tokens, and why the model stopped."""
+        stop = "error" if message is None else message.stop
+        found: dict[str, Any] = {"gen_ai.response.finish_reasons": [_REASONS.get(stop, stop)]}
+        if message is not None:
+            usage = message.usage
+            found["gen_ai.usage.input_tokens"] = usage.prompt_tokens
+            found["gen_ai.usage.output_tokens"] = usage.sampled_tokens
+            found["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
+            for kind, count in (("input", usage.prompt_tokens), ("output", usage.sampled_tokens)):
+                self._instruments.tokens.record(count, {**self._attributes("chat"), "gen_ai.token.type": kind})
+            if self._instruments.content:
+                found["gen_ai.output.messages"] = dump_output_messages(message.message, _REASONS.get(stop, stop))
+        self._end_request(found, "incomplete" if stop == "error" else "")
+
+    def on_failure(self, error: BaseException) -> None:
+        """End the request's span with what was raised."""
+        self._end_request({}, type(error).__qualname__)
+
+    def _end_request(self, found: Mapping[str, Any], error: str) -> None:
+        if self._request_span is None:
+            return
+        attributes = self._attributes("chat")
+        if error:
+            attributes["error.type"] = error
+        self._instruments.duration.record(time.perf_counter() - self._began, attributes)
+        self._request_span.end(found, error)
+        self._request_span = None
+
+    def wrap_journal(self, journal: Journal | None) -> Journal | None:
+        """A journal that also records a span for each call that runs."""
+        return _SpanJournal(journal or NullJournal(), self._instruments)
+
+    def on_result(self, result: ToolResult) -> None:
+        """Nothing: the span of a call ends with its line in the journal."""
+
+    def on_end(self, error: BaseException | None) -> None:
+        """End the run's span."""
+        usage = self._run.usage
+        found = {
+            "gen_ai.usage.input_tokens": usage.prompt_tokens,
+            "gen_ai.usage.output_tokens": usage.sampled_tokens,
+            "ferrule.stopped": self._run.stopped,
+        }
+        self._run_span.end(found, "" if error is None else type(error).__qualname__)
+
+
+class _OpenSpan:
+    """A span that has begun; until it ends, others begin inside of it."""
+
+    def __init__(self, tracer: Tracer, name: str, attributes: Mapping[str, Any], is_client: bool = False) -> None:
+        from opentelemetry import context, trace
+
+        kind = trace.SpanKind.CLIENT if is_client else trace.SpanKind.INTERNAL
+        self._span: Span = tracer.start_span(name, kind=kind, attributes=attributes)
+        self._token = context.attach(trace.set_span_in_context(self._span))
+
+    def end(self, found: Mapping[str, Any], error: str) -> None:
+        """End it with further attributes; `error` is the kind of error that it ended in."""
+        from opentelemetry import context
+        from opentelemetry.trace import Status, StatusCode
+
+        self._span.set_attributes(dict(found))
+        if error:
+            self._span.set_attribute("error.type", error)
+            self._span.set_status(Status(StatusCode.ERROR))
+        self._span.end()
+        context.detach(self._token)
+
+
+class _SpanJournal:
+    """A journal that passes everything on, and records a span for each call between its two lines.
+
+    Both lines of a call are written by the task that runs it, so what the tool records is inside of the call's span.
+    """
+
+    def __init__(self, journal: Journal, instruments: Instruments) -> None:
+        self._journal = journal
+        self._instruments = instruments
+        self._open: dict[str, _OpenSpan] = {}
+        self._lock = threading.Lock()
+        self._number = 0
+
+    def new_key(self) -> str:
+        """The key of the journal inside; a number where that gives none."""
+        with self._lock:
+            self._number += 1
+            return self._journal.new_key() or f"span-{self._number}"
+
+    def record(self, event: Any, key: str, fields: Mapping[str, Any], /) -> None:
+        """Begin or end a span, and pass it on."""
+        if event == "started":
+            self._journal.record(event, key, fields)  # where that fails the call doesn't run
+            self._begin(key, fields)
+            return
+        span = self._open.pop(key, None) if event == "finished" else None
+        if span is not None:
+            status = str(fields["status"])
+            span.end({}, "" if status == "ok" else status)
+        self._journal.record(event, key, fields)
+
+    def _begin(self, key: str, fields: Mapping[str, Any]) -> None:
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": fields["tool"],
+            "gen_ai.tool.call.id": fields["call"],
+            "gen_ai.tool.type": "function",
+        }
+        if self._instruments.content:
+            attributes["gen_ai.tool.call.arguments"] = dump_scrubbed(fields["arguments"])
+        self._open[key] = _OpenSpan(self._instruments.tracer, f"execute_tool {fields['tool']}", attributes)
+
+
+def dump_input_messages(conversation: Conversation) -> str:
+    """A conversation, for `gen_ai.input.messages`."""
+    return dump_scrubbed([_message_fields(message) for message in conversation.messages])
+
+
+def dump_output_messages(message: Message, reason: str) -> str:
+    """A model's message, for `gen_ai.output.messages`."""
+    return dump_scrubbed([{**_message_fields(message), "finish_reason": reason}])
+
+
+def dump_tool_definitions(offered: Sequence[ToolSpec]) -> str:
+    """Offers, for `gen_ai.tool.definitions`."""
+    return dump_scrubbed(
+        [
+            {"type": "function", "name": one.name, "description": one.description, "parameters": dict(one.parameters)}
+            for one in offered
+        ]
+    )
+
+
+def dump_scrubbed(value: Any) -> str:
+    """A value as JSON."""
+    return json.dumps(scrub_secrets(value), ensure_ascii=False, default=str)
+
+
+def _message_fields(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "parts": list(_part_fields(message))}
+
+
+def _part_fields(message: Message) -> Iterator[dict[str, Any]]:
+    if message.role == "tool":
+        yield {"type": "tool_call_response", "id": message.result.call_id, "response": message.result.text}
+        return
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield {"type": "text", "content": part.text}
+        elif isinstance(part, Reasoning):
+            yield {"type": "reasoning", "content": part.text}
+        elif isinstance(part, ToolCall):
+            yield {"type": "tool_call", "id": part.id, "name": part.name, "arguments": _decode_arguments(part)}
+        elif isinstance(part, MalformedCall):
+            yield {"type": "text", "content": part.raw}
+        elif isinstance(part, Image):
+            yield {"type": "image", "mime_type": part.media_type, "hash": part.hash}
+
+
+def _decode_arguments(call: ToolCall) -> Any:
+    try:
+        return call.decode()
+    except (ValueError, RecursionError):
+        return call.arguments

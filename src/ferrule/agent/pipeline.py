@@ -1,0 +1,470 @@
+"""A pipeline: a model, a conversation and tools, which the loop (`loop.py`) runs.
+
+answer = await model("embedded").chat("What is 12 * 34?").using(calculator).run()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
+
+from ferrule._util.background import enter_synchronously, run_synchronously
+from ferrule.agent.batch import CallTogether, RunBarrier, run_together
+from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
+from ferrule.agent.instrumentation import listen_to
+from ferrule.agent.loop import AgentLoop
+from ferrule.agent.options import RunLimits, RunOptions, select_mode
+from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
+from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
+from ferrule.agent.tool_search import choose_lazy_tools
+from ferrule.conversation import Conversation, Message, system, user
+from ferrule.errors import SettingsError
+from ferrule.events import RunFinished
+from ferrule.execution import Decision, Executor, Policy
+from ferrule.models.naming import model_named
+from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
+
+if TYPE_CHECKING:
+    from ferrule.agent.instrumentation import RunListener
+    from ferrule.agent.output import OutputType
+    from ferrule.blobs import BlobStore
+    from ferrule.execution import Approver, Journal
+    from ferrule.models.protocol import Model, ModelSettings
+
+__all__ = ["Pipeline", "Run", "StreamedRun", "model"]
+
+Parsed = TypeVar("Parsed")
+HooksSource: TypeAlias = "Hooks | Callable[[], Hooks]"
+
+_SHORTEN_CONTEXT = ShortenContext()
+_KEEP: Any = ...
+"""The default of an option that isn't given: it stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseTools:
+    """The step from which on calls are answered before the next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """A callback on the run; a conversation that it returns takes the place of the run's."""
+
+    callback: Callable[[Run[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A callback on all runs of `run_many` or `run_batch`, once each of them has come this far."""
+
+    callback: Callable[[list[Run[Any]]], Any]
+
+
+Step: TypeAlias = UseTools | Then | Map
+_ONLY_TOOLS = (UseTools(),)
+
+
+@lru_cache(maxsize=1)
+def _default_settings() -> ModelSettings:
+    """Settings that nobody changed. Validating some needs pydantic, which takes longer to import than all else here."""
+    from ferrule.models.protocol import ModelSettings
+
+    return ModelSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline(Generic[OutputT]):
+    """A model, a conversation and tools. It never changes: each method returns another one."""
+
+    model: Model
+    conversation: Conversation = field(default_factory=Conversation)
+    registry: ToolRegistry = field(default_factory=ToolRegistry)
+    settings: ModelSettings = field(default_factory=_default_settings)
+    options: RunOptions = field(default_factory=RunOptions)
+    limits: RunLimits = field(default_factory=RunLimits)
+    steps: tuple[Step, ...] = ()
+    hooks: tuple[HooksSource, ...] = ()
+    watchers: tuple[Callable[[Run[Any]], Any], ...] = ()
+    output: OutputType | None = None
+    origin: tuple[str, dict[str, Any]] | None = None
+    """The name and options of a model that was given by name, from which another process makes it."""
+
+    def chat(self, message: str | Message | Conversation) -> Pipeline[OutputT]:
+        """Add a user's message, or continue a whole conversation, also one that a pause left."""
+        return replace(self, conversation=_add_to(self.conversation, message))
+
+    def system(self, text: str) -> Pipeline[OutputT]:
+        """Add a system message."""
+        return replace(self, conversation=self.conversation.add(system(text)))
+
+    def using(  # noqa: PLR0913 - each option by its name, so that mypy finds a wrong one
+        self,
+        *tools: ToolLike,
+        policy: Policy | None = _KEEP,
+        approver: Approver | None = _KEEP,
+        journal: Journal | None = _KEEP,
+        blobs: BlobStore | None = _KEEP,
+        on_ask: Literal["deny", "pause"] = _KEEP,
+        mode: str = _KEEP,
+        force: bool = _KEEP,
+        choice: str | None = _KEEP,
+        lazy: bool | Literal["auto"] = _KEEP,
+    ) -> Pipeline[OutputT]:
+        """Offer tools, whose calls are answered from this step on. The options are those of `RunOptions`.
+
+        Raises `RegistryError` and `ToolDefinitionError` for the tools.
+        """
+        options = _replace_given(
+            self.options, policy=policy, approver=approver, journal=journal, blobs=blobs, on_ask=on_ask, mode=mode,
+            force=force, choice=choice, lazy=lazy,
+        )  # fmt: skip
+        steps = self.steps if UseTools() in self.steps else (*self.steps, UseTools())
+        return replace(self, registry=self.registry.add(*tools), options=options, steps=steps)
+
+    def with_(  # noqa: PLR0913 - see `using`
+        self,
+        *,
+        temperature: float = _KEEP,
+        top_k: int | None = _KEEP,
+        top_p: float | None = _KEEP,
+        seed: int | None = _KEEP,
+        max_tokens: int | None = _KEEP,
+        stop: Sequence[str] = _KEEP,
+        choice: str | None = _KEEP,
+        parallel_calls: bool | None = _KEEP,
+        effort: Literal["none", "minimal", "low", "medium", "high"] | None = _KEEP,
+        output_schema: dict[str, Any] | None = _KEEP,
+        extra: dict[str, Any] = _KEEP,
+    ) -> Pipeline[OutputT]:
+        """Change settings of the model, those of `ModelSettings`. Raises `SettingsError` for an invalid value."""
+        from ferrule.models.protocol import ModelSettings
+
+        changes = {
+            "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "max_tokens": max_tokens,
+            "stop": stop, "choice": choice, "parallel_calls": parallel_calls, "effort": effort,
+            "output_schema": output_schema, "extra": extra,
+        }  # fmt: skip
+        before = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+        given = {name: value for name, value in changes.items() if value is not _KEEP}
+        try:
+            merged = ModelSettings.model_validate({**before, **given})
+        except ValueError as error:
+            raise SettingsError(f"settings of the model: {error}") from error
+        return replace(self, settings=merged)
+
+    def within(
+        self,
+        *,
+        rounds: int | None = _KEEP,
+        calls: int | None = _KEEP,
+        tokens: int | None = _KEEP,
+        cost: float | None = _KEEP,
+        seconds: float | None = _KEEP,
+    ) -> Pipeline[OutputT]:
+        """Stop at a limit, one of `RunLimits`; None removes it."""
+        limits = _replace_given(self.limits, rounds=rounds, calls=calls, tokens=tokens, cost=cost, seconds=seconds)
+        return replace(self, limits=limits)
+
+    def then(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
+        """Call `callback(run)`, sync or async, when the run has come this far.
+
+        A conversation that it returns takes the place of the run's; if that ends in a question, the model answers it.
+        """
+        return replace(self, steps=(*self.steps, Then(callback)))
+
+    def map(self, callback: Callable[[list[Run[Any]]], Any]) -> Pipeline[OutputT]:
+        """Call `callback(runs)` when all runs of `run_many` or `run_batch` have come this far.
+
+        It may return a conversation for each of them, which is treated as that of `then`.
+        """
+        return replace(self, steps=(*self.steps, Map(callback)))
+
+    def hook(self, *hooks: HooksSource) -> Pipeline[OutputT]:
+        """Steer the loop by hooks, after those of the pipeline itself.
+
+        A class, or a function that makes hooks, is called for each run; an object is shared by all runs.
+        """
+        return replace(self, hooks=(*self.hooks, *hooks))
+
+    def watch(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
+        """Call `callback(run)` as soon as a run has ended, for whatever reason."""
+        return replace(self, watchers=(*self.watchers, callback))
+
+    @overload
+    def parse_as(self, kind: type[Parsed], retries: int = 2) -> Pipeline[Parsed]: ...
+    @overload
+    def parse_as(self, kind: Any, retries: int = 2) -> Pipeline[Any]: ...
+    def parse_as(self, kind: Any, retries: int = 2) -> Pipeline[Any]:
+        """Require an answer of this type (a pydantic model, dataclass, TypedDict, `list[int]`, …), as `Run.output`.
+
+        The model is held to its JSON Schema where possible, else told of it; an answer that doesn't fit is sent back
+        with what is wrong, `retries` times, and then `OutputInvalid` is raised.
+        """
+        from ferrule.agent.output import OutputType
+
+        return replace(self, output=OutputType(kind, retries))
+
+    async def run(self, *, decisions: Mapping[str, Decision] | None = None) -> Run[OutputT]:
+        """Run until the model is done or a limit says stop.
+
+        After a pause, `decisions` are answers to the calls that wait, by call id, each bound by `Pending.decide`.
+        Raises `ModelError` where the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises.
+        """
+        run: Run[OutputT] = Run(self.conversation)
+        await _run(self, run, None, decisions)
+        return run
+
+    async def run_many(
+        self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
+    ) -> list[Run[OutputT]]:
+        """`n` runs at once; a seed is increased by one for each. See `run_batch`."""
+        seed = self.settings.seed
+        each = [self if seed is None else self.with_(seed=seed + number) for number in range(n)]
+        return await run_together(each, _run_among, concurrency, errors)
+
+    async def run_batch(
+        self,
+        inputs: Iterable[str | Message | Conversation],
+        *,
+        concurrency: int | None = None,
+        errors: Literal["raise", "keep"] = "raise",
+    ) -> list[Run[OutputT]]:
+        """A run for each input, at most `concurrency` at once, in the order of the inputs.
+
+        The first error stops all; with `errors="keep"` it is the `error` of its run, whose conversation stands.
+        """
+        return await run_together([self.chat(one) for one in inputs], _run_among, concurrency, errors)
+
+    @asynccontextmanager
+    async def stream(self, *, decisions: Mapping[str, Decision] | None = None) -> AsyncIterator[StreamedRun[OutputT]]:
+        """Run in a task of its own; leaving the block cancels it, and answers open calls as cancelled."""
+        run: StreamedRun[OutputT] = StreamedRun(self.conversation)
+        task = asyncio.create_task(run.work(_run(self, run, run.feed, decisions)))
+        try:
+            yield run
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    # For programs without an event loop.
+
+    def run_sync(self, *, decisions: Mapping[str, Decision] | None = None) -> Run[OutputT]:
+        """`run`."""
+        return run_synchronously(self.run(decisions=decisions))
+
+    def run_many_sync(
+        self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
+    ) -> list[Run[OutputT]]:
+        """`run_many`."""
+        return run_synchronously(self.run_many(n, concurrency=concurrency, errors=errors))
+
+    def run_batch_sync(
+        self,
+        inputs: Iterable[str | Message | Conversation],
+        *,
+        concurrency: int | None = None,
+        errors: Literal["raise", "keep"] = "raise",
+    ) -> list[Run[OutputT]]:
+        """`run_batch`."""
+        return run_synchronously(self.run_batch(inputs, concurrency=concurrency, errors=errors))
+
+    def stream_sync(
+        self, *, decisions: Mapping[str, Decision] | None = None
+    ) -> AbstractContextManager[StreamedRun[OutputT]]:
+        """`stream`: `with pipeline.stream_sync() as run: for event in run: …`."""
+        return enter_synchronously(self.stream(decisions=decisions))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle. Raises `SettingsError`, naming the callback, tool or option that can't be pickled."""
+        _check_picklable(self)
+        kept = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("model", "origin")}
+        return _rebuild, (type(self), self.origin, None if self.origin else self.model, kept)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.model.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+async def _run(
+    pipeline: Pipeline[Any],
+    run: Run[Any],
+    feed: EventFeed | None = None,
+    decisions: Mapping[str, Decision] | None = None,
+    barrier: RunBarrier | None = None,
+) -> None:
+    """One run, from its first question to its end, whose reason is `run.stopped`."""
+    asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
+    run.model = pipeline.model.name
+    with listen_to(run) as listener:
+        async with pipeline.registry.open() as registry:
+            loop = _make_loop(pipeline, asked, registry, run, feed, decisions, barrier, listener)
+            try:
+                work, seconds = loop.converse(), pipeline.limits.seconds
+                await (work if seconds is None else _run_in_time(work, seconds))
+                run.stopped = "done"
+            except RunStopped as stop:
+                run.stopped = stop.reason
+                if stop.reason != "paused":
+                    loop.cancel_open_calls()
+            except asyncio.CancelledError:
+                run.stopped = "cancelled"
+                loop.cancel_open_calls()
+                raise
+    for watch in pipeline.watchers:
+        await call(watch, run)
+    if feed is not None:
+        await feed.put(RunFinished(run.stopped, run.usage))
+
+
+async def _run_among(pipeline: Pipeline[Any], run: Run[Any], barrier: RunBarrier) -> None:
+    """One run among many."""
+    await _run(pipeline, run, barrier=barrier)
+
+
+def _make_loop(
+    pipeline: Pipeline[Any],
+    asked: Model,
+    registry: BoundRegistry,
+    run: Run[Any],
+    feed: EventFeed | None,
+    decisions: Mapping[str, Decision] | None,
+    barrier: RunBarrier | None,
+    listener: RunListener | None,
+) -> AgentLoop:
+    """The loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
+    options, limits = pipeline.options, pipeline.limits
+    journal = options.journal if listener is None else listener.wrap_journal(options.journal)
+    lazy = choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
+
+    def make_executor(tools: BoundRegistry, policy: Policy | None) -> Executor:
+        return Executor(
+            tools,
+            policy=policy or options.policy,
+            approver=options.approver,
+            journal=journal,
+            blobs=options.blobs,
+            on_ask=options.on_ask,
+        )
+
+    hooks: list[Hooks] = [LimitRun(limits), _SHORTEN_CONTEXT]
+    if lazy is not None:
+        hooks.append(OfferLazily(lazy))
+    if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
+        hooks += _make_step_hooks(pipeline, barrier)
+    if pipeline.hooks:
+        hooks += [one() if callable(one) else one for one in pipeline.hooks]
+    callable_tools = registry if lazy is None else lazy.registry
+    request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
+    state = RunState(run, asked, callable_tools, request, make_executor, feed)
+    return AgentLoop(
+        state, hooks, most_calls=limits.calls, journal=options.journal, decisions=decisions, listener=listener
+    )
+
+
+def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:
+    """The hooks of the steps: what stands after `using` waits until calls are answered. Typed output comes last."""
+    options, waits = pipeline.options, False
+    for step in pipeline.steps:
+        if isinstance(step, UseTools):
+            waits = True
+            if options.force or options.choice:
+                yield ChooseTool(options, pipeline.limits.rounds)
+        elif isinstance(step, Then):
+            yield CallOnce(step.callback, waits)
+        else:
+            yield CallTogether(step.callback, waits, barrier or RunBarrier(1))
+    if pipeline.output is not None:
+        yield ParseOutput(pipeline.output)
+
+
+async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
+    """Wait for it that long. Raises `RunStopped`."""
+    try:
+        async with asyncio.timeout(seconds) as time:
+            return await work
+    except TimeoutError:
+        if not time.expired():
+            raise
+        raise RunStopped("time") from None
+
+
+def _add_to(conversation: Conversation, message: str | Message | Conversation) -> Conversation:
+    """The conversation with a message. Raises `TypeError` for what is neither text, message nor conversation."""
+    if isinstance(message, Conversation):
+        return message
+    if not isinstance(message, str | Message):
+        raise TypeError(f"chat() takes a text, a Message or a Conversation, not {type(message).__name__}")
+    return conversation.add(user(message) if isinstance(message, str) else message)
+
+
+Options = TypeVar("Options", RunOptions, RunLimits)
+
+
+def _replace_given(options: Options, **changes: Any) -> Options:
+    """The options with those changes that were given."""
+    return replace(options, **{name: value for name, value in changes.items() if value is not _KEEP})
+
+
+def _check_picklable(pipeline: Pipeline[Any]) -> None:
+    """Raise `SettingsError` where a part can't be pickled: by parts, so that the error names the one."""
+    for what, part in _list_parts(pipeline):
+        try:
+            pickle.dumps(part)
+        except Exception as error:
+            raise SettingsError(
+                f"the pipeline can't go to another process with {what}: {error}; define it at the top of a module "
+                "that the other process can import"
+            ) from error
+
+
+def _list_parts(pipeline: Pipeline[Any]) -> Iterator[tuple[str, Any]]:
+    if not pipeline.origin:
+        yield f"the model {pipeline.model.name!r}", pipeline.model
+    for tool in pipeline.registry:
+        yield f"the tool {tool.name!r} ({tool.location})", tool
+    yield "its tools", pipeline.registry
+    callbacks = [step.callback for step in pipeline.steps if not isinstance(step, UseTools)]
+    for callback in (*callbacks, *pipeline.watchers):
+        yield f"the callback {getattr(callback, '__qualname__', callback)!r}", callback
+    for hooks in pipeline.hooks:
+        yield f"the hooks {getattr(hooks, '__qualname__', hooks)!r}", hooks
+    for option in fields(pipeline.options):
+        yield f"{option.name}=", getattr(pipeline.options, option.name)
+    yield "the type that parse_as was given", pipeline.output
+
+
+def _rebuild(kind: type, origin: tuple[str, dict[str, Any]] | None, model: Any, kept: dict[str, Any]) -> Any:
+    """Make an unpickled pipeline: a model that was given by name is made again in this process."""
+    if origin is None:
+        return kind(model, **kept)
+    name, options = origin
+    return kind(model_named(name, **options), origin=origin, **kept)
+
+
+def model(name: str | Model, *, fallback: str | Model | None = None, **options: Any) -> Pipeline[None]:
+    """A pipeline on a model: by its name (`openai:gpt-5`, `embedded`, `local:<folder>`, …), or a `Model` object.
+
+    Where it fails, `fallback` is asked. `options` (`api_key`, `base_url`, …) are for a model given by name. Raises
+    `ModelError` for a model that can't be used.
+    """
+    first = model_named(name, **options) if isinstance(name, str) else name
+    if fallback is None:
+        return Pipeline(first, origin=(name, options) if isinstance(name, str) else None)
+    from ferrule.models.fallback import FallbackModel
+
+    return Pipeline(FallbackModel(first, model_named(fallback) if isinstance(fallback, str) else fallback))

@@ -1,0 +1,194 @@
+"""Offers many tools lazily: the model searches for tools, and those it finds are offered from then on.
+
+What is offered follows from the conversation alone, so it is the same where that is resumed; it only grows, at its end,
+so that a provider's or an engine's cache of it stays valid.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Annotated, Literal
+from weakref import WeakKeyDictionary
+
+from ferrule.conversation import Conversation, Message, ToolCall
+from ferrule.errors import RegistryError
+from ferrule.execution.results import NAME as READ_RESULT
+from ferrule.tools.decorator import Tool
+from ferrule.tools.registry import BoundRegistry
+from ferrule.toolspec import ToolSpec
+
+NAME = "search_tools"
+MANY = 40
+"""More tools than this are many."""
+LARGE = 20_000
+"""So are more than `FEW` whose offers have more characters than this."""
+FEW = 8
+"""Searching among so few costs more than it saves."""
+_MOST_FOUND = 20
+_RESULT = 20_000
+"""Characters of one result, at most: less than the executor would cut."""
+
+_sizes: WeakKeyDictionary[Tool, int] = WeakKeyDictionary()
+
+
+def is_large(registry: BoundRegistry) -> bool:
+    """Whether these are too many tools to be offered all at once."""
+    number = len(registry)
+    if number > MANY:
+        return True
+    return number > FEW and sum(map(_measure_offer, registry.tools)) > LARGE
+
+
+class LazyTools:
+    """The tools of a run, of which only some are offered. `registry` holds them all, and the search tool."""
+
+    def __init__(self, registry: BoundRegistry, always: str | None = None) -> None:
+        if NAME in registry:
+            raise RegistryError(f"a tool is named {NAME!r} as the one that finds tools: rename it, or give lazy=False")
+        self._all = {spec.name: spec for spec in registry.specs}
+        self._search_tool = Tool.from_callable(
+            self._search_tools,
+            name=NAME,
+            description=self._description,
+            read_only=True,
+            idempotent=True,
+            open_world=False,
+        )
+        self.registry = BoundRegistry((*registry.tools, self._search_tool))
+        self._first = [name for name in (READ_RESULT, always or "") if name in self._all]
+        self._named: dict[str, tuple[str, ...]] = {}
+
+    def select_offers(self, conversation: Conversation) -> tuple[ToolSpec, ...]:
+        """The offers for the next message: the search, what it found, and what was called without it."""
+        names = dict.fromkeys(self._first)
+        for message in conversation.messages:
+            names |= dict.fromkeys(self._names_learned_from(message))
+        return (self._search_tool.spec, *(self._all[name] for name in names))
+
+    def _names_learned_from(self, message: Message) -> Iterator[str]:
+        """The names of the tools that the model learned of from a message."""
+        if message.role == "assistant":
+            called = (call.name for call in message.calls if isinstance(call, ToolCall))
+            yield from (name for name in called if name in self._all)
+        elif message.role == "tool" and message.result.name == NAME and message.result.status == "ok":
+            yield from self._parse_names(message.result.text)
+
+    def _parse_names(self, text: str) -> tuple[str, ...]:
+        found = self._named.get(text)
+        if found is None:
+            found = self._named[text] = tuple(name for name in map(_parse_name, text.splitlines()) if name in self._all)
+        return found
+
+    @property
+    def _description(self) -> str:
+        return (
+            f"Find tools by what they do: {len(self._all)} can be used, and those that a search finds can be called "
+            "from then on. Search before you say that something can't be done."
+        )
+
+    @cached_property
+    def _index(self) -> ToolIndex:
+        return ToolIndex(tuple(self._all.values()))
+
+    def _search_tools(
+        self,
+        query: Annotated[str, "Words for what a tool should do, or its name"],
+        limit: Annotated[int, "How many to find at most"] = 5,
+    ) -> str:
+        """Find tools."""
+        lines: list[str] = []
+        for spec in self._index.search(query, min(max(1, limit), _MOST_FOUND)):
+            lines.append(_dump_offer(spec))
+            if len(lines) > 1 and sum(map(len, lines)) > _RESULT:
+                lines.pop()
+                break
+        if not lines:
+            return f"No tool fits {query!r}. Search again in other words."
+        return "\n".join(["These tools can be called now:", *lines])
+
+
+def choose_lazy_tools(
+    registry: BoundRegistry, lazy: bool | Literal["auto"], choice: str | None, only: tuple[str, ...] | None
+) -> LazyTools | None:
+    """The tools to be offered lazily, or None where all are offered.
+
+    `choice` names a tool that must be called, `only` the tools that the model can use at all. Raises `RegistryError`.
+    """
+    if lazy is True:
+        return LazyTools(registry, choice)
+    if not lazy or len(registry) <= FEW or only is not None or not is_large(registry) or NAME in registry:
+        return None
+    return LazyTools(registry, choice)
+
+
+def _dump_offer(spec: ToolSpec) -> str:
+    offer = {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
+    return json.dumps(offer, ensure_ascii=False)
+
+
+def _parse_name(line: str) -> str:
+    """The name of the tool that a line of a result describes; empty for any other line."""
+    if not line.startswith("{"):
+        return ""
+    try:
+        return str(json.loads(line).get("name", ""))
+    except ValueError:  # a line that was cut
+        return ""
+
+
+def _measure_offer(tool: Tool) -> int:
+    """Characters of a tool's offer."""
+    if tool not in _sizes:
+        _sizes[tool] = len(_dump_offer(tool.spec))
+    return _sizes[tool]
+
+
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ENDING = re.compile(r"(?<=\w{3})(?:ations?|ings?|ed|es|s|e)$")
+_NAME_COUNTS = 3
+"""A word of the name counts as so many of the description's."""
+_SATURATION, _LENGTH = 1.2, 0.75
+"""BM25's k1 and b, as Robertson and Zaragoza (2009) give them."""
+
+
+class ToolIndex:
+    """Ranks tools by BM25 over names, descriptions and parameters. A query finds the same tools in the same order."""
+
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self._specs = specs
+        self._counts = [Counter(_split_words(_collect_text(spec))) for spec in specs]
+        self._lengths = [counts.total() for counts in self._counts]
+        self._mean = max(1.0, sum(self._lengths) / max(1, len(specs)))
+        self._known = Counter(term for counts in self._counts for term in counts)
+
+    def search(self, query: str, limit: int) -> list[ToolSpec]:
+        """The tools that fit best, at most `limit`; none without a word of the query."""
+        terms = set(_split_words(query))
+        scores = [self._score(place, terms) for place in range(len(self._specs))]
+        best = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:limit]
+        return [self._specs[place] for place in best if scores[place] > 0]
+
+    def _score(self, place: int, terms: set[str]) -> float:
+        counts, score = self._counts[place], 0.0
+        damping = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[place] / self._mean)
+        for term in terms & counts.keys():
+            rarity = math.log(1 + (len(self._specs) - self._known[term] + 0.5) / (self._known[term] + 0.5))
+            score += rarity * counts[term] * (_SATURATION + 1) / (counts[term] + damping)
+        return score
+
+
+def _collect_text(spec: ToolSpec) -> str:
+    properties = spec.parameters.get("properties")
+    parameters = " ".join(properties) if isinstance(properties, dict) else ""
+    return " ".join([*[spec.name] * _NAME_COUNTS, spec.description, parameters])
+
+
+def _split_words(text: str) -> list[str]:
+    words = _WORD.findall(_HUMP.sub(" ", text))
+    return [_ENDING.sub("", word.casefold()) for word in words]
