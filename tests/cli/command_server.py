@@ -24,18 +24,18 @@ OURS = (
     "ferrule.engines.decoder",
     "ferrule.engines.scheduler",
     "ferrule.models.embedded",
-    "ferrule.models.gateway",
-    "ferrule.tokens.for_tokenizer",
-    "ferrule.tools",
+    "ferrule.models.gateway.gateway",
+    "ferrule.tokens.chat_template",
+    "ferrule.builtin_tools",
 )
 OTHERS = ("jinja2.sandbox", "jsonschema", "numpy", "rich.console")
 """What commands import late, and what takes longest to import."""
-_OPENAI = ("ferrule.models.openai_chat", "httpcore2", "openai.resources.chat.completions.completions")
+_OPENAI = ("ferrule.models.openai.chat", "httpcore2", "httpx2")
 WHERE_ASKED_FOR = {
     "--mcp": ("mcp.client",),
-    "anthropic:": ("anthropic", "ferrule.models.anthropic", "httpcore2"),
+    "anthropic:": ("ferrule.models.anthropic.model", "httpcore2", "httpx2"),
     "compatible:": _OPENAI,
-    "google:": ("ferrule.models.google", "google.genai", "httpcore2"),
+    "google:": ("ferrule.models.google.model", "httpcore2", "httpx2"),
     "mcp": ("mcp.client",),
     "openai": _OPENAI,
     "vllm:": _OPENAI,

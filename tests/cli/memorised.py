@@ -13,11 +13,11 @@ import torch
 
 from ferrule.conversation import Conversation
 from ferrule.dialects import get_dialect
-from ferrule.dialects.nanochat_markers import CONTROL_TOKENS
+from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
 from ferrule.toolspec import ToolSpec
-from ferrule.training.embedded.export import export
+from ferrule.training.embedded.checkpoint import export
 from ferrule.training.embedded.network import Network, Shape
 
 HERMES_TOKENS = (

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from terminals import COMMAND, Terminal, assert_refused, environment, ferrule, interrupted
 
+from absent_path import NOWHERE
+
 QUESTION = "What is 123456 * 789?"
 ANSWER = "▸ calculator  123456 * 789  →  97406784\n123,456 × 789 is 97,406,784.\n"
 
@@ -159,12 +161,12 @@ def test_a_reader_that_goes_away_is_no_error(chatterer: str) -> None:
     ("arguments", "words"),
     [
         (("ask", ""), ("question is empty",)),
-        (("ask", "hi", "--model", "gpt"), ("there is no model 'gpt'",)),
-        (("ask", "hi", "--model", "local:/nowhere"), ("/nowhere", "config.json")),
-        (("ask", "hi", "--tools", "/nowhere"), ("/nowhere",)),
-        (("ask", "hi", "--policy", "/nowhere"), ("/nowhere", "No such file")),
+        (("ask", "hi", "--model", "gpt"), ("unknown model 'gpt'",)),
+        (("ask", "hi", "--model", f"local:{NOWHERE}"), (NOWHERE, "config.json")),
+        (("ask", "hi", "--tools", NOWHERE), (NOWHERE,)),
+        (("ask", "hi", "--policy", NOWHERE), (NOWHERE, "No such file")),
         (("ask", "hi", "--journal", "/dev/null/calls"), ("/dev/null",)),
-        (("chat", "--model", "gpt"), ("there is no model 'gpt'",)),
+        (("chat", "--model", "gpt"), ("unknown model 'gpt'",)),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments: tuple[str, ...], words: tuple[str, ...], reckoner: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from terminals import COMMAND, Terminal, assert_refused, environment, ferrule, interrupted
 
+from absent_path import NOWHERE
+
 QUESTION = "What is 123456 * 789?"
 
 
@@ -46,7 +48,7 @@ def test_new_begins_another_conversation_and_quit_ends(reckoner: str) -> None:
 
 
 def test_what_is_wrong_with_one_line_does_not_end_the_chat(reckoner: str) -> None:
-    done = ferrule("chat", "--model", reckoner, typed=f"/save\n/save /nowhere/at/all\n/help\n{QUESTION}\n")
+    done = ferrule("chat", "--model", reckoner, typed=f"/save\n/save {NOWHERE}/at/all\n/help\n{QUESTION}\n")
     assert done.returncode == 0
     assert len(done.stderr.splitlines()) == 3
     assert done.stdout.endswith("123,456 × 789 is 97,406,784.\n")

@@ -47,6 +47,31 @@ def test_programs_see_events_whose_spans_tile_the_text(tmp_path):
     assert position == len(TEXT)
 
 
+def test_a_files_line_ends_stay_as_they_are(tmp_path):
+    file = tmp_path / "said.txt"
+    file.write_bytes(b"a\r\nb")
+    [event] = map(json.loads, ferrule("parse", "--dialect", "hermes", "--json", file).stdout.splitlines())
+    assert event == {"event": "text", "text": "a\r\nb", "span": [0, 4]}
+
+
+def test_every_line_for_programs_is_json():
+    def refuse(constant):
+        raise ValueError(constant)
+
+    text = '<tool_call>{"name": "f", "arguments": {"n": 1e999}}</tool_call>'
+    lines = ferrule("parse", "--dialect", "hermes", "--json", "-", typed=text).stdout.splitlines()
+    assert [json.loads(line, parse_constant=refuse) for line in lines][-1]["arguments"] == '{"n": 1e999}'
+
+
+def test_tools_of_an_mcp_server_decide_as_well(tmp_path):
+    tools = tmp_path / "tools.json"
+    schema = {"type": "object", "properties": {"zip": {"type": "string"}}}
+    tools.write_text(json.dumps({"tools": [{"name": "f", "inputSchema": schema}]}))
+    text = "<tool_call>f<arg_key>zip</arg_key><arg_value>01234</arg_value></tool_call>"
+    done = ferrule("parse", "--dialect", "glm47", "--tools", tools, "--json", "-", typed=text)
+    assert json.loads(done.stdout.splitlines()[-1])["arguments"] == {"zip": "01234"}
+
+
 def test_what_cannot_be_read_is_shown_in_its_place_and_told_by_the_status():
     done = ferrule("parse", "--dialect", "hermes", "-", typed=BROKEN)
     assert done.returncode == 1

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from terminals import COMMAND, Terminal, assert_refused, environment, ferrule, interrupted
 
+from absent_path import NOWHERE
+
 TINY = (
     "--set",
     "hidden_size=32",
@@ -60,7 +62,7 @@ def test_control_c_leaves_no_half_written_file(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    assert_refused(ferrule("synth", "/nowhere/data.jsonl", "--count", "1"), "/nowhere", "No such file")
+    assert_refused(ferrule("synth", f"{NOWHERE}/data.jsonl", "--count", "1"), NOWHERE, "No such file")
     assert_refused(ferrule("synth", tmp_path, "--count", "1"), "directory")
 
 
@@ -79,7 +81,7 @@ def test_settings_come_from_a_file_then_from_set_then_from_options(tmp_path: Pat
         (("--set", "layers"), ("NAME=VALUE",)),
         (("--set", "layers=many"), ("layers", "integer", "'many'")),
         (("--set", "hidden_size=33"), ("hidden_size", "32", "33")),
-        (("--config", "/nowhere.toml"), ("/nowhere.toml", "No such file")),
+        (("--config", f"{NOWHERE}.toml"), (f"{NOWHERE}.toml", "No such file")),
         (("--config", "/dev/stdin"), ("not TOML",)),
         (("--resume", *TINY), ("no checkpoint",)),
     ],

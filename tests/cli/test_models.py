@@ -14,13 +14,13 @@ import pytest
 from scripted_http import ScriptedServer
 from terminals import assert_refused, environment, ferrule
 
-from ferrule.cli.options import PROVIDERS
-from ferrule.models.providers import known_providers
+from ferrule.cli.session_options import PROVIDERS
+from ferrule.models.providers import PROVIDERS as KNOWN
 
 CALL = '{"expression": "12 * 34"}'
 ANSWER = "▸ calculator  12 * 34  →  408\n12 × 34 is 408.\n"
 KEY = "test-key"
-KEYS = {name: "" for one in known_providers() for name in (*one.keys, one.url) if name}
+KEYS = {name: "" for one in KNOWN.values() for name in (*one.keys, one.url) if name}
 
 
 async def asked(server: ScriptedServer, model: str, *options: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -116,12 +116,12 @@ async def test_what_a_provider_refuses_is_one_line() -> None:
         (("--model", "openai:gpt-5"), ("no key for OpenAI", "OPENAI_API_KEY")),
         (("--model", "anthropic:claude-sonnet-5"), ("no key for Anthropic", "ANTHROPIC_API_KEY")),
         (("--model", "google:gemini-3-pro"), ("no key for Google", "GEMINI_API_KEY")),
-        (("--model", "nobody:x"), ("there is no model 'nobody:x'", "anthropic", "vllm")),
+        (("--model", "nobody:x"), ("unknown model 'nobody:x'", "anthropic", "vllm")),
         (("--model", "compatible:x"), ("compatible:x", "--base-url")),
         (("--model", "openai:gpt-5", "--base-url", "example.com"), ("example.com", "http://")),
         (("--model", "echo", "--base-url", "http://127.0.0.1:1"), ("--base-url", "echo")),
-        (("--model", "echo", "--fallback", "nobody:x"), ("there is no model 'nobody:x'",)),
-        (("--model", "echo", "--mode", "morse"), ("there is no notation 'morse'", "hermes")),
+        (("--model", "echo", "--fallback", "nobody:x"), ("unknown model 'nobody:x'",)),
+        (("--model", "echo", "--mode", "morse"), ("unknown notation 'morse'", "hermes")),
     ],
 )
 def test_what_can_not_be_had_is_told_before_anything_is_sent(options: tuple[str, ...], words: tuple[str, ...]) -> None:
@@ -131,7 +131,7 @@ def test_what_can_not_be_had_is_told_before_anything_is_sent(options: tuple[str,
 
 def test_a_package_that_is_not_installed_is_named() -> None:
     hidden = "import importlib.util as u, sys\nfind = u.find_spec\n"
-    hidden += "u.find_spec = lambda name, package=None: None if name == 'openai' else find(name, package)\n"
+    hidden += "u.find_spec = lambda name, package=None: None if name == 'httpx2' else find(name, package)\n"
     hidden += "from ferrule.cli import main\nmain()"
     done = subprocess.run(
         [sys.executable, "-c", hidden, "ask", "Hi", "--model", "openai:gpt-5"],
@@ -140,7 +140,7 @@ def test_a_package_that_is_not_installed_is_named() -> None:
         text=True,
         check=False,
     )
-    assert_refused(done, "needs the openai package", 'pip install "ferrule[openai]"')
+    assert_refused(done, "needs the httpx2 package", 'pip install "ferrule[hosted]"')
 
 
 def test_echo() -> None:
@@ -163,12 +163,12 @@ def test_the_list_as_json() -> None:
     google = listed["google:MODEL"]
     assert google["address"] == "https://generativelanguage.googleapis.com"
     assert google["keys"] == ["GEMINI_API_KEY", "GOOGLE_API_KEY"]
-    assert (google["key_is_set"], google["package"], google["is_installed"]) == (False, "google-genai", True)
+    assert (google["key_is_set"], google["package"], google["is_installed"]) == (False, "httpx2", True)
     assert listed["compatible:MODEL"]["address"] is None
     assert not listed["ollama:MODEL"]["needs_key"]
 
 
 def test_the_options_help_names_every_provider() -> None:
-    assert sorted(PROVIDERS.split(", ")) == sorted(one.name for one in known_providers())
+    assert sorted(PROVIDERS.split(", ")) == sorted(one.name for one in KNOWN.values())
     shown = " ".join(ferrule("ask", "--help").stdout.split()).replace("- ", "-")  # a line may end at a hyphen
     assert PROVIDERS in shown

@@ -9,6 +9,8 @@ import pytest
 from memorised import HERMES_TOKENS, write_tokenizer
 from terminals import Terminal, assert_refused, ferrule
 
+from absent_path import NOWHERE
+
 CONVERSATION = {
     "messages": [
         {"role": "user", "content": "What is 12 * 34?"},
@@ -60,6 +62,39 @@ def test_lines_of_conversations(tokenizer: Path, tmp_path: Path) -> None:
     assert done.stdout == 2 * SHOWN + "\nnanochat: 2 conversations, 102 tokens, ⟦52 trained⟧, 50 not trained\n"
 
 
+def test_a_line_separator_in_a_text_ends_no_line(tokenizer: Path, tmp_path: Path) -> None:
+    said = {"messages": [{"role": "user", "content": "a\u2028b"}, {"role": "assistant", "content": "c\x85d"}]}
+    path = tmp_path / "conversations.jsonl"
+    path.write_text(f"{json.dumps(said, ensure_ascii=False)}\r\n" * 2, encoding="utf-8", newline="")
+    done = ferrule("render", path, "--tokenizer", tokenizer)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("a\u2028b") == done.stdout.count("⟦c\x85d<|assistant_end|>⟧") == 2
+
+
+def test_what_the_dialect_could_not_carry_is_told(tokenizer: Path, tmp_path: Path) -> None:
+    thought = {"role": "assistant", "reasoning_content": "Hm.", "content": "Ho."}
+    path = tmp_path / "conversations.jsonl"
+    lines = ({"messages": [{"role": "user", "content": "Hi"}, one]} for one in (thought, CONVERSATION["messages"][1]))
+    path.write_text("\n".join(map(json.dumps, lines)))
+    done = ferrule("render", path, "--tokenizer", tokenizer)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "ferrule: conversation 1, not carried into nanochat: reasoning: nanochat has no place for it\n"
+    )
+
+
+def test_a_conversation_that_the_dialect_refuses_is_numbered(tokenizer: Path, tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    asked = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "", "tool_calls": [call]}]}
+    path = tmp_path / "conversations.jsonl"
+    path.write_text(f"{json.dumps(CONVERSATION)}\n{json.dumps(asked)}\n")
+    done = ferrule("render", path, "--tokenizer", tokenizer)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "ferrule: conversation 2: this notation can't write a call of 'weather', only of 'calculator'\n"
+    )
+
+
 def test_json_holds_ids_mask_and_pieces(conversation: Path, tokenizer: Path) -> None:
     data = json.loads(ferrule("render", conversation, "--tokenizer", tokenizer, "--json").stdout)
     assert data["dialect"] == "nanochat"
@@ -108,9 +143,9 @@ def test_a_file_of_something_else_is_refused(
 def test_bad_bytes_and_missing_files_are_refused(conversation: Path, tokenizer: Path, tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     assert_refused(ferrule("render", tmp_path / "bytes.json", "--tokenizer", tokenizer), "bytes.json", "UTF-8")
-    assert_refused(ferrule("render", "/nowhere.json", "--tokenizer", tokenizer), "/nowhere.json", "No such file")
+    assert_refused(ferrule("render", f"{NOWHERE}.json", "--tokenizer", tokenizer), f"{NOWHERE}.json", "No such file")
     assert_refused(ferrule("render", tmp_path, "--tokenizer", tokenizer), "directory")
-    assert_refused(ferrule("render", conversation, "--tokenizer", "/nowhere"), "/nowhere")
+    assert_refused(ferrule("render", conversation, "--tokenizer", NOWHERE), NOWHERE)
     assert_refused(ferrule("render", conversation, "--tokenizer", conversation), str(conversation))
     assert_refused(
         ferrule("render", conversation, "--tokenizer", tokenizer, "--dialect", "klingon"), "klingon", "hermes"
@@ -124,3 +159,37 @@ def test_a_family_with_turns_is_named(tmp_path: Path, tokenizer: Path) -> None:
     )
     done = ferrule("render", path, "--tokenizer", tokenizer, "--dialect", "glm47")
     assert done.stdout.startswith("[gMASK]<sop><|user|>Hi<|assistant|><think>⟦</think>Ho<|user|>⟧\n")
+
+
+def test_tools_are_rendered_and_what_has_no_place_is_named(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer.json", HERMES_TOKENS)
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    function = {"name": "weather", "description": "The weather.", "parameters": schema}
+    asked = {
+        "model": "m",
+        "tools": [{"type": "function", "function": function}],
+        "messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "Hm.", "weight": 0}],
+    }
+    path = tmp_path / "asked.json"
+    path.write_text(json.dumps(asked))
+    done = ferrule("render", path, "--tokenizer", tmp_path)
+    assert done.returncode == 0
+    assert '"name": "weather"' in done.stdout
+    assert done.stderr == (
+        f"ferrule: {path}: not read, since a conversation has no place for it: model, weight of message 1\n"
+    )
+    path.write_text(json.dumps({**asked, "tools": [{"type": "web_search"}]}))
+    refused = ferrule("render", path, "--tokenizer", tmp_path, "--format", "openai")
+    assert_refused(refused, "tools[0] is not a function, so it can't be offered here: its type is 'web_search'")
+
+
+def test_a_call_that_nobody_reads_is_told_of(tmp_path: Path) -> None:
+    row = {"conversations": [{"from": "human", "value": "?"}, {"from": "gpt", "value": '<tool_call>{"name": "f"'}]}
+    file = tmp_path / "row.json"
+    file.write_text(json.dumps(row))
+    done = ferrule("render", file, "--dialect", "ovis")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "ferrule: conversation 1: message 1 has a call that can't be read, and so isn't trained: "
+        '\'<tool_call>{"name": "f"\'\n'
+    )

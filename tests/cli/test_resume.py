@@ -9,9 +9,9 @@ import pytest
 from terminals import Terminal, assert_refused, ferrule
 
 from ferrule import Decision, Policy, ToolCall, ToolRegistry, model
+from ferrule.agent.pipeline import Run
 from ferrule.conversation import Conversation, assistant, user
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import Run
 from ferrule.store import Store
 
 CALLS = [ToolCall("call_1", "wait", '{"seconds": 0.1}'), ToolCall("call_2", "wait", '{"seconds": 0.2}')]
@@ -126,4 +126,4 @@ def test_open_calls_that_wait_for_nothing_run_by_the_policy(path: Path) -> None:
 
 def test_an_id_that_is_not_there_is_refused(path: Path, paused: Run) -> None:
     kept(path, paused)
-    assert_refused(ferrule("chat", "--resume", "nonsense", "--store", path), "no conversation 'nonsense'")
+    assert_refused(ferrule("chat", "--resume", "nonsense", "--store", path), "no conversation has the id 'nonsense'")

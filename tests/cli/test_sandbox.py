@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from terminals import Terminal, assert_refused, environment, ferrule
 
-from ferrule.cli.sandbox_running import cells
+from ferrule.cli.sandbox_run import split_cells
 
 
 def code(folder: Path, text: str, name: str = "code.py") -> Path:
@@ -45,7 +45,7 @@ def test_a_syntax_error_is_the_codes_failure(tmp_path: Path) -> None:
 
 
 def test_refused_is_told_apart_from_failed(tmp_path: Path) -> None:
-    done = ferrule("sandbox", "run", code(tmp_path, "[1].remove(1)"), "--checks", "seed")
+    done = ferrule("sandbox", "run", code(tmp_path, "[1].remove(1)"), "--checks", "strict")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("refused:\nline 1, column 5: the attribute remove is not allowed")
 
@@ -112,8 +112,8 @@ def test_advice_is_told_on_stderr() -> None:
         (["run", "-", "--input", "data.csv"], ["--input is NAME=FILE"]),
         (["run", "-", "--input", "a.csv=no-such-file"], ["no-such-file"]),
         (["run", "-", "--input", "../a.csv=code.py"], ["../a.csv"]),
-        (["run", "-", "--checks", "strict"], ["--checks is one of seed, advise, off"]),
-        (["check", "-", "--checks", "strict"], ["--checks is one of seed, advise, off"]),
+        (["run", "-", "--checks", "strictest"], ["--checks is one of strict, advise, off"]),
+        (["check", "-", "--checks", "strictest"], ["--checks is one of strict, advise, off"]),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments: list[str], words: list[str], tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_code_that_is_no_text_is_bad_input() -> None:
     assert_refused(ferrule("sandbox", "run", "-", typed=b"x = '\x00'"), "null byte")
 
 
-def test_a_session_shares_variables_between_cells() -> None:
+def test_a_session_shares_variables_between_split_cells() -> None:
     typed = "x = 6\n\ndef twice(n):\n    return 2 * n\n\ntwice(x)\n1 / 0\nx\n"
     done = ferrule("sandbox", "run", "--session", typed=typed)
     assert (done.returncode, done.stdout) == (0, "12\n6\n")
@@ -160,14 +160,14 @@ def test_a_session_on_a_terminal() -> None:
 
 
 def test_lines_become_cells_as_at_pythons_own_prompt() -> None:
-    assert list(cells(["", "x = 1", "", "for i in x:", "    a", "", "y = (", "1,", ")", "if :"])) == [
+    assert list(split_cells(["", "x = 1", "", "for i in x:", "    a", "", "y = (", "1,", ")", "if :"])) == [
         "x = 1",
         "for i in x:\n    a\n",
         "y = (\n1,\n)",
         "if :",
     ]
-    assert list(cells(["def f():", "    return 1"])) == ["def f():\n    return 1"]
-    assert list(cells(["x = '''a", "", "b'''"])) == ["x = '''a\n\nb'''"]
+    assert list(split_cells(["def f():", "    return 1"])) == ["def f():\n    return 1"]
+    assert list(split_cells(["x = '''a", "", "b'''"])) == ["x = '''a\n\nb'''"]
 
 
 def test_check_looks_without_running(tmp_path: Path) -> None:
@@ -175,12 +175,12 @@ def test_check_looks_without_running(tmp_path: Path) -> None:
     done = ferrule("sandbox", "check", program)
     assert done.returncode == 0
     assert done.stdout.startswith("line 1, column 1: requests needs the network, and the sandbox has none; ")
-    strict = ferrule("sandbox", "check", program, "--checks", "seed", "--json")
+    strict = ferrule("sandbox", "check", program, "--checks", "strict", "--json")
     assert strict.returncode == 1
     assert [(one["rule"], one["listed"]) for one in json.loads(strict.stdout)] == [
-        ("module", "ours"),
-        ("builtin", "seed"),
-        ("path", "seed"),
+        ("module", "added"),
+        ("builtin", "original"),
+        ("path", "original"),
     ]
     assert ferrule("sandbox", "check", "-", typed="x = 1").stdout == ""
     assert ferrule("sandbox", "check", "-", typed="x = (").returncode == 1
@@ -194,7 +194,8 @@ def test_doctor_tells_the_tier_and_what_the_canaries_reached() -> None:
     assert told["holds"], told
     assert {one["reached"] for one in told["canaries"]} == {None}
     assert f"python: holds, 0 of {len(told['canaries'])} canaries got out\n" in done.stdout
-    assert done.stdout.endswith("shell: holds\n")
+    assert f"\nshell: {told['shell_tier']}, holds\n    passes in a repository: change a file" in done.stdout
+    assert ("refused there" in done.stdout) == bool(told["shell_refuses"]) == (told["shell_tier"] == "container")
     for promise, layers in told["promised"].items():
         assert f"    {promise} ({layers})\n" in done.stdout
     assert told["not_promised"][0] in done.stdout
@@ -202,9 +203,9 @@ def test_doctor_tells_the_tier_and_what_the_canaries_reached() -> None:
 
 _REFUSING = """
 import errno, os, sys
-from ferrule.sandbox.linux.bpf import ALLOW, assembled, refuse
+from ferrule.sandbox.linux.bpf import ALLOW, assemble, refuse
 from ferrule.sandbox.linux.container_filter import refuse_namespaces
-from ferrule.sandbox.linux.numbers import AUDIT_ARCH, MACHINE, NUMBERS
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, NUMBERS
 from ferrule.sandbox.linux.seccomp import attach, no_new_privileges
 
 if sys.argv[1] == "namespaces":
@@ -212,7 +213,7 @@ if sys.argv[1] == "namespaces":
 else:
     no_new_privileges()
     refused = {NUMBERS["landlock_create_ruleset"]: refuse(errno.ENOSYS)}
-    attach(assembled(refused, ALLOW, architecture=AUDIT_ARCH[MACHINE]))
+    attach(assemble(refused, ALLOW, architecture=AUDIT_ARCH[MACHINE]))
 os.execv(sys.executable, [sys.executable, "-m", "ferrule", *sys.argv[2:]])
 """
 
@@ -220,15 +221,15 @@ os.execv(sys.executable, [sys.executable, "-m", "ferrule", *sys.argv[2:]])
 def ferrule_without(layer: str, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """The command where the kernel refuses what a layer needs, as containers and old kernels do."""
     command = [sys.executable, "-c", _REFUSING, layer, *arguments]
-    return subprocess.run(
-        command, input=typed, capture_output=True, text=True, env=environment(), timeout=120, check=False
-    )
+    return subprocess.run(command, input=typed, capture_output=True, text=True, env=environment(), check=False)
 
 
 def test_a_container_has_a_tier_of_its_own() -> None:
     told = json.loads(ferrule_without("namespaces", "sandbox", "doctor", "--json").stdout)
     assert (told["tier"], told["namespaces"], told["holds"]) == ("container", False, True)
     assert told["missing"][0].startswith("namespaces: ")
+    assert told["shell_tier"] == "container"
+    assert any("`mkdir`" in names for names in told["shell_refuses"].values())
     done = ferrule_without("namespaces", "sandbox", "run", "-", typed="6 * 7")
     assert (done.returncode, done.stdout) == (0, "42\n")
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from ferrule.cli.model_choice import ModelChoice
-from ferrule.cli.screen import PeopleScreen
-from ferrule.cli.session import Wishes, opened_session
+from ferrule.cli.session_options import SessionOptions, open_session
 from ferrule.conversation import Conversation, system
+from ferrule.session.renderer import TextRenderer
 
 QUESTION = "What is 12 * 12?"
-WISHES = Wishes(ModelChoice("embedded"), [], True, None, None, None, False, None, None)
+OPTIONS = SessionOptions(as_json=True)
 
 
 class InterruptedOnce:
@@ -28,31 +27,31 @@ class InterruptedOnce:
 
 
 def test_a_question_that_was_given_up_before_it_began_is_not_asked_later(capsys: pytest.CaptureFixture[str]) -> None:
-    with opened_session(WISHES) as session:
+    with open_session(OPTIONS) as session:
         runner = session.runner
         session.runner = InterruptedOnce(runner)  # type: ignore[assignment]
         with pytest.raises(KeyboardInterrupt):
-            session.answer("Hello")
+            session.ask("Hello")
         session.runner = runner
-        assert session.answer(QUESTION)
+        assert session.ask(QUESTION).stopped == "done"
     shown = capsys.readouterr().out
     assert '"answer": "12 × 12 is 144."' in shown
     assert shown.count('"event": "message"') == 2
 
 
 def test_what_the_model_is_not_told_is_shown_once_in_a_conversation(capsys: pytest.CaptureFixture[str]) -> None:
-    with opened_session(WISHES) as session:
+    with open_session(OPTIONS) as session:
         for _ in range(2):
-            session.conversation = Conversation((system("Be brief."),))
-            assert session.answer(QUESTION)
-            assert session.answer(QUESTION)
-            session.begin_anew()
+            session.session.conversation = Conversation((system("Be brief."),))
+            assert session.ask(QUESTION).stopped == "done"
+            assert session.ask(QUESTION).stopped == "done"
+            session.session.start_new()
         lines = capsys.readouterr().out.splitlines()
         assert [line for line in lines if '"loss"' in line] == [
             '{"event": "loss", "kind": "system", "detail": "written at the start of the user message that follows it"}'
         ] * 2
-        session.conversation = Conversation((system("Be brief."),))
-        session.screen = PeopleScreen()
-        assert session.answer(QUESTION)
+        session.session.conversation = Conversation((system("Be brief."),))
+        session.session.renderer = TextRenderer()
+        assert session.ask(QUESTION).stopped == "done"
     first, *_ = capsys.readouterr().out.splitlines()
     assert first == "not carried  system: written at the start of the user message that follows it"

@@ -10,6 +10,7 @@ import sys
 import pytest
 from terminals import COMMAND, environment, ferrule
 
+from absent_path import NOWHERE
 from ferrule import __version__
 
 COMMANDS = (
@@ -73,8 +74,10 @@ def _cpu_milliseconds(*arguments: str) -> float:
     return 1000 * least
 
 
-def test_help_takes_less_than_180_ms_of_cpu_over_bare_python() -> None:
-    assert _cpu_milliseconds(*COMMAND, "--help") - _cpu_milliseconds(sys.executable, "-c", "pass") < 180
+def test_help_costs_at_most_three_times_the_library_that_writes_it() -> None:
+    """A ratio, since machines differ; `benchmarks/startup.py` has the promise in milliseconds."""
+    bare, library = (_cpu_milliseconds(sys.executable, "-c", code) for code in ("pass", "import typer.main"))
+    assert _cpu_milliseconds(*COMMAND, "--help") - bare < 3 * (library - bare)
 
 
 def test_help_imports_none_of_the_slow_parts() -> None:
@@ -91,9 +94,9 @@ def test_help_imports_none_of_the_slow_parts() -> None:
     "arguments",
     [
         ("dialects",),
-        ("eval", "embedded", "--model", "/nowhere"),
-        ("history", "search", "x", "--store", "/nowhere"),
-        ("train", "embedded", "--out", "/nowhere", "--show-settings"),
+        ("eval", "embedded", "--model", NOWHERE),
+        ("history", "search", "x", "--store", NOWHERE),
+        ("train", "embedded", "--out", NOWHERE, "--show-settings"),
     ],
 )
 def test_a_command_started_anew_imports_all_that_it_needs(arguments: tuple[str, ...]) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from terminals import Terminal, assert_refused, ferrule
 
-from ferrule.cli.parameters import arguments_from
+from absent_path import NOWHERE
+from ferrule.cli.tool_options import parse_tool_options
 from ferrule.errors import SettingsError
 
 
@@ -124,9 +125,9 @@ def test_images_are_described_or_written(tool_folder: Path, tmp_path: Path) -> N
         (("call", "calculator", "--expression", "1", "--style", "odd"), ("style",)),
         (("call", "calculator", "--json-arguments", "{"), ("--json-arguments", "not JSON")),
         (("call", "calculator", "--json-arguments", "[1]"), ("--json-arguments", "object")),
-        (("call", "calculator", "--expression", "1", "--tools", "/nowhere"), ("/nowhere",)),
-        (("tools", "/nowhere"), ("/nowhere",)),
-        (("tools", "check", "/nowhere"), ("/nowhere",)),
+        (("call", "calculator", "--expression", "1", "--tools", NOWHERE), (NOWHERE,)),
+        (("tools", NOWHERE), (NOWHERE,)),
+        (("tools", "check", NOWHERE), (NOWHERE,)),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
@@ -167,19 +168,19 @@ SCHEMA = {
     ],
 )
 def test_options_become_arguments(words: list[str], arguments: dict[str, object]) -> None:
-    assert arguments_from(words, SCHEMA) == arguments
+    assert parse_tool_options(words, SCHEMA) == arguments
 
 
 @given(st.text())
 def test_text_arrives_as_it_was_typed(text: str) -> None:
-    assert arguments_from(["--text", text], SCHEMA) == {"text": text}
-    assert arguments_from([f"--text={text}"], SCHEMA) == {"text": text}
+    assert parse_tool_options(["--text", text], SCHEMA) == {"text": text}
+    assert parse_tool_options([f"--text={text}"], SCHEMA) == {"text": text}
 
 
 @given(st.lists(st.text(max_size=6) | st.sampled_from(["--flag", "--many", "--text", "--number=[", "--=", "--"])))
 def test_any_words_are_read_or_refused(words: list[str]) -> None:
     try:
-        arguments = arguments_from(words, SCHEMA)
+        arguments = parse_tool_options(words, SCHEMA)
     except SettingsError:
         return
     json.dumps(arguments)

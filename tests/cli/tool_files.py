@@ -10,7 +10,8 @@ FILES = {
 
 import asyncio
 
-from ferrule import CallScope, tool
+from ferrule import CallScope
+from ferrule import tool
 
 
 @tool
@@ -26,7 +27,8 @@ async def wait(seconds: float, scope: CallScope) -> str:
 
 from typing import Annotated, Literal
 
-from ferrule import Image, Text, tool
+from ferrule import Image, Text
+from ferrule import tool
 
 
 @tool(read_only=True)

@@ -1,13 +1,13 @@
-"""Floor 7: the command line. A command is a few lines that call a front, which it imports when it is called."""
+"""Floor 10: the command line. A command is a few lines that call a front, which it imports when it is called."""
 
 from __future__ import annotations
 
 
 def main() -> None:
     """Run `ferrule` with this process's arguments and exit: 0, 1 (it failed), 2 (bad input), 130 (Ctrl-C)."""
-    from ferrule.cli.guard import guarded
+    from ferrule.cli.errors import run_command
 
-    raise SystemExit(guarded(_run))
+    raise SystemExit(run_command(_run))
 
 
 def _run() -> None:

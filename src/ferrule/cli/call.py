@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ferrule.cli.options import AsJson, JournalFile, Plugins, PolicyFile, ToolFolders, Yes
+
+if TYPE_CHECKING:
+    from ferrule.conversation import ToolCall, ToolResult
+    from ferrule.events import ToolProgress
+    from ferrule.session.approvals import Permissions
+    from ferrule.tools.registry import ToolRegistry
 
 
 def call(  # noqa: PLR0913 - a command's options are its parameters
@@ -29,14 +38,114 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
 
     The exit status is 1 where it fails, 2 for wrong arguments.
     """
-    from ferrule.cli.calling import called
-    from ferrule.cli.offer import offered
-    from ferrule.cli.permission import opened_terms
-    from ferrule.cli.results import show
+    import asyncio
 
-    with opened_terms(yes, policy, journal) as terms:
-        result = called(tool, context.args, json_arguments, offered(tools or [], plugins), terms)
-    show(result, out, as_json)
-    terms.tell_of_denials()
+    from ferrule.cli.tools import collect_tools
+    from ferrule.session.approvals import open_permissions
+
+    with open_permissions(yes, policy, journal) as permissions:
+        registry = collect_tools(tools or [], plugins)
+        wanted = call_from_options(registry, tool, context.args, json_arguments)
+        result = asyncio.run(run_call(registry.only(tool), wanted, permissions))
+    print_result(result, out, as_json)
+    permissions.warn_of_denials()
     if result.is_error:
         raise typer.Exit(2 if result.status == "invalid" else 1)
+
+
+def call_from_options(registry: ToolRegistry, name: str, options: Sequence[str], given: str | None) -> ToolCall:
+    """The call of a tool with the arguments of `options`, and of `given`, a JSON object.
+
+    Raises `SettingsError` for an unknown tool, or arguments that can't be read.
+    """
+    from ferrule.cli.tool_options import parse_tool_options
+    from ferrule.conversation import ToolCall
+    from ferrule.errors import SettingsError
+
+    tool = registry.get(name)
+    if tool is None:
+        near = registry.nearest(name) or registry.names
+        raise SettingsError(f"there is no tool {name!r}; the nearest: {', '.join(near)}")
+    arguments = {**_parse_json_arguments(given), **parse_tool_options(options, tool.parameters)}
+    return ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
+
+
+async def run_call(registry: ToolRegistry, call: ToolCall, permissions: Permissions) -> ToolResult:
+    """The result of a call; its progress is shown on a terminal."""
+    from ferrule.conversation import ToolResult
+    from ferrule.execution import Executor
+    from ferrule.tools.scope import CallScope
+
+    async with registry.open() as bound:
+        executor = Executor(
+            bound, policy=permissions.policy, approver=permissions.approver, journal=permissions.journal
+        )
+        result = await executor.run(call, CallScope(emit=_print_progress))
+    assert isinstance(result, ToolResult), "where nobody is asked, asking is a denial"
+    return result
+
+
+def _print_progress(progress: ToolProgress) -> None:
+    from ferrule.session.terminal_output import summarize_result
+
+    if sys.stderr.isatty():
+        share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
+        print(f"… {share}{summarize_result(progress.text)}", file=sys.stderr)
+
+
+def _parse_json_arguments(given: str | None) -> dict[str, object]:
+    from ferrule.errors import SettingsError
+
+    if given is None:
+        return {}
+    try:
+        value = json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"--json-arguments is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise SettingsError('--json-arguments must be a JSON object, such as \'{"expression": "2+2"}\'')
+    return value
+
+
+def print_result(result: ToolResult, folder: Path | None, as_json: bool) -> None:
+    """Print a result; errors go to stderr. Images are written to `folder`, named by their hash.
+
+    Raises `OSError` where they can't be.
+    """
+    from ferrule.conversation import Text
+    from ferrule.execution.terminal_text import escape_json, escape_text
+    from ferrule.session.renderer import result_json
+    from ferrule.session.terminal_output import describe_image, print_notice
+
+    files = {} if folder is None else _write_images(result, folder)
+    if as_json:
+        data = result_json(result) | ({"files": list(files.values())} if files else {})
+        print(escape_json(data))
+        return
+    if result.status == "invalid":
+        wrong = [line.removeprefix("error: ").removeprefix("- ") for line in result.text.splitlines()]
+        print_notice("; ".join(wrong).replace(":; ", ": ", 1))
+        return
+    stream = sys.stderr if result.is_error else sys.stdout
+    for part in result.content:
+        if isinstance(part, Text):
+            print(escape_text(part.text) if stream.isatty() else part.text, file=stream)
+        else:
+            print(files.get(part.hash) or f"{describe_image(part)}; --out FOLDER writes it", file=stream)
+
+
+def _write_images(result: ToolResult, folder: Path) -> dict[str, str]:
+    """Write the images of a result; their paths by hash."""
+    import mimetypes
+
+    from ferrule.cli.files import write_atomically
+    from ferrule.conversation import Image
+
+    files: dict[str, str] = {}
+    for part in result.content:
+        if isinstance(part, Image):
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{part.hash}{mimetypes.guess_extension(part.media_type) or '.bin'}"
+            write_atomically(path, part.data)
+            files[part.hash] = str(path)
+    return files

@@ -2,68 +2,107 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferrule.cli.options import (
-    AsJson,
-    BaseUrl,
-    Fallback,
-    JournalFile,
-    Keep,
-    MaxTokens,
-    Mode,
-    ModelName,
-    Plugins,
-    PolicyFile,
-    Seed,
-    Servers,
-    ServerTimeout,
-    StoreFile,
-    Temperature,
-    ToolFolders,
-    Trust,
-    Yes,
-)
+from ferrule.cli.session_options import SessionOptions, open_session, with_session_options
+
+if TYPE_CHECKING:
+    from ferrule.conversation import Conversation
+    from ferrule.session.session import SessionRunner
+
+_HELP = "/save FILE writes the conversation, /new begins another, /quit or Ctrl-D ends, Ctrl-C stops an answer"
 
 
-def chat(  # noqa: PLR0913 - a command's options are its parameters
+@with_session_options
+def chat(
     *,
-    model: ModelName = "embedded",
-    base_url: BaseUrl = None,
-    mode: Mode = "auto",
-    fallback: Fallback = None,
-    tools: ToolFolders = None,
-    plugins: Plugins = False,
-    mcp: Servers = None,
-    mcp_timeout: ServerTimeout = 30.0,
-    trust: Trust = False,
-    as_json: AsJson = False,
-    temperature: Temperature = None,
-    seed: Seed = None,
-    max_tokens: MaxTokens = None,
-    yes: Yes = False,
-    policy: PolicyFile = None,
-    journal: JournalFile = None,
-    store: StoreFile = None,
-    keep: Keep = False,
+    options: SessionOptions,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a conversation that was kept.")] = None,
 ) -> None:
     """Talk with a model.
 
     Ctrl-C stops an answer; Ctrl-D or /quit ends; /save FILE keeps the conversation.
     """
-    from ferrule.cli.conversing import converse
-    from ferrule.cli.keeping import Keeping
-    from ferrule.cli.model_choice import ModelChoice
-    from ferrule.cli.session import ServerWishes, Wishes, opened_session
+    with open_session(options, resume) as runner:
+        converse(runner)
 
-    choice = ModelChoice(model, base_url, fallback, mode)
-    keeping = Keeping(store, keep, resume)
-    servers = ServerWishes(mcp or [], mcp_timeout, trust)
-    wishes = Wishes(
-        choice, tools or [], as_json, temperature, seed, max_tokens, yes, policy, journal, keeping, plugins, servers
-    )
-    with opened_session(wishes) as session:
-        converse(session)
+
+def converse(runner: SessionRunner) -> None:
+    """Answer line after line until the input ends. An error in one line doesn't end the conversation.
+
+    A resumed conversation that ends in open calls goes on with those first.
+    """
+    from ferrule.cli.standard_input import read_lines
+
+    lines = read_lines()
+    if runner.session.conversation.pending:
+        _run_interruptibly(partial(_report_errors, runner.answer_pending))
+    # A line is read where it is answered, so that a Ctrl-C between the two ends neither.
+    while _run_interruptibly(partial(_answer_next, runner, lines)) is not False:
+        pass
+
+
+def _run_interruptibly(act: Callable[[], bool]) -> bool | None:
+    """What `act` returns; None where a person at the terminal ended it by Ctrl-C, which elsewhere is raised."""
+    from ferrule.session.approvals import is_interactive
+
+    try:
+        return act()
+    except KeyboardInterrupt:
+        if not is_interactive():
+            raise
+        return None
+
+
+def _answer_next(runner: SessionRunner, lines: Iterator[str]) -> bool:
+    """Whether there was another line."""
+    line = next(lines, None)
+    if line is None or line.strip() in ("/quit", "/exit"):
+        return False
+    return _report_errors(partial(_handle_line, runner, line))
+
+
+def _report_errors(act: Callable[[], object]) -> bool:
+    from ferrule.cli.errors import describe_error, print_error
+    from ferrule.errors import FerruleError
+
+    try:
+        act()
+    except BrokenPipeError:
+        raise
+    except (FerruleError, OSError) as error:
+        print_error(describe_error(error) or str(error))
+    return True
+
+
+def _handle_line(runner: SessionRunner, line: str) -> None:
+    from ferrule.session.terminal_output import print_notice
+
+    word, _, rest = line.strip().partition(" ")
+    if word == "/new":
+        runner.session.start_new()
+    elif word == "/save":
+        _save(runner.session.conversation, rest.strip())
+    elif word.startswith("/") and word[1:].isalpha():
+        print_notice(_HELP)
+    elif word:
+        runner.ask(line)
+
+
+def _save(conversation: Conversation, name: str) -> None:
+    from ferrule.cli.files import write_conversation
+    from ferrule.session.terminal_output import print_notice
+
+    form = None
+    if name.startswith("--format "):
+        form, _, name = name.removeprefix("--format ").strip().partition(" ")
+    if not name:
+        print_notice("/save needs the name of a file")
+        return
+    write_conversation(Path(name.strip()), conversation, form)
+    print_notice(f"saved {len(conversation)} messages in {name}")

@@ -2,20 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import typer
 
 from ferrule.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from ferrule.dialects.family import Family
+
+_WIDE = 240
 
 
 def dialects(as_json: AsJson = False) -> None:
     """List the families of models whose calls are read and written."""
     import json
 
-    from ferrule.cli.dialect_table import families_table, family_json
     from ferrule.dialects.catalogue import families
 
     known = list(families().values())
     if as_json:
         typer.echo(json.dumps([family_json(family) for family in known], ensure_ascii=False, indent=2))
         return
-    families_table(known)
+    print_families(known)
+
+
+def print_families(known: Sequence[Family]) -> None:
+    """Print a table with one row a family."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("family", "notation", "models", "calls begin with", "reasoning", "no place for", "turns"):
+        table.add_column(title, overflow="fold")
+    for family in known:
+        data = family_json(family)
+        openers = " ".join(opener.replace("\n", "\\n") for opener in data["openers"]) or "(no marker)"
+        losses = ", ".join(data["losses"]) or "–"
+        row = (family.name, data["notation"], family.models, openers, data["reasoning"] or "–", losses)
+        table.add_row(*row, ", ".join(data["turns"]) or "–")
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        # A pipe has no width; what reads it should not find names cut in two.
+        console.width = _WIDE
+    console.print(table)
+    console.print(f"{len(known)} families; each is read as it streams, and written.")
+
+
+def dialect_names_of(family: Family) -> tuple[str, ...]:
+    """The names of the dialects that write whole conversations for a family's models."""
+    from ferrule.dialects import dialect_names
+
+    known = dialect_names()
+    names = (family.name, *family.aliases, *(name for name, _ in family.other_turns))
+    return tuple(name for name in dict.fromkeys(names) if name in known)
+
+
+def family_json(family: Family) -> dict[str, Any]:
+    """A family as data."""
+    thinking = family.message.thinking
+    return {
+        "name": family.name,
+        "aliases": list(family.aliases),
+        "notation": type(family.syntax).__module__.rpartition(".")[2],
+        "models": family.models,
+        "openers": [opener.strip() for opener in family.syntax.openers],
+        "reads": True,
+        "writes": True,
+        "reasoning": thinking.open.strip() if thinking else None,
+        "losses": sorted(family.losses),
+        "turns": list(dialect_names_of(family)),
+        "template_rewrites_history": family.turns.rewrites_history if family.turns else None,
+    }

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from ferrule.cli.options import AsJson, JournalFile, PolicyFile, Trust, Yes
+
+if TYPE_CHECKING:
+    from ferrule.conversation import ToolResult
+    from ferrule.mcp.client import MCPServer
+    from ferrule.session.approvals import Permissions
+    from ferrule.toolspec import ToolSpec
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 mcp = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Serve tools by the Model Context Protocol, or use a server's."
@@ -37,19 +47,16 @@ def _serve(
 
     Without --http the client is whoever started this command: the protocol is spoken on stdin and stdout.
     """
-    from ferrule.cli.mcp_serving import serve_tools
-    from ferrule.cli.permission import opened_terms
+    from ferrule.session.approvals import open_permissions
 
-    with opened_terms(yes, policy, journal) as terms:
-        serve_tools(folders or [], http, terms, yes)
+    with open_permissions(yes, policy, journal) as permissions:
+        serve_tools(folders or [], http, permissions, yes)
 
 
 @mcp.command("list")
 def _list(server: Server, timeout: Seconds = 60.0, as_json: AsJson = False) -> None:
     """List the tools of a server, and what is wrong with those that can't be offered."""
-    from ferrule.cli.mcp_using import list_tools
-
-    list_tools(server, timeout, as_json)
+    print_tools(server, timeout, as_json)
 
 
 @mcp.command("call", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -73,13 +80,93 @@ def _call(  # noqa: PLR0913 - a command's options are its parameters
 
     The exit status is 1 where it fails, 2 for wrong arguments or a server that doesn't answer.
     """
-    from ferrule.cli.mcp_using import called
-    from ferrule.cli.permission import opened_terms
-    from ferrule.cli.results import show
+    import asyncio
 
-    with opened_terms(yes, policy, journal) as terms:
-        result = called(server, tool, context.args, json_arguments, terms, timeout=timeout, trust=trust)
-    show(result, out, as_json)
-    terms.tell_of_denials()
+    from ferrule.cli.call import print_result
+    from ferrule.mcp.client import MCPServer
+    from ferrule.session.approvals import open_permissions
+    from ferrule.session.terminal_output import print_warnings
+
+    with open_permissions(yes, policy, journal) as permissions:
+        opened = MCPServer(server, start_timeout=timeout, timeout=timeout)
+        granted = permissions.trusting(opened.origin) if trust else permissions
+        with print_warnings("ferrule.mcp"):
+            result = asyncio.run(_call_tool(opened, tool, context.args, json_arguments, granted))
+    print_result(result, out, as_json)
+    permissions.warn_of_denials()
     if result.is_error:
         raise typer.Exit(2 if result.status == "invalid" else 1)
+
+
+def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissions, yes: bool) -> None:
+    """Serve the tools of the folders. Raises `SettingsError` for an address that can't be read, and `OSError`."""
+    import asyncio
+    from contextlib import nullcontext
+
+    from ferrule.cli.tools import collect_tools
+    from ferrule.mcp.serving import serve
+    from ferrule.mcp.stdio import redirect_stdout
+    from ferrule.session.approvals import DenyAll
+    from ferrule.session.terminal_output import print_notice
+
+    host, port = ("", 0) if http is None else _parse_address(http)
+    with redirect_stdout() if http is None else nullcontext():
+        registry = collect_tools(folders)
+    # On stdin there is the client, so nobody can be asked there.
+    approver = DenyAll() if http is None and not yes else permissions.approver
+    if http is not None and host not in _LOOPBACK:
+        print_notice(f"whoever can reach {host} can call these tools: there is no authentication")
+    asyncio.run(
+        serve(
+            registry,
+            policy=permissions.policy,
+            journal=permissions.journal,
+            approver=approver,
+            transport="stdio" if http is None else "http",
+            host=host,
+            port=port,
+            on_ready=lambda address: print(f"{len(registry)} tools at {address}", file=sys.stderr, flush=True),
+        )
+    )
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    from ferrule.errors import SettingsError
+
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise SettingsError(f"--http {text}: write it as HOST:PORT, such as 127.0.0.1:8000; port 0 is any free one")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def print_tools(server: str, timeout: float, as_json: bool) -> None:
+    """Print the tools of a server. Raises `RegistryError` where it doesn't answer, `SettingsError` for no server."""
+    import asyncio
+
+    from ferrule.cli.tools import format_tool, tool_data
+    from ferrule.mcp.client import MCPServer
+    from ferrule.session.terminal_output import print_json, print_warnings
+
+    opened = MCPServer(server, start_timeout=timeout)
+    with print_warnings("ferrule.mcp"):
+        specs = asyncio.run(_read_specs(opened))
+    if as_json:
+        print_json([tool_data(spec) for spec in specs])
+        return
+    for spec in specs:
+        typer.echo("\n".join(format_tool(spec)))
+
+
+async def _read_specs(server: MCPServer) -> tuple[ToolSpec, ...]:
+    async with server:
+        return server.registry.specs
+
+
+async def _call_tool(
+    server: MCPServer, name: str, options: Sequence[str], given: str | None, permissions: Permissions
+) -> ToolResult:
+    from ferrule.cli.call import call_from_options, run_call
+
+    async with server:
+        call = call_from_options(server.registry, name, options, given)
+        return await run_call(server.registry, call, permissions)

@@ -1,19 +1,53 @@
-"""`ferrule plugins`: what installed packages add, and what of it can't be used."""
+"""`ferrule plugins`: the plugins of installed packages, and what is wrong with them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ferrule.cli.options import AsJson
 
+if TYPE_CHECKING:
+    from ferrule.tools.plugins import Plugin
+
 
 def plugins(as_json: AsJson = False) -> None:
     """List the tools, models and dialects of installed packages. Each is imported to see whether it can be."""
-    from ferrule.cli.list_tools import print_json
-    from ferrule.cli.plugin_list import plugin_rows, row_line
+    from ferrule.session.terminal_output import print_json
 
     if as_json:
         print_json(list(plugin_rows()))
         return
     for row in plugin_rows():
-        typer.echo(row_line(row))
+        typer.echo(_row_line(row))
+
+
+def plugin_rows() -> Iterator[dict[str, Any]]:
+    """A row for each plugin: its kind, name, package, place and problem; for plugins of tools the tools' names too."""
+    from ferrule.errors import PluginError
+    from ferrule.tools.plugins import find_plugins, load_plugin_tools
+
+    for one in load_plugin_tools():
+        yield _row(one.plugin, one.problem, tools=list(one.registry.names))
+    for plugin in (*find_plugins("models"), *find_plugins("dialects")):
+        try:
+            plugin.load()
+        except PluginError as error:
+            yield _row(plugin, str(error))
+        else:
+            yield _row(plugin, "")
+
+
+def _row(plugin: Plugin, problem: str, **more: Any) -> dict[str, Any]:
+    head = {"kind": plugin.kind, "name": plugin.name, "package": plugin.package, "where": plugin.target}
+    return {**head, "problem": problem or None, **more}
+
+
+def _row_line(row: dict[str, Any]) -> str:
+    from ferrule.execution.terminal_text import escape_line
+
+    tools = f": {', '.join(row['tools'])}" if row.get("tools") else ""
+    problem = f"; not usable: {row['problem']}" if row["problem"] else ""
+    return escape_line(f"{row['kind']:8}  {row['name']}{tools}  ({row['package']}, {row['where']}){problem}")

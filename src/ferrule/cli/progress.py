@@ -1,4 +1,4 @@
-"""Bars on stderr, for people who watch; nothing where nobody does."""
+"""Progress bars on stderr; nothing where stderr is no terminal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from typing import Protocol
 
 
-class Bar(Protocol):
-    """How far something is."""
+class ProgressBar(Protocol):
+    """Shows how far something is."""
 
     def __call__(self, done: int, note: str = "", total: int | None = None) -> None:
-        """Show that `done` of all is done, and a note behind the bar; `total` where it is known by now only."""
+        """Show that `done` steps are done, with a note behind the bar; `total` where it became known only now."""
 
 
 @contextmanager
-def bar(title: str, total: int) -> Iterator[Bar]:
-    """A bar until the end of the block, which leaves it on the screen."""
+def progress_bar(title: str, total: int) -> Iterator[ProgressBar]:
+    """A bar until the end of the block; it stays on the screen."""
     if not sys.stderr.isatty():
-        yield _unseen
+        yield _show_nothing
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -40,5 +40,5 @@ def bar(title: str, total: int) -> Iterator[Bar]:
         yield show
 
 
-def _unseen(done: int, note: str = "", total: int | None = None) -> None:
-    """Nobody watches."""
+def _show_nothing(done: int, note: str = "", total: int | None = None) -> None:
+    """For when there is no terminal."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from ferrule.cli.options import AsJson, FormatName
+
+if TYPE_CHECKING:
+    from ferrule.capabilities import Loss
+    from ferrule.conversation import Conversation
+    from ferrule.tokens.render import Trace
+    from ferrule.tokens.tokenizer import Tokenizer
+    from ferrule.toolspec import ToolSpec
+
+_SHOWN = 60
+_TRAINED, _UNTRAINED = "green", "bright_black"
 
 
 def render(
@@ -22,12 +34,123 @@ def render(
     as_json: AsJson = False,
 ) -> None:
     """Show conversations as tokens, trained and untrained."""
-    from ferrule.cli.conversation_files import read_conversations
-    from ferrule.cli.rendering import Renderer
+    from ferrule.cli.files import read_conversations
 
     conversations = read_conversations(file, form)
-    renderer = Renderer(tokenizer, dialect)
-    for conversation in conversations:
-        renderer.show(conversation, as_json)
+    printer = TracePrinter(tokenizer, dialect)
+    for conversation, tools in conversations:
+        printer.print_conversation(conversation, tools, as_json)
     if not as_json:
-        renderer.explain(len(conversations))
+        printer.print_summary()
+
+
+class TextRun(NamedTuple):
+    """The text of adjacent tokens that are all trained, or all not."""
+
+    trained: bool
+    text: str
+
+
+class TracePrinter:
+    """Prints conversations as a dialect and a tokenizer render them, and counts tokens."""
+
+    def __init__(self, tokenizer: str, dialect: str | None) -> None:
+        """`dialect` None goes by the tokenizer's control tokens. Raises `TokenizerError` and `DialectError`."""
+        from rich.console import Console
+
+        from ferrule.dialects import get_dialect
+        from ferrule.models.embedded import embedded_folder
+
+        path = embedded_folder() if tokenizer == "embedded" else Path(tokenizer)
+        self._tokenizer = _read_tokenizer(path / "tokenizer.json" if path.is_dir() else path)
+        fitting = "nanochat" if "<|python_start|>" in self._tokenizer.control else "hermes"
+        self._dialect = get_dialect(dialect or fitting)
+        self._console = Console(highlight=False, soft_wrap=True)
+        self._count = self._tokens = self._trained = 0
+
+    def print_conversation(self, conversation: Conversation, tools: Sequence[ToolSpec], as_json: bool) -> None:
+        """Print one conversation, with the tools that it was offered, and on stderr what the dialect can't carry.
+
+        Raises `DialectError` with the conversation's number.
+        """
+        from ferrule.errors import DialectError, TokenizerError
+        from ferrule.tokens.render import drop_foreign_samples, encode_segments
+
+        self._count += 1
+        try:
+            layout = self._dialect.layout(drop_foreign_samples(conversation, self._dialect, self._tokenizer), tools)
+            trace = encode_segments(layout.segments, self._tokenizer)
+        except (DialectError, TokenizerError) as error:
+            raise DialectError(f"conversation {self._count}: {error}") from error
+        self._warn_of_losses(conversation, layout.losses)
+        self._tokens += len(trace)
+        self._trained += sum(trace.mask)
+        pieces = split_by_mask(trace, self._tokenizer)
+        if as_json:
+            from ferrule.execution.terminal_text import escape_json
+
+            listed = [{"trained": piece.trained, "text": piece.text} for piece in pieces]
+            data = {"dialect": self._dialect.name, "ids": trace.ids, "mask": trace.mask, "pieces": listed}
+            print(escape_json(data))
+        elif self._console.is_terminal:
+            self._print_runs(*pieces)
+        else:
+            print("".join(f"⟦{piece.text}⟧" if piece.trained else piece.text for piece in pieces))
+
+    def print_summary(self) -> None:
+        """Print the legend and the counts."""
+        count = f"{self._count:,} conversation{'' if self._count == 1 else 's'}"
+        whole = f"\n{self._dialect.name}: {count}, {self._tokens:,} tokens, "
+        trained, rest = f"{self._trained:,} trained", f"{self._tokens - self._trained:,} not trained"
+        if self._console.is_terminal:
+            self._print_runs(TextRun(False, whole), TextRun(True, trained), TextRun(False, f", {rest}"))
+        else:
+            print(f"{whole}⟦{trained}⟧, {rest}")
+
+    def _warn_of_losses(self, conversation: Conversation, losses: Sequence[Loss]) -> None:
+        from ferrule.session.terminal_output import print_notice
+
+        lost = dict.fromkeys(f"{loss.kind}: {loss.detail}" for loss in losses)
+        if lost:
+            print_notice(f"conversation {self._count}, not carried into {self._dialect.name}: {'; '.join(lost)}")
+        for position, raw in _untrained_calls(conversation):
+            begun = raw if len(raw) <= _SHOWN else f"{raw[:_SHOWN]}…"
+            print_notice(
+                f"conversation {self._count}: message {position} has a call that can't be read, and so isn't trained: "
+                f"{begun!r}"
+            )
+
+    def _print_runs(self, *pieces: TextRun) -> None:
+        from rich.text import Text
+
+        from ferrule.execution.terminal_text import escape_text
+
+        styled = ((escape_text(piece.text), _TRAINED if piece.trained else _UNTRAINED) for piece in pieces)
+        self._console.print(Text.assemble(*styled))
+
+
+def _untrained_calls(conversation: Conversation) -> Iterator[tuple[int, str]]:
+    """Malformed calls that nothing says a model sampled: the position of the message, and how each is written."""
+    from ferrule.conversation import MalformedCall
+
+    for position, message in enumerate(conversation.messages):
+        if message.sampled is None:
+            yield from ((position, call.raw) for call in message.calls if isinstance(call, MalformedCall))
+
+
+def split_by_mask(trace: Trace, tokenizer: Tokenizer) -> list[TextRun]:
+    """The text of a trace, cut where the mask changes."""
+    pieces = []
+    for trained, tokens in groupby(zip(trace.mask, trace.ids, strict=True), key=lambda token: bool(token[0])):
+        data = b"".join(tokenizer.token_bytes(token) for _, token in tokens)
+        pieces.append(TextRun(trained, data.decode("utf-8", "replace")))
+    return pieces
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    from ferrule.errors import TokenizerError
+    from ferrule.models.embedded import read_tokenizer
+
+    if not path.is_file():
+        raise TokenizerError(f"{path}: there is no such tokenizer")
+    return read_tokenizer(path)

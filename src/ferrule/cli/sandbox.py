@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from ferrule.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from ferrule.sandbox.checks import CheckProfile
 
 sandbox = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Run Python where it can't leave, and see what holds it."
 )
 
 Checks: TypeAlias = Annotated[
-    str, typer.Option(metavar="PROFILE", help="advise tells what can't work, seed refuses what is listed, off is off.")
+    str,
+    typer.Option(metavar="PROFILE", help="advise tells what can't work, strict refuses what is listed, off is off."),
 ]
 
 
@@ -39,10 +45,10 @@ def _run(
 
     The exit status is 1 where the code failed, 2 for bad input and for code that the checks refuse.
     """
-    from ferrule.cli.sandbox_running import Terms, run_file, run_session
+    from ferrule.cli.sandbox_run import RunOptions, run_file, run_session
 
-    terms = Terms(timeout, memory, tuple(inputs or ()), checks, out, as_json)
-    status = run_session(file, terms) if session else run_file(file, terms)
+    options = RunOptions(timeout, memory, tuple(inputs or ()), checks, out, as_json)
+    status = run_session(file, options) if session else run_file(file, options)
     raise typer.Exit(status)
 
 
@@ -56,8 +62,6 @@ def _check(
 
     The exit status is 1 for a syntax error and for what the profile refuses.
     """
-    from ferrule.cli.sandbox_checking import check_file
-
     raise typer.Exit(check_file(file, checks, as_json))
 
 
@@ -67,6 +71,37 @@ def _doctor(as_json: AsJson = False) -> None:
 
     The exit status is 1 where nothing can be contained here, or a layer doesn't hold.
     """
-    from ferrule.cli.sandbox_doctor import doctor
+    from ferrule.cli.sandbox_doctor import print_report
 
-    raise typer.Exit(doctor(as_json))
+    raise typer.Exit(print_report(as_json))
+
+
+def check_file(file: str, checks: str, as_json: bool) -> int:
+    """Print the findings; the exit status. Raises `SettingsError` for an unknown profile, `OSError` for no file."""
+    from ferrule.execution.terminal_text import escape_text
+    from ferrule.sandbox.checks import check, explain_findings
+    from ferrule.session.terminal_output import print_json
+
+    findings = check(read_code(file), profile=check_profile(checks))
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    elif findings:
+        print(escape_text(explain_findings(findings)))
+    return int(any(finding.refuses or finding.rule == "syntax" for finding in findings))
+
+
+def read_code(file: str) -> str:
+    """The code in a file, or on standard input for `-`. Raises `OSError` and `UnicodeDecodeError`."""
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    return data.decode("utf-8")
+
+
+def check_profile(name: str) -> CheckProfile:
+    """A profile of the checks. Raises `SettingsError` for a name that is none."""
+    from ferrule.errors import SettingsError
+    from ferrule.sandbox.checks import resolve_profile
+
+    try:
+        return resolve_profile(name)
+    except ValueError as error:
+        raise SettingsError(f"--{error}") from None

@@ -1,4 +1,4 @@
-"""What this machine can contain: its layers, its tier, what each layer stops, and canaries that try to get out."""
+"""`ferrule sandbox doctor`: what this machine can contain, layer by layer, tried by canaries."""
 
 from __future__ import annotations
 
@@ -9,44 +9,60 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ferrule.background import entered
-from ferrule.cli.list_tools import print_json
+from ferrule._util.background import enter_synchronously
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.canaries import CanaryResult
-from ferrule.sandbox.layers import Layers, canary_results, layers
+from ferrule.sandbox.doctor import Layers, detect_layers, try_canaries
 from ferrule.sandbox.shell import ShellSandbox
-from ferrule.sandbox.tier import PROMISES, Tier
+from ferrule.sandbox.shell.chores import load_chores
+from ferrule.sandbox.tiers import PROMISES, Tier
+from ferrule.session.terminal_output import print_json
 
+# In a repository, where what a coder does first was refused before.
+_COMMAND = "echo >file && mkdir folder && mv file folder/ && chmod +x folder/file && touch -d 2001-02-03 folder/file"
 _UNTESTED = "untested: no Mac has ever run this; the canaries below are all that is known of it"
 
 
-def doctor(as_json: bool) -> int:
+def print_report(as_json: bool) -> int:
     """Print all of it; the exit status."""
-    found = layers()
-    canaries = canary_results(found.tier)
-    shell = None if found.tier is Tier.NONE else _shell_problem()
+    found = detect_layers()
+    canaries = try_canaries(found.tier)
+    shell = None if found.shell_tier is Tier.NONE else _shell_problem(found.shell_tier)
     holds = bool(canaries) and all(one.is_stopped for one in canaries) and shell is None
     if as_json:
         tried = [{"name": one.name, "tries": one.tries, "reached": one.reached} for one in canaries]
+        refuses = {why: list(names) for why, names in _refused_chores(found.shell_tier).items()}
         promises = {"promised": dict(PROMISES[found.tier].holds), "not_promised": list(PROMISES[found.tier].lacks)}
-        print_json({**_fields(found), **promises, "holds": holds, "canaries": tried, "shell_problem": shell})
+        print_json(
+            {
+                **_layer_data(found),
+                **promises,
+                "holds": holds,
+                "canaries": tried,
+                "shell_problem": shell,
+                "shell_refuses": refuses,
+            }
+        )
     else:
         lines = (layer_lines(found), _promise_lines(found.tier), _canary_lines(canaries), _shell_lines(found, shell))
         print("\n".join(chain(*lines)))
     return int(not holds)
 
 
-def _shell_problem() -> str | None:
-    """Why a shell sandbox doesn't open here; it tries canaries of its own, and doesn't where one gets out."""
-    with tempfile.TemporaryDirectory() as folder:
+def _shell_problem(tier: Tier) -> str | None:
+    """What keeps commands from running here as their tier promises; the sandbox tries canaries of its own first."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "repository")
+        (folder / ".git/hooks").mkdir(parents=True)
         try:
-            with entered(ShellSandbox(Path(folder))):
-                return None
+            with enter_synchronously(ShellSandbox(folder)) as shell:
+                done = shell.run_sync(_COMMAND)
         except SandboxUnavailable as error:
             return str(error)
+        return f"a command was refused: {done.output.strip()}" if tier is Tier.FULL and done.exit_code != 0 else None
 
 
-def _fields(found: Layers) -> dict[str, Any]:
+def _layer_data(found: Layers) -> dict[str, Any]:
     return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(found).items()}
 
 
@@ -57,22 +73,22 @@ def layer_lines(found: Layers) -> Iterator[str]:
     if found.seatbelt is not None:
         yield f"seatbelt: {found.seatbelt} ({_UNTESTED})"
     yield f"Landlock: {f'ABI {found.landlock}' if found.landlock else 'no'}"
-    yield f"seccomp: {_there(found.seccomp)}"
-    yield f"namespaces: {_there(found.namespaces)}"
-    yield f"bubblewrap: {f'{found.bubblewrap_version}, {found.bubblewrap}' if found.bubblewrap else 'no'}"
-    yield f"cgroups: {_there(found.cgroups)} (not used)"
+    yield f"seccomp: {_yes_or_no(found.seccomp)}"
+    yield f"namespaces: {_yes_or_no(found.namespaces)}"
+    yield f"namespaces of shell commands: {_yes_or_no(found.command_namespaces)}"
+    yield f"cgroups: {_yes_or_no(found.cgroups)} (not used)"
     yield from (f"missing: {line}" for line in found.missing)
 
 
 def _promise_lines(tier: Tier) -> Iterator[str]:
     promises = PROMISES[tier]
     yield "promised:" if promises.holds else "promised: nothing, and so nothing runs"
-    yield from (f"    {promise} ({layers})" for promise, layers in promises.holds.items())
+    yield from (f"    {promise} ({detect_layers})" for promise, detect_layers in promises.holds.items())
     yield "not promised:"
     yield from (f"    {line}" for line in promises.lacks)
 
 
-def _there(is_there: bool) -> str:
+def _yes_or_no(is_there: bool) -> str:
     return "yes" if is_there else "no"
 
 
@@ -84,5 +100,24 @@ def _canary_lines(canaries: Sequence[CanaryResult]) -> Iterator[str]:
 
 
 def _shell_lines(found: Layers, problem: str | None) -> Iterator[str]:
-    if found.tier is not Tier.NONE:
-        yield f"shell: {f'does not hold: {problem}' if problem else 'holds'}"
+    if found.shell_tier is Tier.NONE:
+        return
+    yield f"shell: {found.shell_tier}, {f'does not hold: {problem}' if problem else 'holds'}"
+    if found.shell_tier in {Tier.FULL, Tier.CONTAINER}:
+        refused = _refused_chores(found.shell_tier)
+        passes = [chore.name for chore in load_chores() if not any(chore.name in names for names in refused.values())]
+        yield f"    passes in a repository: {_join_names(passes)}"
+        yield from (f"    refused there, since {why}: {_join_names(names)}" for why, names in refused.items())
+
+
+def _refused_chores(tier: Tier) -> dict[str, list[str]]:
+    """By reason, the names of a coder's chores that the tier refuses."""
+    found: dict[str, list[str]] = {}
+    for chore in load_chores() if tier is Tier.CONTAINER else ():
+        if chore.refused is not None:
+            found.setdefault(chore.refused.why, []).append(chore.name)
+    return found
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return ", ".join(names).replace("`", "")

@@ -1,4 +1,4 @@
-"""Settings of a front from a TOML file and from `--set name=value`, checked by the front's own model."""
+"""Settings of a front from a TOML file and from `--set NAME=VALUE`, validated by the front's own model."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ferrule.errors import SettingsError
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-def settings_from(
+def read_settings(
     kind: type[Settings], config: Path | None, changes: Sequence[str], options: Mapping[str, Any] | None = None
 ) -> Settings:
     """The settings of a file, changed by `--set`, changed by a command's own options (None where not given).
 
     Raises `SettingsError`, naming what is wrong and what there is, and `OSError`.
     """
-    data = _read(config) if config is not None else {}
-    data |= dict(_change(change) for change in changes)
+    data = _read_toml(config) if config is not None else {}
+    data |= dict(_parse_change(change) for change in changes)
     data |= {name: value for name, value in (options or {}).items() if value is not None}
     try:
         return kind.model_validate(data)
@@ -31,14 +31,14 @@ def settings_from(
         raise SettingsError(source + "; ".join(_problems(error, kind))) from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: not TOML: {error}") from error
 
 
-def _change(change: str) -> tuple[str, Any]:
+def _parse_change(change: str) -> tuple[str, Any]:
     name, is_pair, text = change.partition("=")
     if not is_pair:
         raise SettingsError(f"--set {change}: write it as NAME=VALUE")

@@ -1,37 +1,30 @@
-"""What is read from standard input, by one reader at a time: a question, the lines of a chat, answers to approvals."""
+"""Standard input of commands: a whole text, or lines, with a prompt on a terminal."""
 
 from __future__ import annotations
 
-import select
 import sys
-import threading
 from collections.abc import Iterator
 
 from ferrule.errors import SettingsError
+from ferrule.session.approvals import is_interactive
 
 _PROMPT = "› "
-_PATIENCE = 0.05
-
-
-def is_interactive() -> bool:
-    """Whether a person types."""
-    return sys.stdin.isatty()
 
 
 def read_text() -> str:
     """All of standard input. Raises `SettingsError` where it isn't UTF-8."""
-    return _decoded(sys.stdin.buffer.read()).strip()
+    return _decode(sys.stdin.buffer.read()).strip()
 
 
-def prompted_lines() -> Iterator[str]:
+def read_lines() -> Iterator[str]:
     """Lines until the end of the input; a person is shown a prompt, and Ctrl-C there begins the line anew."""
     if not is_interactive():
         for line in iter(sys.stdin.buffer.readline, b""):
-            yield _decoded(line).rstrip("\r\n")
+            yield _decode(line).rstrip("\r\n")
         return
     while True:
         try:
-            yield _typed_line()
+            yield _read_typed_line()
         except KeyboardInterrupt:
             print(file=sys.stderr)
         except EOFError:
@@ -39,14 +32,14 @@ def prompted_lines() -> Iterator[str]:
             return
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SettingsError(f"standard input is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _typed_line() -> str:
+def _read_typed_line() -> str:
     if sys.stdout.isatty():
         import readline  # noqa: F401 - importing it is what gives `input` its line editing
 
@@ -57,30 +50,3 @@ def _typed_line() -> str:
     if not line:
         raise EOFError
     return line.rstrip("\n")
-
-
-class Answers:
-    """Lines typed in answer to an approver's questions; a question can be withdrawn.
-
-    The approver reads in a thread of its own. Blocked in a plain read it could not be stopped, and would take the
-    line that is meant for the next prompt.
-    """
-
-    def __init__(self) -> None:
-        self._withdrawn = threading.Event()
-
-    def begin(self) -> None:
-        """Questions may be asked from now on."""
-        self._withdrawn = threading.Event()
-
-    def withdraw(self) -> None:
-        """Whoever waits for a line gets the end of the input."""
-        self._withdrawn.set()
-
-    def readline(self) -> str:
-        """The next line that is typed; empty once the question was withdrawn, or the input has ended."""
-        withdrawn = self._withdrawn
-        while not withdrawn.is_set():
-            if select.select([sys.stdin], [], [], _PATIENCE)[0] and not withdrawn.is_set():
-                return sys.stdin.readline()
-        return ""

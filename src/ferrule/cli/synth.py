@@ -17,10 +17,10 @@ def synth(
     ] = False,
 ) -> None:
     """Write conversations to train a model on."""
-    from ferrule.cli.progress import bar
+    from ferrule.cli.progress import progress_bar
     from ferrule.training.synth import write_jsonl
 
-    with bar("conversations", count) as show:
+    with progress_bar("conversations", count) as show:
         done = 0
 
         def advance(more: int) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ferrule.cli.options import Changes, ConfigFile
 
+if TYPE_CHECKING:
+    from ferrule.training.embedded.recipe import Recipe
 
+
+train = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Train a model.")
+
+
+@train.command("embedded")
 def train_embedded(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where checkpoints and the model go.")],
     config: ConfigFile = None,
@@ -19,13 +27,35 @@ def train_embedded(
     show_settings: Annotated[bool, typer.Option("--show-settings", help="Print the settings and stop.")] = False,
 ) -> None:
     """Train the embedded model by its recipe. Needs the extra ferrule[train]."""
-    from ferrule.cli.settings import settings_from
-    from ferrule.training.embedded.settings import Recipe
+    from ferrule.cli.settings import read_settings
+    from ferrule.training.embedded.recipe import Recipe
 
-    recipe = settings_from(Recipe, config, changes or (), {"steps": steps})
+    recipe = read_settings(Recipe, config, changes or (), {"steps": steps})
     if show_settings:
         typer.echo(recipe.model_dump_json(indent=2))
         return
-    from ferrule.cli.training import train
+    typer.echo(f"the model is in {_train(recipe, out, resume)}")
 
-    typer.echo(f"the model is in {train(recipe, out, resume)}")
+
+def _train(recipe: Recipe, folder: Path, resume: bool) -> Path:
+    """Train with a progress bar, or without a terminal a line for each checkpoint; returns the model's folder.
+
+    Raises `SettingsError` where torch is missing, or the folder doesn't fit.
+    """
+    from ferrule.cli.errors import require_extra
+    from ferrule.cli.progress import progress_bar
+
+    with require_extra("train"):
+        from ferrule.training.embedded.train import Progress
+        from ferrule.training.embedded.train import train as train_model
+
+    with progress_bar("steps", recipe.steps) as show:
+
+        def report(progress: Progress) -> None:
+            note = f"loss {progress.loss:.3f}  {progress.tokens_per_second:,.0f} tokens/s"
+            show(progress.step, note)
+            is_milestone = progress.step % recipe.checkpoint_every == 0 or progress.step == recipe.steps
+            if is_milestone and not sys.stderr.isatty():
+                print(f"step {progress.step:,} of {recipe.steps:,}  {note}", file=sys.stderr, flush=True)
+
+        return train_model(recipe, folder, report, resume=resume)

@@ -1,16 +1,16 @@
-"""Keeping the conversations of `ask` and `chat` in a store, where that was asked for, and going on with a kept one."""
+"""Saves the conversation of a session in a store, where one is wanted, and resumes a saved one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferrule.cli.guard import complain
 from ferrule.conversation import Conversation
+from ferrule.session.terminal_output import print_notice
 
 if TYPE_CHECKING:
     from ferrule.execution import Decision, Pending
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """What the options say. Nothing is kept unless one of them is given."""
+class StoreOptions:
+    """Where to save, and what to resume. Nothing is saved unless one of them is given."""
 
     store: Path | None = None
     keep: bool = False
     resume: str | None = None
 
 
-def store_file(given: Path | None) -> Path:
+def store_path(given: Path | None = None) -> Path:
     """The file that is given, or the user's own."""
     if given is not None:
         return given
@@ -36,35 +36,37 @@ def store_file(given: Path | None) -> Path:
 
 
 @dataclass(slots=True)
-class Keeper:
-    """Keeps a conversation as it grows; without a store it keeps nothing."""
+class Autosave:
+    """Saves a conversation as it grows; without a store it does nothing."""
 
     store: Store | None = None
     resumed: Conversation = field(default_factory=Conversation)
     pending: tuple[Pending, ...] = ()
-    """What of the resumed conversation waits."""
+    """The calls of the resumed conversation that wait."""
     decisions: dict[str, Decision] = field(default_factory=dict)
-    """What was decided on it, by call id."""
+    """The decisions on them, by call id."""
+    notify: Callable[[str], None] = print_notice
+    """Tells the person what was resumed and saved."""
     _id: str | None = None
     _ids: list[str] = field(default_factory=list)
 
     def resume(self, name: str) -> None:
-        """Go on with a kept conversation. Raises `ConversationError` where there is no such one."""
+        """Load a saved conversation. Raises `ConversationError` for an unknown id."""
         if self.store is None:
             return
         stored = self.store.load(name)
         summary = stored.summary
         self.resumed, self._id = stored.conversation, summary.id
         self.pending, self.decisions = stored.pending, dict(stored.decisions)
-        complain(f"resumed {summary.id}, {summary.messages} messages: {summary.title}")
+        self.notify(f"resumed {summary.id}, {summary.messages} messages: {summary.title}")
 
-    def begin_anew(self) -> None:
-        """What comes is another conversation."""
+    def start_new(self) -> None:
+        """Save what comes as another conversation."""
         self._id = None
         self.pending, self.decisions = (), {}
 
-    def keep(self, conversation: Conversation, pending: Sequence[Pending] = ()) -> None:
-        """Keep what there is now, with the calls that wait. Raises `ConversationError` for a store that can't be
+    def save(self, conversation: Conversation, pending: Sequence[Pending] = ()) -> None:
+        """Save the conversation, with the calls that wait. Raises `ConversationError` for a store that can't be
         written."""
         if self.store is not None and conversation.messages:
             still_open = {call.id for call in conversation.pending}
@@ -73,25 +75,25 @@ class Keeper:
             if self._id not in self._ids:
                 self._ids.append(self._id)
 
-    def tell(self) -> None:
-        """Say under which ids it was kept."""
+    def report_ids(self) -> None:
+        """Tell the ids under which conversations were saved."""
         if self._ids:
-            complain(f"kept as {', '.join(self._ids)}")
+            self.notify(f"kept as {', '.join(self._ids)}")
 
 
 @contextmanager
-def opened_keeper(keeping: Keeping) -> Iterator[Keeper]:
-    """A keeper, closed at the end. Raises `ConversationError` and `OSError` for a store that can't be used."""
-    if keeping.store is None and not keeping.keep and keeping.resume is None:
-        yield Keeper()
+def open_autosave(options: StoreOptions) -> Iterator[Autosave]:
+    """An `Autosave`, closed at the end. Raises `ConversationError` and `OSError` for a store that can't be used."""
+    if options.store is None and not options.keep and options.resume is None:
+        yield Autosave()
         return
     from ferrule.store import Store
 
-    with Store(store_file(keeping.store), create=keeping.resume is None) as store:
-        keeper = Keeper(store)
-        if keeping.resume is not None:
-            keeper.resume(keeping.resume)
+    with Store(store_path(options.store), create=options.resume is None) as store:
+        autosave = Autosave(store)
+        if options.resume is not None:
+            autosave.resume(options.resume)
         try:
-            yield keeper
+            yield autosave
         finally:
-            keeper.tell()
+            autosave.report_ids()

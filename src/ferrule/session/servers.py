@@ -1,4 +1,4 @@
-"""MCP servers whose tools `ask` and `chat` offer beside their own, held open for as long as the command runs."""
+"""MCP servers whose tools a session offers beside its own, open for as long as it is."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ferrule.cli.guard import complain
-from ferrule.cli.mcp_using import telling_of_problems
 from ferrule.errors import RegistryError
 from ferrule.mcp.client import MCPServer
-from ferrule.mcp.offering import beside
-from ferrule.registry import ToolRegistry
-from ferrule.tool import Tool
+from ferrule.mcp.remote_tools import rename_taken
+from ferrule.session.terminal_output import print_notice, print_warnings
+from ferrule.tools.decorator import Tool
+from ferrule.tools.registry import ToolRegistry
 
 
-class Servers:
-    """Servers by their commands or addresses. One that can't be reached is told, and left behind.
+class SessionServers:
+    """Servers by their commands or addresses. One that can't be reached is left out, with a warning.
 
     Raises `SettingsError` for what names no server.
     """
@@ -27,7 +26,7 @@ class Servers:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """What a policy may trust."""
+        """The origins of the servers' tools, for a policy to trust."""
         return tuple(server.origin for server in self._servers)
 
     async def open(self) -> None:
@@ -35,15 +34,15 @@ class Servers:
         answers = await asyncio.gather(*map(self._hold, self._servers))
         self._servers = [server for server, is_held in zip(self._servers, answers, strict=True) if is_held]
 
-    async def beside(self, registry: ToolRegistry) -> ToolRegistry:
+    async def add_to(self, registry: ToolRegistry) -> ToolRegistry:
         """A registry and the tools that the servers have now, under names that aren't taken in it.
 
-        They are ordinary tools, so that whatever asks for one by its name finds it. A server that was lost is started
-        again; where it can't be, its tools are missing, which is told.
+        They are ordinary tools, found by their names like any other. A server that was lost is started again; where it
+        can't be, its tools are left out, with a warning.
         """
         found = await asyncio.gather(*map(_tools_of, self._servers))
         for server, tools in zip(self._servers, found, strict=True):
-            registry = registry.add(*beside(tools, registry.names, server.name))
+            registry = registry.add(*rename_taken(tools, registry.names, server.name))
         return registry
 
     async def close(self) -> None:
@@ -54,7 +53,7 @@ class Servers:
         try:
             await server.__aenter__()
         except RegistryError as error:
-            _leave_behind(error)
+            _warn(error)
             return False
         self._held.append(server)
         return True
@@ -62,22 +61,22 @@ class Servers:
 
 async def _tools_of(server: MCPServer) -> Sequence[Tool]:
     try:
-        async with server.opened(()) as tools:
+        async with server.open_tools(()) as tools:
             return tools
     except RegistryError as error:
-        _leave_behind(error)
+        _warn(error)
         return ()
 
 
-def _leave_behind(error: RegistryError) -> None:
-    complain(f"{error}; its tools are not offered")
+def _warn(error: RegistryError) -> None:
+    print_notice(f"{error}; its tools are not offered")
 
 
 @contextmanager
-def opened_servers(servers: Sequence[str], start_timeout: float, runner: asyncio.Runner) -> Iterator[Servers]:
+def open_servers(servers: Sequence[str], start_timeout: float, runner: asyncio.Runner) -> Iterator[SessionServers]:
     """The servers, open in the runner's event loop. Raises `SettingsError` for what names none, or without the SDK."""
-    opened = Servers(servers, start_timeout)
-    with telling_of_problems():
+    opened = SessionServers(servers, start_timeout)
+    with print_warnings("ferrule.mcp"):
         try:
             runner.run(opened.open())
             yield opened

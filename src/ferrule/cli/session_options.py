@@ -1,0 +1,202 @@
+"""The options that `ask` and `chat` share, and the session that they describe."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from ferrule.cli.options import AsJson, JournalFile, Plugins, PolicyFile, StoreFile, ToolFolders, Trust, Yes
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ferrule.agent.pipeline import Pipeline
+    from ferrule.models.protocol import Model
+    from ferrule.session.servers import SessionServers
+    from ferrule.session.session import SessionRunner
+    from ferrule.tools.registry import ToolRegistry
+
+PROVIDERS = (
+    "openai, openai-responses, anthropic, google, vllm, sglang, llamacpp, ollama, lmstudio, groq, openrouter, deepseek,"
+    " mistral, together, fireworks, xai, cerebras, huggingface, compatible"
+)
+_WITHOUT_ADDRESS = ("embedded", "echo", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """Each field is an option of `ask` and `chat`."""
+
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help=f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`.",
+        ),
+    ] = "embedded"
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            "--base-url",
+            metavar="URL",
+            help="The address of the provider's API; the key is from its environment variable.",
+        ),
+    ] = None
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="MODE",
+            help="How calls are written: auto, api, or in the text, in a notation of `dialects`.",
+        ),
+    ] = "auto"
+    fallback: Annotated[
+        str | None, typer.Option("--fallback", metavar="MODEL", help="The model to ask where the first one fails.")
+    ] = None
+    tools: ToolFolders = None
+    plugins: Plugins = False
+    mcp: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mcp",
+            metavar="SERVER",
+            help="Offer the tools of an MCP server too: the command that starts it, in quotes, or its address. "
+            "Repeatable.",
+        ),
+    ] = None
+    mcp_timeout: Annotated[
+        float,
+        typer.Option("--mcp-timeout", min=0.1, metavar="SECONDS", help="How long each of --mcp may take to be ready."),
+    ] = 30.0
+    trust: Trust = False
+    as_json: AsJson = False
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="0 always takes the most likely token; a provider has its own default.")
+    ] = None
+    seed: Annotated[int | None, typer.Option(min=0, help="Makes sampling repeatable.")] = None
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens of one message.")] = None
+    yes: Yes = False
+    policy: PolicyFile = None
+    journal: JournalFile = None
+    store: StoreFile = None
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the conversation, see `ferrule history`.")] = False
+
+
+def with_session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with an option for each field of `SessionOptions`, which it gets together as `options`."""
+    hints = get_type_hints(SessionOptions, include_extras=True)
+    shared = [
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
+        for one in fields(SessionOptions)
+    ]
+
+    def run(**given: object) -> None:
+        options = SessionOptions(**{name: given.pop(name) for name in hints})  # type: ignore[arg-type]
+        command(**given, options=options)
+
+    own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
+    parameters = sorted([*shared, *own], key=lambda one: (one.kind, one not in shared))
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+@contextmanager
+def open_session(options: SessionOptions, resume: str | None = None) -> Iterator[SessionRunner]:
+    """The session that the options describe, closed at the end; `resume` is the id of a saved conversation.
+
+    Raises `FerruleError` and `OSError` for what can't be used.
+    """
+    import asyncio
+
+    from ferrule.cli.tools import collect_tools
+    from ferrule.session.approvals import open_permissions
+    from ferrule.session.persistence import StoreOptions, open_autosave
+    from ferrule.session.renderer import JsonRenderer, TextRenderer
+    from ferrule.session.session import Session, SessionRunner
+
+    registry = collect_tools(options.tools or [], options.plugins)
+    pipeline = make_pipeline(options)
+    renderer = JsonRenderer() if options.as_json else TextRenderer()
+    with (
+        asyncio.Runner() as runner,
+        open_permissions(options.yes, options.policy, options.journal) as permissions,
+        open_autosave(StoreOptions(options.store, options.keep, resume)) as autosave,
+        _open_servers(options, runner) as servers,
+    ):
+        try:
+            granted = permissions.trusting(*(servers.origins if servers is not None and options.trust else ()))
+            session = Session(
+                pipeline, registry, permissions=granted, renderer=renderer, autosave=autosave, servers=servers
+            )
+            runner.run(session.refresh_tools())
+            check_tools(_asked_model(pipeline, options.mode), session.registry)
+            session.check_resumed()
+            yield SessionRunner(session, runner)
+        finally:
+            runner.run(pipeline.model.aclose())
+
+
+def make_pipeline(options: SessionOptions) -> Pipeline:
+    """A pipeline on the model. Raises `ModelError` for an unknown model, `DialectError` for an unknown mode."""
+    import logging
+
+    from ferrule.agent.pipeline import model
+    from ferrule.errors import SettingsError
+    from ferrule.session.terminal_output import NoticeHandler
+
+    logger = logging.getLogger("ferrule.models")
+    if not any(isinstance(handler, NoticeHandler) for handler in logger.handlers):
+        logger.addHandler(NoticeHandler())
+    name, base_url = options.model, options.base_url
+    if base_url is not None:
+        if name.partition(":")[0] in _WITHOUT_ADDRESS:
+            raise SettingsError(f"--base-url is for a provider's model, and {name} is asked at no address")
+        if not base_url.startswith(("http://", "https://")):
+            raise SettingsError(f"--base-url {base_url}: an address begins with http:// or https://")
+    elif name.startswith("compatible:"):
+        raise SettingsError(f"{name}: give the server's address by --base-url http://…/v1")
+    address = {} if base_url is None else {"base_url": base_url}
+    sampling: dict[str, Any] = {
+        "temperature": options.temperature,
+        "seed": options.seed,
+        "max_tokens": options.max_tokens,
+    }
+    pipeline = model(name, fallback=options.fallback, **address).using(mode=options.mode)
+    return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
+
+
+def check_tools(model: Model, registry: ToolRegistry) -> None:
+    """Raise `ModelError` where the model can't use a tool of the registry."""
+    from ferrule.errors import ModelError
+
+    known = model.capabilities.tools
+    unusable = [] if known is None else [name for name in registry.names if name not in known]
+    if known is not None and unusable:
+        raise ModelError(f"{model.name} can only use {', '.join(known) or 'no tool'}, not {', '.join(unusable)}")
+
+
+def _asked_model(pipeline: Pipeline, mode: str) -> Model:
+    """The model as it is asked: where the mode is a notation, calls stand in its text."""
+    from ferrule.agent.options import select_mode
+
+    return select_mode(pipeline.model, mode)[0]
+
+
+def _open_servers(options: SessionOptions, runner: asyncio.Runner) -> AbstractContextManager[SessionServers | None]:
+    from ferrule.errors import SettingsError
+
+    if not options.mcp:
+        if options.trust:
+            raise SettingsError("--trust is for the servers of --mcp; there are none")
+        return nullcontext()
+    from ferrule.session.servers import open_servers
+
+    return open_servers(options.mcp, options.mcp_timeout, runner)

@@ -1,0 +1,167 @@
+"""`ferrule tools`: the tools that commands offer, and what is wrong with files that offer none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ferrule.cli.options import AsJson, Plugins
+
+if TYPE_CHECKING:
+    from ferrule.tools.discovery import DiscoveryProblem
+    from ferrule.tools.registry import ToolLike, ToolRegistry
+    from ferrule.toolspec import Annotations, ToolSpec
+
+CONTAINED = ("python", "shell")
+"""The tools that come with ferrule and are offered where they are named; a folder of such a name goes first."""
+
+_HINTS = {
+    "read_only": ("reads only", "writes"),
+    "destructive": ("destructive", "not destructive"),
+    "idempotent": ("idempotent", "not idempotent"),
+    "open_world": ("open world", "closed world"),
+}
+
+
+def tools(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[check] [FOLDER]...", help="Folders with *_tool.py files, or `python` or `shell`."),
+    ] = None,
+    plugins: Plugins = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the tools on offer.
+
+    With `check`, report what is wrong with files that offer none; the exit status is 1 where there are any.
+    """
+    from ferrule.session.terminal_output import print_json
+
+    words = words or []
+    if words[:1] == ["check"]:
+        _print_check([Path(word) for word in words[1:]] or [Path()], as_json)
+        return
+    specs = collect_tools((Path(word) for word in words), plugins).specs
+    if as_json:
+        print_json([tool_data(spec) for spec in specs])
+        return
+    for spec in specs:
+        typer.echo("\n".join(format_tool(spec)))
+
+
+def collect_tools(folders: Iterable[Path], plugins: bool = False) -> ToolRegistry:
+    """The calculator, the tools of the folders, or `python` or `shell`, and with `plugins` those of plugins.
+
+    Files and plugins that can't be used are named on stderr. Raises `RegistryError` for a folder that doesn't exist or
+    a name that is used twice.
+    """
+    from ferrule.builtin_tools import calculator
+    from ferrule.tools.registry import ToolRegistry
+
+    registry = ToolRegistry([calculator, *map(_folder_or_builtin, folders)])
+    for problem in registry.problems:
+        _warn(f"{problem}; its tools are not offered")
+    return _add_plugins(registry) if plugins else registry
+
+
+def _folder_or_builtin(folder: Path) -> ToolLike:
+    from ferrule import builtin_tools
+    from ferrule.tools.registry import ToolRegistry
+
+    if str(folder) in CONTAINED and not folder.is_dir():
+        contained: ToolLike = getattr(builtin_tools, str(folder))
+        return contained
+    return ToolRegistry.discover(folder)
+
+
+def _add_plugins(registry: ToolRegistry) -> ToolRegistry:
+    from ferrule.tools.plugins import load_plugin_tools
+
+    found = list(load_plugin_tools(registry))
+    for one in found:
+        if one.problem:
+            _warn(f"{one.plugin}: {one.problem}; its tools are not offered")
+    return registry.add(*(one.registry for one in found))
+
+
+def _warn(text: str) -> None:
+    from ferrule.session.terminal_output import print_notice
+
+    print_notice(text)
+
+
+def check_folders(folders: Iterable[Path]) -> tuple[list[str], list[DiscoveryProblem]]:
+    """The names of the tools in the folders, and the problems: what `--tools` could not offer.
+
+    A name that is used twice, here or by a tool that comes with ferrule, is a problem of its folder. Raises
+    `SettingsError` for a folder that doesn't exist.
+    """
+    from ferrule.builtin_tools import calculator
+    from ferrule.errors import RegistryError, SettingsError
+    from ferrule.tools.discovery import DiscoveryProblem
+    from ferrule.tools.registry import ToolRegistry
+
+    taken = ToolRegistry([calculator])
+    names: list[str] = []
+    problems: list[DiscoveryProblem] = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise SettingsError(f"there is no folder {str(folder)!r} to find tools in")
+        try:
+            found = ToolRegistry.discover(folder)
+            taken = taken.add(found)
+        except RegistryError as error:
+            problems.append(DiscoveryProblem(folder, str(error)))
+            continue
+        names += found.names
+        problems += found.problems
+    return names, problems
+
+
+def _print_check(folders: list[Path], as_json: bool) -> None:
+    from ferrule.execution.terminal_text import escape_line
+    from ferrule.session.terminal_output import print_json
+
+    names, problems = check_folders(folders)
+    if as_json:
+        rows = [{"path": str(problem.path), "reason": problem.reason} for problem in problems]
+        print_json({"tools": names, "problems": rows})
+    else:
+        for problem in problems:
+            typer.echo(escape_line(str(problem)))
+        count = f"{len(names)} tool{'' if len(names) == 1 else 's'}"
+        typer.echo(f"{count} on offer, {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def format_tool(spec: ToolSpec) -> list[str]:
+    """A tool for people: its name and hints, what it is for, its parameters."""
+    from ferrule.cli.tool_options import format_parameters
+    from ferrule.execution.terminal_text import escape_line
+
+    notes = [f"from {spec.origin}", *_format_hints(spec.annotations)]
+    if spec.approval is not None:
+        notes.append(f"{spec.approval} asks")
+    description = [f"  {escape_line(line.strip())}" for line in spec.description.splitlines() if line.strip()]
+    return [escape_line(f"{spec.name}  ({', '.join(notes)})"), *description, *format_parameters(spec.parameters)]
+
+
+def _format_hints(annotations: Annotations) -> list[str]:
+    said = {name: getattr(annotations, name) for name in _HINTS}
+    return [_HINTS[name][0 if value else 1] for name, value in said.items() if value is not None]
+
+
+def tool_data(spec: ToolSpec) -> dict[str, Any]:
+    """A tool for programs."""
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "annotations": {name: getattr(spec.annotations, name) for name in _HINTS},
+        "origin": spec.origin,
+        "approval": spec.approval,
+    }

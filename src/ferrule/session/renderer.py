@@ -1,0 +1,238 @@
+"""Shows the events of a run: as text for people, as JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ferrule.agent.pipeline import Run
+from ferrule.capabilities import Loss
+from ferrule.conversation import Image, MalformedCall, ToolCall, ToolResult
+from ferrule.events import (
+    Event,
+    LossesReported,
+    MessageFinished,
+    ReasoningDelta,
+    ResultReady,
+    RunFinished,
+    TextDelta,
+    ToolProgress,
+)
+from ferrule.execution.terminal_text import escape_json, escape_line, escape_text
+from ferrule.session.terminal_output import print_notice, summarize_arguments, summarize_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STYLED_PIPES = {"FORCE_COLOR", "TTY_COMPATIBLE"}
+"""The variables by which rich may style what is no terminal."""
+
+
+class Renderer(Protocol):
+    """Shows the events of a run."""
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+
+    def clear(self) -> None:
+        """Leave the cursor at the start of a line, so that something else can be printed."""
+
+    def finish(self, run: Run, /) -> None:
+        """Show that the run is over, complete or not."""
+
+    def notify(self, text: str) -> None:
+        """Show a notice that belongs to no event."""
+
+
+class JsonRenderer:
+    """Prints one JSON object a line on stdout."""
+
+    def show(self, event: Event) -> None:
+        """Print the event's JSON; the end of the run is printed by `finish`."""
+        if not isinstance(event, RunFinished):
+            for line in event_json(event):
+                _print_json_line(line)
+
+    def clear(self) -> None:
+        """Every line is whole."""
+
+    def finish(self, run: Run, /) -> None:
+        """Print how the run ended, with its last answer."""
+        usage = {
+            "prompt": run.usage.prompt_tokens,
+            "cached": run.usage.cached_tokens,
+            "sampled": run.usage.sampled_tokens,
+        }
+        reason = run.stopped or "error"
+        _print_json_line({"event": "finished", "reason": reason, "answer": run.text, "tokens": usage})
+
+    def notify(self, text: str) -> None:
+        """Print a notice on stderr."""
+        print_notice(text)
+
+
+class TextRenderer:
+    """Prints each call on a line, `▸ calculator  2+2  →  4`, and the answer as it comes.
+
+    On a terminal a call that runs is shown, with its progress, in a line that its result replaces.
+    """
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stdout.isatty()
+        # rich takes a while to import, and nothing that is piped needs it.
+        self._console = _open_console() if self._is_terminal or _STYLED_PIPES & os.environ.keys() else None
+        # What overwrites a line is for a terminal only, whatever is said about colours.
+        self._can_overwrite = self._console is not None and self._is_terminal and not self._console.is_dumb_terminal
+        self._last = ""
+        self._calls: dict[str, ToolCall | MalformedCall] = {}
+        self._at_start = True
+        self._is_transient = False
+
+    def show(self, event: Event) -> None:
+        """Show one event; some have nothing to show to people."""
+        if isinstance(event, TextDelta):
+            self._print_text(event.text)
+        elif isinstance(event, ReasoningDelta) and self._can_overwrite:
+            self._print_text(event.text, "dim")
+        elif isinstance(event, MessageFinished):
+            self._calls = {call.id: call for call in event.message.calls}
+            if self._calls:
+                self._print_transient(*(self._call_head(call) for call in self._calls.values()))
+        elif isinstance(event, ToolProgress) and event.call_id in self._calls:
+            share = "" if event.fraction is None else f"{event.fraction:.0%} "
+            self._print_transient(
+                self._call_head(self._calls[event.call_id]), f"  … {share}{summarize_result(event.text)}"
+            )
+        elif isinstance(event, ResultReady):
+            self._print_result(event.result)
+        elif isinstance(event, LossesReported):
+            self._print_losses(event.losses)
+
+    def clear(self) -> None:
+        """Wipe a transient line, or end the one that was begun."""
+        if self._is_transient:
+            sys.stdout.write("\r\x1b[K")
+            self._is_transient = False
+        elif not self._at_start:
+            sys.stdout.write("\n")
+        self._at_start = True
+        sys.stdout.flush()
+
+    def finish(self, run: Run, /) -> None:
+        """End the last line; after Ctrl-C a terminal has written `^C` into it."""
+        if run.stopped == "cancelled" and self._can_overwrite:
+            self._at_start = False
+        self.clear()
+
+    def notify(self, text: str) -> None:
+        """Print a notice on stderr."""
+        print_notice(text)
+
+    def _print_result(self, result: ToolResult) -> None:
+        self.clear()
+        call = self._calls.get(result.call_id)
+        head = self._call_head(call) if call is not None else escape_line(result.name)
+        style = "red" if result.is_error else "green"
+        self._print_line(f"{head}  →  ", summarize_result(result), style)
+
+    def _print_losses(self, losses: Sequence[Loss]) -> None:
+        self.clear()
+        said = "; ".join(f"{loss.kind}: {loss.detail}" for loss in losses)
+        self._print_line("not carried  ", summarize_result(said), "dim", "dim")
+
+    def _call_head(self, call: ToolCall | MalformedCall) -> str:
+        name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
+        return f"▸ {name}  {summarize_arguments(call)}"
+
+    def _print_line(self, head: str, tail: str, style: str, head_style: str = "") -> None:
+        if self._console is not None and self._console.is_terminal:
+            from rich.text import Text
+
+            mark = "▸" if head.startswith("▸") else ""
+            self._console.print(Text.assemble((mark, "cyan"), (head.removeprefix(mark), head_style), (tail, style)))
+        else:
+            sys.stdout.write(f"{head}{tail}\n")
+            sys.stdout.flush()
+
+    def _print_transient(self, *pieces: str) -> None:
+        """Print a line that the next output replaces."""
+        if self._console is None or not self._can_overwrite:
+            return
+        from rich.text import Text
+
+        self.clear()
+        line = Text("  ".join(pieces), style="dim")
+        line.truncate(max(1, self._console.width - 1), overflow="ellipsis")
+        self._console.print(line, end="")
+        sys.stdout.flush()
+        self._is_transient, self._at_start = True, False
+
+    def _print_text(self, text: str, style: str = "") -> None:
+        if not text:
+            return
+        if self._is_transient:
+            self.clear()
+        shown = escape_text(text, self._last) if self._is_terminal else text
+        self._last = text[-1]
+        if style and self._console is not None:
+            self._console.print(shown, style=style, end="", markup=False, emoji=False)
+        else:
+            sys.stdout.write(shown)
+        sys.stdout.flush()
+        self._at_start = text.endswith("\n")
+
+
+def _open_console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def event_json(event: Event) -> Iterator[dict[str, Any]]:
+    """The JSON objects for an event. A call's is complete, and comes when the message with it is finished."""
+    if isinstance(event, TextDelta):
+        yield {"event": "text", "text": event.text}
+    elif isinstance(event, ReasoningDelta):
+        yield {"event": "reasoning", "text": event.text}
+    elif isinstance(event, LossesReported):
+        yield from ({"event": "loss", "kind": loss.kind, "detail": loss.detail} for loss in event.losses)
+    elif isinstance(event, MessageFinished):
+        yield from map(_call_json, event.message.calls)
+        yield {"event": "message", "stop": event.stop}
+    elif isinstance(event, ToolProgress):
+        yield {"event": "progress", "id": event.call_id, "text": event.text, "fraction": event.fraction}
+    elif isinstance(event, ResultReady):
+        yield {"event": "result", "id": event.result.call_id, **result_json(event.result)}
+
+
+def result_json(result: ToolResult) -> dict[str, Any]:
+    """A result as data, with the media type, size and hash of each image."""
+    images = [
+        {"media_type": part.media_type, "bytes": len(part.data), "hash": part.hash}
+        for part in result.content
+        if isinstance(part, Image)
+    ]
+    return {"name": result.name, "status": result.status, "text": result.text, **({"images": images} if images else {})}
+
+
+def arguments_json(call: ToolCall) -> Any:
+    """The arguments of a call as data, or their text where JSON can't hold them, as with a number that isn't finite."""
+    try:
+        arguments = call.decode()
+        json.dumps(arguments, allow_nan=False)
+    except (ValueError, RecursionError):
+        return call.arguments
+    return arguments
+
+
+def _call_json(call: ToolCall | MalformedCall) -> dict[str, Any]:
+    if isinstance(call, MalformedCall):
+        return {"event": "malformed_call", "id": call.id, "kind": call.kind, "raw": call.raw}
+    return {"event": "call", "id": call.id, "name": call.name, "arguments": arguments_json(call)}
+
+
+def _print_json_line(value: object) -> None:
+    print(escape_json(value), flush=True)

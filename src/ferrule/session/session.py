@@ -1,0 +1,239 @@
+"""A conversation between a person and a model with its tools, turn by turn.
+
+    session = Session(model("embedded"), [calculator])
+    run = await session.ask("What is 12 * 34?")
+
+`approvals.py` asks the person about calls, `renderer.py` shows what happens, `persistence.py` saves the conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ferrule.agent.pipeline import Pipeline, Run
+from ferrule.agent.tool_search import NAME as SEARCH
+from ferrule.capabilities import Loss
+from ferrule.conversation import Conversation, ToolCall
+from ferrule.errors import ConversationError, SettingsError
+from ferrule.events import Event, LossesReported, MessageFinished, Usage
+from ferrule.execution import Decision, Pending
+from ferrule.execution.policy import SessionGrants
+from ferrule.session.approvals import DenyAll, Permissions, SessionApprover
+from ferrule.session.persistence import Autosave
+from ferrule.session.renderer import Renderer, TextRenderer
+from ferrule.tools.registry import ToolLike, ToolRegistry
+
+if TYPE_CHECKING:
+    from ferrule.session.servers import SessionServers
+
+_UNFINISHED = {
+    "rounds": "stopped: the model made too many rounds of calls",
+    "length": "stopped: the answer is as long as --max-tokens allows",
+    "context": "stopped: the conversation is as long as the model can read",
+    "error": "stopped: the model lost the thread, and its answer is not whole",
+}
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A run of the pipeline from `begun`, and the conversation `before` it."""
+
+    run: Run
+    begun: Conversation
+    before: Conversation
+    is_finished: bool = False
+
+
+class Session:
+    """Asks a model question after question in one conversation.
+
+    What holds for all turns is kept here: the conversation, the policy with the "always" answers of the person, and
+    the losses that were shown. Without `permissions` the policy has the profile `ask`, and nobody can be asked.
+    Without `autosave` nothing is saved. The tools of `servers` are offered beside `tools`.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        tools: Iterable[ToolLike] = (),
+        *,
+        permissions: Permissions | None = None,
+        renderer: Renderer | None = None,
+        autosave: Autosave | None = None,
+        servers: SessionServers | None = None,
+    ) -> None:
+        self.renderer = renderer or TextRenderer()
+        self.permissions = permissions or Permissions()
+        self.policy = self.permissions.policy
+        if self.policy.grants is None:
+            self.policy = replace(self.policy, grants=SessionGrants())
+        self.autosave = autosave or Autosave()
+        self.conversation = self.autosave.resumed
+        self.registry = self._own_tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry([*tools])
+        self._servers = servers
+        self._approver = SessionApprover(self.permissions.approver, self._clear_line)
+        self._pipeline = pipeline.using(approver=self._approver, journal=self.permissions.journal)
+        self._reported_losses: set[Loss] = set()
+        self._turn: _Turn | None = None
+
+    def start_new(self) -> None:
+        """Begin another conversation; what was saved of this one stays."""
+        self.conversation = Conversation()
+        self._reported_losses.clear()
+        self.autosave.start_new()
+
+    async def ask(self, question: str) -> Run:
+        """Ask, and show what happens. The answer is complete where the run's `stopped` is `done`.
+
+        A resumed conversation that ends in open calls goes on with those first. Where this is cancelled, the calls
+        that were begun stay, each with its answer; a question to which nothing was done or said is taken back. Raises
+        `SettingsError` for an empty question, and what the model raises.
+        """
+        if not question.strip():
+            raise SettingsError("the question is empty")
+        if self.conversation.pending:
+            run = await self.answer_pending()
+            if run.stopped != "done":
+                return run
+        self._approver.forget_calls()
+        return await self._run(self._pipeline.chat(self.conversation).chat(question).conversation)
+
+    async def answer_pending(self) -> Run:
+        """Answer the calls in which a resumed conversation ends, after asking about those that wait.
+
+        Where this is cancelled while the person is asked, the calls go on waiting, and earlier decisions hold.
+        """
+        messages = reversed(self.conversation.messages)
+        message = next(message for message in messages if message.role == "assistant")
+        self._show(MessageFinished(message, Usage(), "calls"))
+        return await self._run(self.conversation)
+
+    async def refresh_tools(self) -> None:
+        """Set `registry` to the tools on offer now: what servers offer may change from turn to turn."""
+        self.registry = self._own_tools if self._servers is None else await self._servers.add_to(self._own_tools)
+
+    def check_resumed(self) -> None:
+        """Raise `ConversationError` where the open calls of a resumed conversation can't be answered here."""
+        waiting = {call.name for call in self.conversation.pending if isinstance(call, ToolCall)}
+        missing = waiting - {*self.registry.names, SEARCH}
+        if missing:
+            raise ConversationError(
+                f"calls of {', '.join(sorted(missing))} wait, which isn't offered here; give --tools or --mcp"
+            )
+        count = len(self._find_undecided())
+        if count and isinstance(self.permissions.approver, DenyAll):
+            raise ConversationError(
+                f"{count} call{'s wait' if count > 1 else ' waits'} for a decision, and nobody can be asked here; "
+                "resume it at a terminal, or allow all with --yes"
+            )
+
+    def finish_turn(self, stopped: str = "") -> None:
+        """End the turn that is under way, if there is one: withdraw its questions, show its end, save what there is.
+
+        `ask` does so itself; this is for whoever gives up waiting for it.
+        """
+        turn = self._turn
+        if turn is None or turn.is_finished:
+            return
+        turn.is_finished = True
+        run = turn.run
+        run.stopped = stopped or run.stopped
+        self.permissions.stop_asking()
+        self.conversation = run.conversation if len(run.conversation) > len(turn.begun) else turn.before
+        self.renderer.finish(run)
+        self.autosave.save(self.conversation, run.pending)
+
+    async def _run(self, begun: Conversation) -> Run:
+        """Run the pipeline from `begun`, and save what comes of it."""
+        self._turn = turn = _Turn(Run(begun), begun, self.conversation)
+        self.permissions.begin_asking()
+        stopped = ""
+        try:
+            await self._stream(turn)
+        except asyncio.CancelledError:
+            stopped = "cancelled"
+            raise
+        finally:
+            if self._turn is turn:
+                self.finish_turn(stopped)
+        self.permissions.warn_of_denials(self.renderer.notify)
+        if turn.run.stopped in _UNFINISHED:
+            self.renderer.notify(_UNFINISHED[turn.run.stopped])
+        return turn.run
+
+    async def _stream(self, turn: _Turn) -> None:
+        """Run, and show the events; the turn's run is right also where this is cancelled."""
+        await self.refresh_tools()
+        decisions = await self._decide_pending() if turn.begun.pending else None
+        pipeline = self._pipeline.chat(turn.begun).using(self.registry, policy=self.policy)
+        async with pipeline.stream(decisions=decisions) as streamed:
+            turn.run = streamed
+            async for event in streamed:
+                self._show(event)
+
+    async def _decide_pending(self) -> dict[str, Decision]:
+        """Decisions on the waiting calls, by call id; those made before saving aren't asked for again."""
+        decisions = self.autosave.decisions
+        for waiting in self._find_undecided():
+            if waiting.request is not None:
+                decisions[waiting.call.id] = waiting.decide(await self._approver.decide(waiting.request))
+        return decisions
+
+    def _find_undecided(self) -> list[Pending]:
+        decided = self.autosave.decisions
+        return [one for one in self.autosave.pending if one.request is not None and one.call.id not in decided]
+
+    def _clear_line(self) -> None:
+        self.renderer.clear()
+
+    def _show(self, event: Event) -> None:
+        """Show an event; of losses only those that weren't shown before."""
+        if isinstance(event, LossesReported):
+            new = tuple(loss for loss in event.losses if loss not in self._reported_losses)
+            self._reported_losses.update(new)
+            if new:
+                self.renderer.show(LossesReported(new))
+            return
+        self.renderer.show(event)
+        if isinstance(event, MessageFinished):
+            self._approver.allow_questions(call.id for call in event.message.calls)
+
+
+class SessionRunner:
+    """Runs the turns of a session synchronously, on an event loop of the calling thread.
+
+    Ctrl-C cancels the turn and raises `KeyboardInterrupt`; the session goes on with the next one.
+    """
+
+    def __init__(self, session: Session, runner: asyncio.Runner) -> None:
+        self.session = session
+        self.runner = runner
+
+    def ask(self, question: str) -> Run:
+        """`Session.ask`."""
+        return self._run(self.session.ask(question))
+
+    def answer_pending(self) -> Run:
+        """`Session.answer_pending`."""
+        return self._run(self.session.answer_pending())
+
+    def _run(self, turn: Coroutine[Any, Any, Run]) -> Run:
+        is_abandoned = False
+
+        async def run_unless_abandoned() -> Run:
+            # A Ctrl-C that comes after asyncio has made the task, and before it handles signals, leaves the task to
+            # the loop's next run, which is that of another question.
+            if is_abandoned:
+                turn.close()
+                raise asyncio.CancelledError
+            return await turn
+
+        try:
+            return self.runner.run(run_unless_abandoned())
+        except KeyboardInterrupt:
+            is_abandoned = True
+            self.session.finish_turn("cancelled")
+            raise

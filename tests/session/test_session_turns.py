@@ -1,0 +1,178 @@
+"""A session used from Python: what holds from turn to turn, and what a turn leaves that is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from ferrule import Decision, Policy, Rule, ToolCall, ToolRegistry, calculator, model, tool
+from ferrule.agent.pipeline import Run
+from ferrule.events import Event, MessageFinished, ResultReady
+from ferrule.execution import ApprovalRequest
+from ferrule.models.scripted import ScriptedModel
+from ferrule.session.approvals import Permissions
+from ferrule.session.persistence import StoreOptions, open_autosave
+from ferrule.session.session import Session
+from ferrule.store import Store
+
+
+@tool(name="send", origin="project")
+def send(text: str) -> str:
+    """Send a text."""
+    return f"sent {text}"
+
+
+class Log:
+    """A front that keeps what it is shown and asked, in order, and answers every question alike."""
+
+    def __init__(self, answer: Decision | None = None) -> None:
+        self.lines: list[str] = []
+        self._answer = answer or Decision.allow("front")
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, MessageFinished):
+            self.lines += [f"calls {call.id}" for call in event.message.calls]
+        elif isinstance(event, ResultReady):
+            self.lines.append(event.result.text)
+
+    def clear(self) -> None:
+        self.lines.append("clear")
+
+    def finish(self, run: Run, /) -> None:
+        self.lines.append(run.stopped)
+
+    def notify(self, text: str) -> None:
+        self.lines.append(f"notice: {text}")
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        self.lines.append(f"asks {request.call.id}")
+        return self._answer
+
+
+def send_call(text: str) -> ToolCall:
+    return ToolCall("call_1", "send", f'{{"text": "{text}"}}')
+
+
+def start_session(log: Log, *script: str | ToolCall, policy: Policy | None = None) -> Session:
+    permissions = Permissions(policy or Policy(profile="ask"), log)
+    return Session(model(ScriptedModel(*script)), [send], permissions=permissions, renderer=log)
+
+
+async def test_always_holds_for_every_later_turn() -> None:
+    log = Log(Decision.always("front"))
+    session = start_session(log, send_call("a"), "Done.", send_call("b"), "Done again.")
+    await session.ask("Send a.")
+    await session.ask("Send b.")
+    session.start_new()
+    assert log.lines == [
+        *("calls call_1", "clear", "asks call_1", "sent a", "done"),
+        *("calls call_1", "sent b", "done"),
+    ]
+    assert session.policy.grants is not None
+    assert session.policy.grants.rules == (Rule("allow", "send"),)
+
+
+async def test_a_person_is_asked_in_each_turn_and_never_before_the_call_is_shown() -> None:
+    log = Log()
+    session = start_session(log, send_call("a"), "Done.", send_call("b"), "Done again.")
+    await session.ask("Send a.")
+    await session.ask("Send b.")
+    turn = ["calls call_1", "clear", "asks call_1"]
+    assert log.lines == [*turn, "sent a", "done", *turn, "sent b", "done"]
+
+
+async def test_without_permissions_nobody_is_asked_and_the_front_is_told() -> None:
+    log = Log()
+    session = Session(model(ScriptedModel(send_call("a"), "No.")), [send], renderer=log)
+    run = await session.ask("Send a.")
+    assert run.stopped == "done"
+    assert "needs approval and there is nobody to give it" in log.lines[2]
+    assert log.lines[-1].startswith("notice: nobody could be asked for approval here")
+
+
+class Unanswered(Log):
+    """Waits for an answer that never comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asking = asyncio.Event()
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        self.is_asking.set()
+        await asyncio.Event().wait()
+        return await super().decide(request)
+
+
+async def test_a_cancelled_turn_answers_its_calls_and_the_session_goes_on() -> None:
+    log = Unanswered()
+    session = start_session(log, send_call("a"), "Hello.")
+    turn = asyncio.create_task(session.ask("Send a."))
+    await log.is_asking.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert log.lines[-1] == "cancelled"
+    assert session.conversation.pending == ()
+    assert [message.role for message in session.conversation.messages] == ["user", "assistant", "tool"]
+    assert (await session.ask("Hello")).text == "Hello."
+
+
+class Silent(ScriptedModel):
+    """Never writes anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_asked = asyncio.Event()
+
+    async def stream(self, *_asked: object) -> AsyncGenerator[Event, None]:
+        self.was_asked.set()
+        await asyncio.Event().wait()
+        for event in ():
+            yield event
+
+
+async def test_a_question_that_was_cancelled_before_the_model_wrote_is_taken_back() -> None:
+    silent = Silent()
+    session = Session(model(silent), renderer=Log())
+    turn = asyncio.create_task(session.ask("Hello"))
+    await silent.was_asked.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert session.conversation.messages == ()
+
+
+async def test_every_turn_is_saved_and_a_saved_conversation_is_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "kept.db"
+    log = Log()
+    with open_autosave(StoreOptions(path)) as autosave:
+        session = Session(model("echo"), renderer=log, autosave=autosave)
+        await session.ask("One")
+        await session.ask("Two")
+        session.start_new()
+        await session.ask("Three")
+    with Store(path) as store:
+        kept = {summary.title: summary for summary in store.list()}
+    assert {title: summary.messages for title, summary in kept.items()} == {"One": 4, "Three": 2}
+    with open_autosave(StoreOptions(path, resume=kept["One"].id)) as autosave:
+        assert len(Session(model("echo"), renderer=log, autosave=autosave).conversation) == 4
+
+
+def test_a_session_on_a_pipe_loads_neither_the_command_line_nor_rich() -> None:
+    code = (
+        "import asyncio, sys\nfrom ferrule import model\nfrom ferrule.session.session import Session\n"
+        "asyncio.run(Session(model('echo')).ask('Hello'))\n"
+        "print([name for name in ('typer', 'rich', 'ferrule.cli') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "Hello\n[]\n"
+
+
+async def test_tools_may_come_as_a_registry() -> None:
+    session = Session(model("embedded"), ToolRegistry([calculator]), renderer=Log())
+    assert (await session.ask("What is 12 * 34?")).text == "12 × 34 is 408."
