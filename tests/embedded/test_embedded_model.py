@@ -7,14 +7,13 @@ import asyncio
 import numpy as np
 import pytest
 
+from ferrule.agent.pipeline import Run, model
+from ferrule.builtin_tools import calculator
 from ferrule.engines import NumpyEngine, Sampling
 from ferrule.models.embedded import embedded_folder, embedded_model
 from ferrule.models.local import LocalModel
-from ferrule.pipeline import Run, model
-from ferrule.tokens.render import render
-from ferrule.tokens.trace import Trace
-from ferrule.tools import calculator
-from ferrule.training.embedded.questions import held_out
+from ferrule.tokens.render import Trace, render
+from ferrule.training.embedded.scoring import draw_held_out_questions
 
 QUESTION = "What is 123456 * 789?"
 
@@ -26,16 +25,16 @@ def test_it_takes_less_than_eight_megabytes() -> None:
 def test_transformers_gives_the_same_logits() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    from ferrule.engines.cache import KeyValueCache
     from ferrule.engines.config import read_config
-    from ferrule.engines.decoder import Decoder
+    from ferrule.engines.decoder import TransformerDecoder
+    from ferrule.engines.kv_cache import KeyValueCache
     from ferrule.engines.safetensors import read_safetensors
     from ferrule.engines.weights import fold_weights
 
     folder = embedded_folder()
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     config = read_config(folder / "config.json")
-    decoder = Decoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
+    decoder = TransformerDecoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
     local = embedded_model()
     run = model(local).chat(QUESTION).using(calculator).run_sync()
     ids = list(local.trace(run.conversation).ids)
@@ -59,17 +58,17 @@ def test_transformers_tokenizes_a_conversation_alike() -> None:
         if message.role == "tool":
             messages.append({"role": "tool", "content": message.result.text})
             continue
-        calls = [{"function": {"name": call.name, "arguments": call.decoded()}} for call in message.calls]
+        calls = [{"function": {"name": call.name, "arguments": call.decode()}} for call in message.calls]
         messages.append({"role": message.role, "content": message.text, **({"tool_calls": calls} if calls else {})})
     ids = tokenizer.apply_chat_template(messages, return_dict=True)["input_ids"]
     assert tuple(ids) == render(run.conversation, local.dialect, local.tokenizer).ids
 
 
 def test_two_hundred_conversations_at_temperature_one_render_to_what_was_sampled() -> None:
-    asked = [question.prompts for question in held_out(200, 5)]
+    asked = [question.prompts for question in draw_held_out_questions(200, 5)]
 
     async def one(local: LocalModel, number: int) -> tuple[Run, Trace]:
-        pipeline = model(local).using(calculator, max_rounds=4)
+        pipeline = model(local).using(calculator).within(rounds=4)
         run = Run(pipeline.conversation)
         for prompt in asked[number][:2]:
             turn = pipeline.chat(run.conversation).chat(prompt)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from rich.console import Console
 
+from ferrule.agent.pipeline import Pipeline
+from ferrule.builtin_tools import calculator
 from ferrule.conversation import MalformedCall, ToolCall, assistant
 from ferrule.errors import ModelError, SettingsError
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import Pipeline
-from ferrule.tools import calculator
 from ferrule.training.embedded.evaluation import (
     HELD_OUT,
     EvaluationSettings,
@@ -24,12 +24,23 @@ from ferrule.training.embedded.evaluation import (
     evaluate,
     run_evaluation,
 )
-from ferrule.training.embedded.figures import Share, failure_lines, rich_tables, table_of
-from ferrule.training.embedded.questions import held_out, phrasing_questions, read_phrasings, refusals
-from ferrule.training.embedded.scoring import Answer, Call, Phrasing, Score, numbers_in, score_turns, tells
+from ferrule.training.embedded.report import Share, format_wrong_answers, make_rich_tables, make_table
+from ferrule.training.embedded.scoring import (
+    CalculatorCall,
+    HandwrittenRequest,
+    ModelAnswer,
+    Score,
+    draw_held_out_questions,
+    find_numbers,
+    list_refusals,
+    make_questions,
+    read_handwritten_requests,
+    score_turns,
+    states_answer,
+)
 from ferrule.training.synth import Turn, examples
 
-REFUSAL = min(refusals())
+REFUSAL = min(list_refusals())
 ONE_AT_A_TIME = EvaluationSettings(count=40, together=1, failures=True)
 
 
@@ -48,7 +59,7 @@ def script_of(turns: list[Turn]) -> list[str | ToolCall]:
 
 def score(kind: str, answer: str | None, *script) -> Score:
     """How a list's phrasing is scored where the model writes `script`."""
-    question = phrasing_questions([Phrasing("x1", kind, "?", answer)])
+    question = make_questions([HandwrittenRequest("x1", kind, "?", answer)])
     table, _ = asyncio.run(ask_all(ScriptedModel(*script), "list", question, ONE_AT_A_TIME))
     return Score(table.total.right_call.right == 1, table.total.right_answer.right == 1)
 
@@ -137,10 +148,10 @@ def test_the_templates_own_answers_are_all_right() -> None:
 def test_every_turn_of_a_held_out_problem_must_be_right_to_the_letter(calls, reply, expected) -> None:
     turn = Turn("2 plus 3", "2 + 3", "5", "2 + 3 is 5.")
     chat = Turn("hi", None, None, "Hello!")
-    answer = Answer(tuple(Call(one, "5") for one in calls), reply)
+    answer = ModelAnswer(tuple(CalculatorCall(one, "5") for one in calls), reply)
     assert score_turns([turn], [answer]) == expected
-    assert score_turns([chat, turn], [Answer((), "Hello!"), answer]) == expected
-    assert score_turns([chat, turn], [Answer((), "Hello!")]) == WRONG
+    assert score_turns([chat, turn], [ModelAnswer((), "Hello!"), answer]) == expected
+    assert score_turns([chat, turn], [ModelAnswer((), "Hello!")]) == WRONG
 
 
 def test_later_requests_are_made_in_the_conversation_that_the_model_itself_held() -> None:
@@ -156,11 +167,13 @@ def test_later_requests_are_made_in_the_conversation_that_the_model_itself_held(
 
 
 def test_failures_are_told_with_what_was_called_and_said() -> None:
-    questions = phrasing_questions([Phrasing("s1", "words", "two and two", "4"), Phrasing("s2", "chat", "hi", None)])
+    questions = make_questions(
+        [HandwrittenRequest("s1", "words", "two and two", "4"), HandwrittenRequest("s2", "chat", "hi", None)]
+    )
     model = ScriptedModel(call("2 * 3"), "2 × 3 is 6.", "Hello!")
     table, failures = asyncio.run(ask_all(model, "list", questions, ONE_AT_A_TIME))
     assert [failure.id for failure in failures] == ["s1"]
-    assert list(failure_lines(failures)) == [
+    assert list(format_wrong_answers(failures)) == [
         "s1 (words): wrong call and answer",
         "  > 'two and two'",
         "    2 * 3  →  6",
@@ -171,7 +184,7 @@ def test_failures_are_told_with_what_was_called_and_said() -> None:
 
 
 def test_an_error_ends_all_that_is_under_way() -> None:
-    questions = phrasing_questions([Phrasing(f"s{number}", "chat", "hi", None) for number in range(9)])
+    questions = make_questions([HandwrittenRequest(f"s{number}", "chat", "hi", None) for number in range(9)])
     with pytest.raises(ModelError, match="the script has ended"):
         asyncio.run(ask_all(ScriptedModel("Hello!"), "list", questions, EvaluationSettings(together=4)))
 
@@ -185,7 +198,7 @@ def test_a_report_as_json_and_as_tables() -> None:
     assert sum(row["n"] for row in table["rows"]) == table["total"]["n"] == 40
     assert table["total"]["both"] == {"right": 40, "share": 1.0, "low": pytest.approx(0.91238, abs=1e-5), "high": 1.0}
     console = Console(width=120, file=io.StringIO())
-    for shown in rich_tables(report):
+    for shown in make_rich_tables(report):
         console.print(shown)
     text = console.file.getvalue()
     assert HELD_OUT in text
@@ -193,7 +206,7 @@ def test_a_report_as_json_and_as_tables() -> None:
 
 
 def test_kinds_come_in_the_order_of_the_templates() -> None:
-    table = table_of("t", [("turns", RIGHT), ("chat", ONLY_CALL), ("symbols", WRONG), ("chat", RIGHT)])
+    table = make_table("t", [("turns", RIGHT), ("chat", ONLY_CALL), ("symbols", WRONG), ("chat", RIGHT)])
     assert [(row.kind, row.n) for row in table.rows] == [("symbols", 1), ("chat", 2), ("turns", 1)]
     total = table.total
     assert [total.right_call.right, total.right_answer.right, total.both.right] == [3, 2, 2]
@@ -225,14 +238,14 @@ def test_an_interval_of_none_of_ten() -> None:
     ],
 )
 def test_numbers_in_a_reply(text, numbers) -> None:
-    assert numbers_in(text) == [Fraction(number) for number in numbers]
+    assert find_numbers(text) == [Fraction(number) for number in numbers]
 
 
 @given(st.decimals(-(10**12), 10**12, places=2))
 def test_a_number_is_found_however_it_is_written(value) -> None:
     for written in (f"{value}", f"{value:,}", f"{value:,}00", f"{value}%", f"${value:,}"):
-        assert numbers_in(f"That makes {written}.") == [Fraction(value)]
-        assert tells(f"It is {written}.", str(value.normalize()), "words")
+        assert find_numbers(f"That makes {written}.") == [Fraction(value)]
+        assert states_answer(f"It is {written}.", str(value.normalize()), "words")
 
 
 def test_settings_that_ask_for_nothing_or_for_what_is_never_shown() -> None:
@@ -251,11 +264,11 @@ def test_a_folder_without_a_model_is_named(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["steering", "final"])
 def test_the_lists_are_read_whole(name) -> None:
-    phrasings = read_phrasings(name)
+    phrasings = read_handwritten_requests(name)
     assert len(phrasings) >= 300
-    assert {question.kind for question in phrasing_questions(phrasings)} >= {"symbols", "reverse", "refusal"}
+    assert {question.kind for question in make_questions(phrasings)} >= {"symbols", "reverse", "refusal"}
 
 
 def test_held_out_problems_are_the_same_for_a_seed() -> None:
-    first, second, other = ([question.prompts for question in held_out(20, seed)] for seed in (1, 1, 2))
+    first, second, other = ([question.prompts for question in draw_held_out_questions(20, seed)] for seed in (1, 1, 2))
     assert first == second != other

@@ -6,13 +6,17 @@ import sys
 import pytest
 
 from ferrule.errors import SettingsError
-from ferrule.training.embedded.settings import Recipe
+from ferrule.training.embedded.recipe import Recipe
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from ferrule.training.embedded import train as training  # noqa: E402 - only where there is torch
-from ferrule.training.embedded.export import export  # noqa: E402
-from ferrule.training.embedded.growth import begin_from, grown, layer_order  # noqa: E402
+from ferrule.training.embedded.checkpoint import (  # noqa: E402
+    begin_from,
+    export,
+    grow_weights,
+    layer_order,
+)
 from ferrule.training.embedded.network import Network, Shape  # noqa: E402
 
 
@@ -49,7 +53,7 @@ def test_the_middle_is_doubled_first() -> None:
 @pytest.mark.parametrize("layers", [2, 3, 4])
 def test_a_grown_network_computes_what_the_small_one_does(layers) -> None:
     small, large = Network(shape(2)), Network(shape(layers))
-    large.load_state_dict(grown(small.state_dict(), 2, layers))
+    large.load_state_dict(grow_weights(small.state_dict(), 2, layers))
     ids = torch.randint(0, 272, (2, 30))
     with torch.no_grad():
         assert torch.allclose(small(ids), large(ids), atol=1e-6)

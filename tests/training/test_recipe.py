@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.errors import SettingsError
-from ferrule.training.embedded.settings import Recipe
+from ferrule.training.embedded.recipe import Recipe
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from ferrule.training.embedded import batches  # noqa: E402 - only where there is torch
 from ferrule.training.embedded import train as training  # noqa: E402
-from ferrule.training.embedded.export import embedded_tokenizer  # noqa: E402
+from ferrule.training.embedded.checkpoint import embedded_tokenizer  # noqa: E402
 from ferrule.training.embedded.network import Network  # noqa: E402
 
 STEPS, CHECKPOINT = 40, 35
@@ -131,9 +131,9 @@ def test_workers_draw_different_batches(tmp_path) -> None:
 
 
 def test_the_export_has_the_same_logits_in_transformers_in_our_engine_and_in_torch(run) -> None:
-    from ferrule.engines.cache import KeyValueCache
     from ferrule.engines.config import read_config
-    from ferrule.engines.decoder import Decoder
+    from ferrule.engines.decoder import TransformerDecoder
+    from ferrule.engines.kv_cache import KeyValueCache
     from ferrule.engines.safetensors import read_safetensors
     from ferrule.engines.weights import fold_weights
 
@@ -142,7 +142,7 @@ def test_the_export_has_the_same_logits_in_transformers_in_our_engine_and_in_tor
     network = exported_network(run[0])
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     config = read_config(folder / "config.json")
-    decoder = Decoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
+    decoder = TransformerDecoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
     cache = KeyValueCache(config)
     cache.reserve(1, 128, [])
     ids = torch.randint(0, 272, (1, 60), generator=torch.Generator().manual_seed(0))
@@ -155,7 +155,7 @@ def test_the_export_has_the_same_logits_in_transformers_in_our_engine_and_in_tor
 
 
 def test_the_exported_tokenizer_and_template_give_the_ids_that_training_saw(run) -> None:
-    from ferrule.dialects.nanochat import Nanochat
+    from ferrule.dialects.families.nanochat import Nanochat
     from ferrule.formats.nanochat import load
     from ferrule.tokens.render import render
     from ferrule.training.synth import examples, to_json
@@ -201,7 +201,7 @@ def test_rates_rise_stay_and_fall() -> None:
 SCRIPT = """\
 import sys
 from pathlib import Path
-from ferrule.training.embedded.settings import Recipe
+from ferrule.training.embedded.recipe import Recipe
 from ferrule.training.embedded.train import train
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 import asyncio
 import itertools
 
+from ferrule.builtin_tools import calculator
 from ferrule.conversation import ToolCall
 from ferrule.execution import Executor
 from ferrule.formats.nanochat import load
-from ferrule.registry import ToolRegistry
-from ferrule.scope import CallScope
-from ferrule.tools import calculator
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 from ferrule.training.synth import examples, to_json
 
 

@@ -5,8 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.sandbox.calculator import calculate
-from ferrule.training.synth import EARLY, Grammar, Mix, examples, parse_grammar, shipped_grammar, to_json, write_jsonl
+from ferrule.arithmetic.evaluate import calculate
+from ferrule.training.synth import (
+    EARLY,
+    Mix,
+    TemplateGrammar,
+    examples,
+    parse_grammar,
+    shipped_grammar,
+    to_json,
+    write_jsonl,
+)
 
 TEMPLATES = """
 == add
@@ -65,16 +74,16 @@ double that
 
 
 @pytest.fixture(scope="module")
-def grammar() -> Grammar:
+def grammar() -> TemplateGrammar:
     return parse_grammar({"t.txt": TEMPLATES})
 
 
-def test_a_seed_draws_the_same_conversations(grammar: Grammar) -> None:
+def test_a_seed_draws_the_same_conversations(grammar: TemplateGrammar) -> None:
     assert list(grammar.examples(7, 50)) == list(grammar.examples(7, 50))
     assert list(grammar.examples(7, 50)) != list(grammar.examples(8, 50))
 
 
-def test_every_output_is_the_calculators(grammar: Grammar) -> None:
+def test_every_output_is_the_calculators(grammar: TemplateGrammar) -> None:
     for example in grammar.examples(1, 400):
         for turn in example.turns:
             assert (turn.call is None) is (turn.output is None)
@@ -82,7 +91,7 @@ def test_every_output_is_the_calculators(grammar: Grammar) -> None:
                 assert turn.output == calculate(turn.call)
 
 
-def test_the_answer_holds_the_result(grammar: Grammar) -> None:
+def test_the_answer_holds_the_result(grammar: TemplateGrammar) -> None:
     for example in grammar.examples(2, 400, mix=EARLY):
         (turn,) = example.turns
         if example.section == "add":
@@ -97,7 +106,7 @@ def test_the_answer_holds_the_result(grammar: Grammar) -> None:
             assert not turn.reply.endswith("s.")
 
 
-def test_a_following_turn_goes_on_from_the_number_before(grammar: Grammar) -> None:
+def test_a_following_turn_goes_on_from_the_number_before(grammar: TemplateGrammar) -> None:
     seen = 0
     for example in grammar.examples(3, 600, mix=Mix(several_turns=1.0)):
         assert 2 <= len(example.turns) <= 4
@@ -111,7 +120,7 @@ def test_a_following_turn_goes_on_from_the_number_before(grammar: Grammar) -> No
     assert seen > 100
 
 
-def test_the_mix_is_kept_to(grammar: Grammar) -> None:
+def test_the_mix_is_kept_to(grammar: TemplateGrammar) -> None:
     mix = Mix(kinds={"chat": 1, "words": 3, "percent": 5}, several_turns=0.0)
     kinds = [example.kind for example in grammar.examples(4, 400, mix=mix)]
     assert set(kinds) == {"chat", "words"}
@@ -120,7 +129,7 @@ def test_the_mix_is_kept_to(grammar: Grammar) -> None:
         list(grammar.examples(1, 1, mix=Mix(kinds={"percent": 1})))
 
 
-def test_the_format_is_nanochats(grammar: Grammar) -> None:
+def test_the_format_is_nanochats(grammar: TemplateGrammar) -> None:
     example = next(example for example in grammar.examples(5, 50, mix=EARLY) if example.section == "add")
     (turn,) = example.turns
     assert to_json(example) == {
@@ -139,7 +148,7 @@ def test_the_format_is_nanochats(grammar: Grammar) -> None:
     }
 
 
-def test_a_file_is_written_whole_and_progress_told(grammar: Grammar, tmp_path: Path) -> None:
+def test_a_file_is_written_whole_and_progress_told(grammar: TemplateGrammar, tmp_path: Path) -> None:
     steps: list[int] = []
     path = tmp_path / "data.jsonl"
     assert write_jsonl(path, 1, 1200, steps.append, grammar=grammar) == 1200
@@ -148,7 +157,7 @@ def test_a_file_is_written_whole_and_progress_told(grammar: Grammar, tmp_path: P
     assert [json.loads(line) for line in lines] == [to_json(example) for example in grammar.examples(1, 1200)]
 
 
-def test_an_interruption_leaves_what_was_there(grammar: Grammar, tmp_path: Path) -> None:
+def test_an_interruption_leaves_what_was_there(grammar: TemplateGrammar, tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text("before", "utf-8")
 
@@ -165,7 +174,7 @@ def test_an_interruption_leaves_what_was_there(grammar: Grammar, tmp_path: Path)
 def test_every_section_of_the_package_gives_turns(held_out: bool) -> None:
     for section in shipped_grammar().sections:
         if not section.follow:
-            alone = Grammar([section])
+            alone = TemplateGrammar([section])
             mix = Mix(kinds={section.kind: 1}, several_turns=0.0, most_characters=2000)
             assert len(list(alone.examples(1, 5, held_out=held_out, mix=mix))) == 5
 

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from ferrule.training.synth import GrammarError, parse_grammar, shipped_grammar
-from ferrule.training.synth.collisions import colliding
+from ferrule.training.synth.collisions import find_collisions
 from ferrule.training.synth.conditions import ConditionError, parse_condition
 from ferrule.training.synth.grammar import Slot, expand, slots_of
-from ferrule.training.synth.hints import Hint, HintError, parse_hint
+from ferrule.training.synth.numbers import Hint, HintError, parse_hint
 from ferrule.training.synth.parsing import parse_phrasing, parse_templates
 
 BASIC = """
@@ -124,7 +124,7 @@ def test_hints() -> None:
 )
 def test_a_request_that_a_template_could_have_written_is_found(request_text: str) -> None:
     sections = parse_grammar({"t.txt": BASIC}).sections
-    assert {collision.id for collision in colliding({"x": request_text}, sections)} == {"x"}
+    assert {collision.id for collision in find_collisions({"x": request_text}, sections)} == {"x"}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_request_that_a_template_could_have_written_is_found(request_text: str
     ["what is 12 plus 13 minus 4", "12 plus 13", "what is twelve plus thirst", "sum of 3, 4", "what is 1 plus"],
 )
 def test_another_wording_is_not(request_text: str) -> None:
-    assert colliding({"x": request_text}, parse_grammar({"t.txt": BASIC}).sections) == []
+    assert find_collisions({"x": request_text}, parse_grammar({"t.txt": BASIC}).sections) == []
 
 
 def test_open_slots_take_what_they_can_draw_and_no_more() -> None:
@@ -163,7 +163,7 @@ reply: no
         "4": "work (3+4) × 5 out",
         "5": "work me out",
     }
-    assert [(collision.line, collision.id) for collision in colliding(hits, sections)] == [(7, "1"), (13, "4")]
+    assert [(collision.line, collision.id) for collision in find_collisions(hits, sections)] == [(7, "1"), (13, "4")]
 
 
 def test_the_templates_of_the_package_have_no_mistakes() -> None:

@@ -6,16 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sandbox.calculator import calculate
+from ferrule.arithmetic.evaluate import calculate
 from ferrule.training.synth.expressions import draw_expression
-from ferrule.training.synth.hints import HINT_KINDS, Hint
-from ferrule.training.synth.noise import Piece, disturbed
-from ferrule.training.synth.numbers import Number, draw_number, grouped
+from ferrule.training.synth.noise import Piece, add_noise
+from ferrule.training.synth.number_words import write_in_words, write_number
+from ferrule.training.synth.numbers import HINT_KINDS, Hint, Number, draw_number, group_thousands
 from ferrule.training.synth.parsing import parse_fields
 from ferrule.training.synth.replies import call_text, reply_text
-from ferrule.training.synth.saying import in_words, say
-from ferrule.training.synth.split import number_fits
-from ferrule.training.synth.words import count_call, draw_letter, draw_phrase, draw_word, names, real_words, things
+from ferrule.training.synth.words import (
+    count_call,
+    draw_letter,
+    draw_phrase,
+    draw_word,
+    list_names,
+    list_real_words,
+    list_things,
+    number_fits,
+)
 
 SEEDS = st.integers(0, 2**32)
 
@@ -34,7 +41,7 @@ SEEDS = st.integers(0, 2**32)
     ],
 )
 def test_numbers_in_words(number: int, words: str) -> None:
-    assert in_words(number) == words
+    assert write_in_words(number) == words
 
 
 @given(SEEDS, st.sampled_from(HINT_KINDS), st.booleans(), st.booleans())
@@ -56,17 +63,17 @@ def test_a_range_is_kept(seed: int, low: int, width: int) -> None:
 
 def test_a_number_is_said_in_many_ways() -> None:
     rng = random.Random(1)
-    ways = {say(rng, Number("2500000"), sayable=wordy) for wordy in (True, False) for _ in range(400)}
+    ways = {write_number(rng, Number("2500000"), sayable=wordy) for wordy in (True, False) for _ in range(400)}
     assert {"2500000", "2,500,000", "2.5 million", "2.5m"} <= ways
-    assert "a dozen" in {say(rng, Number("12"), sayable=True) for _ in range(200)}
-    assert {"negative five", "minus five", "-5"} <= {say(rng, Number("-5"), sayable=True) for _ in range(400)}
-    assert "three point five" in {say(rng, Number("3.5"), sayable=True) for _ in range(200)}
+    assert "a dozen" in {write_number(rng, Number("12"), sayable=True) for _ in range(200)}
+    assert {"negative five", "minus five", "-5"} <= {write_number(rng, Number("-5"), sayable=True) for _ in range(400)}
+    assert "three point five" in {write_number(rng, Number("3.5"), sayable=True) for _ in range(200)}
 
 
 def test_beside_a_sign_a_number_stays_in_digits() -> None:
     rng = random.Random(2)
     for before, after in (("$", " "), ("", "%"), ("*", ""), (" ", "+")):
-        said = {say(rng, Number("12"), before=before, after=after, sayable=True) for _ in range(200)}
+        said = {write_number(rng, Number("12"), before=before, after=after, sayable=True) for _ in range(200)}
         assert said == {"12"}
 
 
@@ -74,7 +81,7 @@ def test_beside_a_sign_a_number_stays_in_digits() -> None:
     ("plain", "shown"), [("1234", "1,234"), ("-1234567.8901", "-1,234,567.8901"), ("0.1234", "0.1234")]
 )
 def test_grouping(plain: str, shown: str) -> None:
-    assert grouped(plain) == shown
+    assert group_thousands(plain) == shown
 
 
 @given(SEEDS)
@@ -86,11 +93,11 @@ def test_held_out_words_are_never_drawn_in_training(seed: int) -> None:
 
 
 def test_the_lists_are_long_and_their_words_single() -> None:
-    assert len(real_words(True)) + len(real_words(False)) >= 1500
-    assert not set(real_words(True)) & set(real_words(False))
-    assert len(names()) >= 150
-    assert len(things()) >= 200
-    assert all(singular and plural != singular for plural, singular in things())
+    assert len(list_real_words(True)) + len(list_real_words(False)) >= 1500
+    assert not set(list_real_words(True)) & set(list_real_words(False))
+    assert len(list_names()) >= 150
+    assert len(list_things()) >= 200
+    assert all(singular and plural != singular for plural, singular in list_things())
 
 
 @given(SEEDS)
@@ -129,7 +136,7 @@ def test_an_expression_is_one_that_the_calculator_reads(seed: int) -> None:
 def test_noise_leaves_what_stands_in_a_slot_alone(seed: int, value: str) -> None:
     value = " ".join(value.split())
     pieces = [Piece("Please reverse the following word, will you: "), Piece(value, fixed=True), Piece(" for me?")]
-    assert value in disturbed(random.Random(seed), pieces, "reverse")
+    assert value in add_noise(random.Random(seed), pieces, "reverse")
 
 
 def test_replies_are_in_the_users_terms() -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ferrule.dialects.nanochat import Nanochat
+from ferrule.dialects.families.nanochat import Nanochat
 from ferrule.formats.nanochat import load, read_jsonl
-from ferrule.tokens.render import render
+from ferrule.tokens.render import Trace, render
 from ferrule.tokens.tokenizer import Tokenizer
-from ferrule.tokens.trace import Trace
-from ferrule.training.embedded.settings import Recipe
+from ferrule.training.embedded.recipe import Recipe
 from ferrule.training.synth import EARLY, FULL, examples, to_json
 
 IGNORED = -100
@@ -47,14 +46,14 @@ class Batches:
         for trace in self._draw(rng, single_turn):
             traces.append(trace)
             # One that is longer than a batch still fills one only: a chunk holds no fewer batches than steps.
-            room -= min(_padded(len(trace)), self._tokens)
+            room -= min(_pad(len(trace)), self._tokens)
             if room <= 0:
                 break
         traces.sort(key=len)
-        batches = list(_grouped(traces, self._tokens))
+        batches = list(_group(traces, self._tokens))
         rng.shuffle(batches)
         for batch in batches[:_CHUNK_BATCHES]:
-            yield _stacked(batch)
+            yield _stack(batch)
 
     def _draw(self, rng: random.Random, single_turn: bool) -> Iterator[Trace]:
         if self._file is not None:
@@ -73,15 +72,15 @@ def _from_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
     return [trace for trace in traces if len(trace) <= longest]
 
 
-def _padded(length: int) -> int:
+def _pad(length: int) -> int:
     return -(-length // _STRIDE) * _STRIDE
 
 
-def _grouped(traces: Sequence[Trace], tokens: int) -> Iterator[list[Trace]]:
+def _group(traces: Sequence[Trace], tokens: int) -> Iterator[list[Trace]]:
     """Runs of traces whose padded area stays within `tokens`; the longest of a run sets its width."""
     group: list[Trace] = []
     for trace in traces:
-        if group and _padded(len(trace)) * (len(group) + 1) > tokens:
+        if group and _pad(len(trace)) * (len(group) + 1) > tokens:
             yield group
             group = []
         group.append(trace)
@@ -89,9 +88,9 @@ def _grouped(traces: Sequence[Trace], tokens: int) -> Iterator[list[Trace]]:
         yield group
 
 
-def _stacked(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
+def _stack(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
     rows = list(traces)
-    width = _padded(max(map(len, rows)))
+    width = _pad(max(map(len, rows)))
     ids = torch.zeros(len(rows), width, dtype=torch.long)
     targets = torch.full((len(rows), width), IGNORED, dtype=torch.long)
     for row, trace in enumerate(rows):

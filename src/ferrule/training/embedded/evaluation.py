@@ -13,15 +13,22 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ferrule.background import run_synchronously
+from ferrule._util.background import run_synchronously
+from ferrule.agent.pipeline import Pipeline
+from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from ferrule.errors import SettingsError
 from ferrule.models.protocol import Model
-from ferrule.pipeline import Pipeline
-from ferrule.tools import calculator
-from ferrule.training.embedded.figures import Failure, Report, Table, table_of
-from ferrule.training.embedded.questions import Question, held_out, phrasing_questions, read_phrasings
-from ferrule.training.embedded.scoring import Answer, Call, Score
+from ferrule.training.embedded.report import FigureTable, Report, WrongAnswer, make_table
+from ferrule.training.embedded.scoring import (
+    CalculatorCall,
+    ModelAnswer,
+    Question,
+    Score,
+    draw_held_out_questions,
+    make_questions,
+    read_handwritten_requests,
+)
 
 HELD_OUT = "held-out problems"
 
@@ -72,13 +79,13 @@ async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | 
 async def evaluate(model: Model, settings: EvaluationSettings, progress: Progress | None = None) -> Report:
     """Measure a model, which must know the calculator, greedily; `settings.model` is not looked at. Raises as above."""
     _check(settings)
-    sets = {HELD_OUT: list(held_out(settings.count, settings.seed))} if settings.count else {}
+    sets = {HELD_OUT: list(draw_held_out_questions(settings.count, settings.seed))} if settings.count else {}
     if settings.phrasings != "none":
-        sets[f"{settings.phrasings} phrasings"] = phrasing_questions(read_phrasings(settings.phrasings))
+        sets[f"{settings.phrasings} phrasings"] = make_questions(read_handwritten_requests(settings.phrasings))
     everything = [question for questions in sets.values() for question in questions]
-    counted = _counted(len(everything), progress)
-    tables: list[Table] = []
-    failures: list[Failure] = []
+    counted = _count(len(everything), progress)
+    tables: list[FigureTable] = []
+    failures: list[WrongAnswer] = []
     for name, questions in sets.items():
         table, failed = await ask_all(model, name, questions, settings, counted)
         tables.append(table)
@@ -92,13 +99,13 @@ async def ask_all(
     questions: Iterable[Question],
     settings: EvaluationSettings,
     tick: Callable[[], None] = lambda: None,
-) -> tuple[Table, list[Failure]]:
+) -> tuple[FigureTable, list[WrongAnswer]]:
     """Ask one set of questions, many at once; its figures and what failed. `tick` is called after each question."""
     ordered = list(questions)
     pipeline = Pipeline(model).with_(max_tokens=settings.most_tokens).using(calculator)
     places = asyncio.Semaphore(settings.together)
 
-    async def ask_one(question: Question) -> tuple[Answer, ...]:
+    async def ask_one(question: Question) -> tuple[ModelAnswer, ...]:
         async with places:
             answers = await answers_to(question.prompts, pipeline)
         tick()
@@ -111,14 +118,14 @@ async def ask_all(
         for task in tasks:
             task.cancel()
     scores = [question.score(answers) for question, answers in zip(ordered, answered, strict=True)]
-    table = table_of(name, ((question.kind, score) for question, score in zip(ordered, scores, strict=True)))
-    return table, _failures(ordered, answered, scores)
+    table = make_table(name, ((question.kind, score) for question, score in zip(ordered, scores, strict=True)))
+    return table, _wrong_answers(ordered, answered, scores)
 
 
-async def answers_to(prompts: Iterable[str], pipeline: Pipeline) -> tuple[Answer, ...]:
+async def answers_to(prompts: Iterable[str], pipeline: Pipeline) -> tuple[ModelAnswer, ...]:
     """Make requests one after another in one conversation; it ends early where the model fails to end a turn."""
     conversation = Conversation()
-    answers: list[Answer] = []
+    answers: list[ModelAnswer] = []
     for prompt in prompts:
         run = await pipeline.chat(conversation).chat(prompt).run()
         answers.append(_answer(run.conversation.messages[len(conversation) + 1 :], run.stopped == "done"))
@@ -128,7 +135,7 @@ async def answers_to(prompts: Iterable[str], pipeline: Pipeline) -> tuple[Answer
     return tuple(answers)
 
 
-def _answer(messages: Iterable[Message], is_finished: bool) -> Answer:
+def _answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
     said: list[str] = []
     expressions: dict[str, str] = {}
     results: dict[str, ToolResult] = {}
@@ -141,35 +148,37 @@ def _answer(messages: Iterable[Message], is_finished: bool) -> Answer:
             call.id: _expression(call) if isinstance(call, ToolCall) else call.raw for call in message.calls
         }
     calls = (
-        Call(expression, _own_text(results[id_]), results[id_].is_error)
+        CalculatorCall(expression, _own_text(results[id_]), results[id_].is_error)
         for id_, expression in expressions.items()
         if id_ in results
     )
-    return Answer(tuple(calls), "".join(said), is_finished)
+    return ModelAnswer(tuple(calls), "".join(said), is_finished)
 
 
 def _own_text(result: ToolResult) -> str:
-    """What the tool said, without the note that a model gets which calls again and again."""
+    """The result's text, without the note that is added for repeated calls."""
     return next((part.text for part in result.content if isinstance(part, Text)), "")
 
 
 def _expression(call: ToolCall) -> str:
     """The expression of a call of the calculator; the arguments as written where there is none."""
     try:
-        return str(call.decoded()["expression"])
+        return str(call.decode()["expression"])
     except (ValueError, KeyError, TypeError):
         return call.arguments
 
 
-def _failures(questions: list[Question], answered: list[tuple[Answer, ...]], scores: list[Score]) -> list[Failure]:
+def _wrong_answers(
+    questions: list[Question], answered: list[tuple[ModelAnswer, ...]], scores: list[Score]
+) -> list[WrongAnswer]:
     return [
-        Failure(question.id, question.kind, question.prompts, answers, score)
+        WrongAnswer(question.id, question.kind, question.prompts, answers, score)
         for question, answers, score in zip(questions, answered, scores, strict=True)
         if not score.is_right
     ]
 
 
-def _counted(total: int, progress: Progress | None) -> Callable[[], None]:
+def _count(total: int, progress: Progress | None) -> Callable[[], None]:
     done = 0
 
     def tick() -> None:

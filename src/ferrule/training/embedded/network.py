@@ -76,9 +76,9 @@ class _Attention(nn.Module):
         k = self.k_norm(self.k_proj(x).view(batch, length, self._groups, self._size)).transpose(1, 2)
         v = self.v_proj(x).view(batch, length, self._groups, self._size).transpose(1, 2)
         repeats = self._heads // self._groups
-        k = _rotated(k, rope).repeat_interleave(repeats, dim=1)
+        k = _rotate(k, rope).repeat_interleave(repeats, dim=1)
         v = v.repeat_interleave(repeats, dim=1)
-        mixed = functional.scaled_dot_product_attention(_rotated(q, rope), k, v, is_causal=True)
+        mixed = functional.scaled_dot_product_attention(_rotate(q, rope), k, v, is_causal=True)
         return cast(Tensor, self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1)))
 
 
@@ -106,7 +106,7 @@ class _Block(nn.Module):
         return cast(Tensor, x + self.mlp(self.post_attention_layernorm(x)))
 
 
-def _rotated(x: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
+def _rotate(x: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = rope
     half = x.shape[-1] // 2
     turned = torch.cat((-x[..., half:], x[..., :half]), dim=-1)

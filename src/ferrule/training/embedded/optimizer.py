@@ -16,7 +16,7 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _MOMENTUM = 0.95
 
 
-def orthogonalised(matrices: Tensor) -> Tensor:
+def orthogonalise(matrices: Tensor) -> Tensor:
     """A stack (n, rows, columns), rows <= columns, with each matrix's singular values brought near to 1."""
     a, b, c = _COEFFICIENTS
     x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
@@ -44,7 +44,7 @@ class Muon:
         for (_, members), momentum in zip(self._groups, self._momenta, strict=True):
             gradients = torch.stack([_wide(_gradient(p)) for p in members])
             momentum.lerp_(gradients, 1 - _MOMENTUM)
-            updates = orthogonalised(gradients.lerp(momentum, _MOMENTUM))
+            updates = orthogonalise(gradients.lerp(momentum, _MOMENTUM))
             for parameter, update in zip(members, updates, strict=True):
                 rows, columns = parameter.shape
                 parameter.mul_(1 - rate * self._decay)

@@ -1,20 +1,25 @@
-"""When an answer is right: exactly what a template answers, or, where nobody wrote the reply down, the right number.
+"""The questions of an evaluation, and when an answer to one is right.
 
-What is asked is in `questions.py`; who is asked, and how, is in `evaluation.py`.
+Held-out problems are drawn afresh, and their answers must be the template's to the letter. For the two hand-written
+lists of requests nobody wrote replies, so the right number or text decides. `evaluation.py` asks the questions.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from importlib.resources import files
+from typing import Literal
 
-from ferrule.training.synth import Turn
+from ferrule.training.synth import Turn, examples, shipped_grammar
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CalculatorCall:
     """A call as it was made, the text that came back, and whether it failed."""
 
     expression: str
@@ -23,10 +28,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """What one request led to. `is_finished` is False where the model was cut off, or never ended its turn."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[CalculatorCall, ...]
     reply: str
     is_finished: bool = True
 
@@ -45,7 +50,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Phrasing:
+class HandwrittenRequest:
     """A request of the hand-written lists; `answer` is a number or a text, None where none is to be worked out."""
 
     id: str
@@ -63,18 +68,18 @@ _NUMBER = re.compile(
 )
 
 
-def score_turns(turns: Sequence[Turn], answers: Sequence[Answer]) -> Score:
+def score_turns(turns: Sequence[Turn], answers: Sequence[ModelAnswer]) -> Score:
     """Every call and every reply must be the template's, to the letter; a call too many is a wrong one."""
     if len(answers) != len(turns):
         return _WRONG
     pairs = list(zip(turns, answers, strict=True))
     return Score(
-        all(tuple(call.expression for call in answer.calls) == _expected(turn) for turn, answer in pairs),
+        all(tuple(call.expression for call in answer.calls) == _expected_calls(turn) for turn, answer in pairs),
         all(answer.is_finished and answer.reply == turn.reply for turn, answer in pairs),
     )
 
 
-def score_phrasing(phrasing: Phrasing, answer: Answer, refusals: Collection[str]) -> Score:
+def score_phrasing(phrasing: HandwrittenRequest, answer: ModelAnswer, refusals: Collection[str]) -> Score:
     """The last call must give the answer, and the reply must hold it, in whatever words.
 
     Without an answer, by kind: an `error` needs a call that failed and a reply that says so; `chat` and `refusal`
@@ -83,7 +88,7 @@ def score_phrasing(phrasing: Phrasing, answer: Answer, refusals: Collection[str]
     last = answer.calls[-1] if answer.calls else None
     if phrasing.answer is not None:
         is_called = last is not None and not last.is_error and _is_same(last.result, phrasing.answer, phrasing.kind)
-        is_told = tells(answer.reply, phrasing.answer, phrasing.kind)
+        is_told = states_answer(answer.reply, phrasing.answer, phrasing.kind)
     elif phrasing.kind == "error":
         is_called = last is not None and last.is_error
         is_told = _IMPOSSIBLE.search(answer.reply) is not None
@@ -93,17 +98,17 @@ def score_phrasing(phrasing: Phrasing, answer: Answer, refusals: Collection[str]
     return Score(is_called, is_told and answer.is_finished)
 
 
-def tells(reply: str, answer: str, kind: str) -> bool:
+def states_answer(reply: str, answer: str, kind: str) -> bool:
     """Whether a reply holds the answer: as a number however it is written, or to the letter for a `reverse`."""
     number = None if kind == "reverse" else _number(answer)
     if number is None:
         return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", reply) is not None
     if kind == "count" and any(_TIMES.get(word) == number for word in re.findall(r"[a-z]+", reply.lower())):
         return True
-    return number in numbers_in(reply)
+    return number in find_numbers(reply)
 
 
-def numbers_in(text: str) -> list[Fraction]:
+def find_numbers(text: str) -> list[Fraction]:
     """The numbers of a text, without their thousands separators, currency signs and per cent signs."""
     found = []
     for *signs, whole, fraction in _NUMBER.findall(text):
@@ -112,7 +117,7 @@ def numbers_in(text: str) -> list[Fraction]:
     return found
 
 
-def _expected(turn: Turn) -> tuple[str, ...]:
+def _expected_calls(turn: Turn) -> tuple[str, ...]:
     return () if turn.call is None else (turn.call,)
 
 
@@ -126,3 +131,50 @@ def _number(text: str) -> Fraction | None:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
         return None
+
+
+ListName = Literal["steering", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Requests that are made one after another in one conversation, and what becomes of the answers to them."""
+
+    id: str
+    kind: str
+    prompts: tuple[str, ...]
+    score: Callable[[Sequence[ModelAnswer]], Score]
+
+
+def draw_held_out_questions(count: int, seed: int) -> Iterator[Question]:
+    """Problems from the templates with words, and numbers of four digits or more, that training never draws.
+
+    An id names the template sections that a problem is from.
+    """
+    for example in examples(seed, count, held_out=True):
+        prompts = tuple(turn.user for turn in example.turns)
+        yield Question(example.section, example.kind, prompts, partial(score_turns, example.turns))
+
+
+def read_handwritten_requests(name: ListName) -> list[HandwrittenRequest]:
+    """A hand-written list, of wordings that no template could have written."""
+    text = (files("ferrule.embedded") / "phrasings" / f"{name}.jsonl").read_text("utf-8")
+    return [HandwrittenRequest(**json.loads(line)) for line in text.splitlines()]
+
+
+def make_questions(phrasings: Sequence[HandwrittenRequest]) -> list[Question]:
+    """Phrasings as questions of one request."""
+    return [
+        Question(phrasing.id, phrasing.kind, (phrasing.prompt,), partial(_score_one, phrasing))
+        for phrasing in phrasings
+    ]
+
+
+def list_refusals() -> frozenset[str]:
+    """The replies with which the templates say that something can't be helped with."""
+    replies = (section.reply for section in shipped_grammar().sections if section.kind == "refusal")
+    return frozenset("".join(piece for piece in reply if isinstance(piece, str)) for reply in replies)
+
+
+def _score_one(phrasing: HandwrittenRequest, answers: Sequence[ModelAnswer]) -> Score:
+    return score_phrasing(phrasing, answers[0], list_refusals())

@@ -24,11 +24,10 @@ from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
 from ferrule.training.embedded.batches import Batches
-from ferrule.training.embedded.export import embedded_tokenizer, export
-from ferrule.training.embedded.growth import begin_from
+from ferrule.training.embedded.checkpoint import begin_from, embedded_tokenizer, export
 from ferrule.training.embedded.network import Network, Shape
 from ferrule.training.embedded.optimizer import Optimizer
-from ferrule.training.embedded.settings import Recipe
+from ferrule.training.embedded.recipe import Recipe
 
 _CHECKPOINT = "checkpoint.pt"
 _RECIPE = "recipe.json"
@@ -62,7 +61,7 @@ def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, r
     """
     _check_folder(recipe, folder, resume)
     if not resume:
-        _begun(recipe)
+        _begin(recipe)  # an error in `start` is raised here, before anything is written, and not by each worker
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
     try:
@@ -132,14 +131,14 @@ def _work(rank: int, recipe: Recipe, folder: Path, device: str, group: Any, repo
         torch.set_num_threads(1)
     torch.manual_seed(recipe.seed)
     is_resumed = (folder / _CHECKPOINT).exists()
-    network = (Network(shape_of(recipe)) if is_resumed else _begun(recipe)).to(device)
+    network = (Network(shape_of(recipe)) if is_resumed else _begin(recipe)).to(device)
     run = _Run(rank, recipe, folder, network, group)
     run.train(Batches(recipe, embedded_tokenizer(folder), rank), report)
     if rank == 0:
         export(network, folder / "model")
 
 
-def _begun(recipe: Recipe) -> Network:
+def _begin(recipe: Recipe) -> Network:
     network = Network(shape_of(recipe))
     if recipe.start is not None:
         begin_from(network, recipe.start)

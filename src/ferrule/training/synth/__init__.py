@@ -1,30 +1,37 @@
 """`ferrule synth`: draws the conversations that the embedded model is trained and measured on.
 
-Template files (`templates/*.txt`) say what is asked and how it is answered; this room parses them, fills their slots,
-computes every output with the package's own calculator, and adds the noise of real users. Training is elsewhere.
+Template files (`templates/*.txt`) say what is asked and how it is answered; this package parses them, fills their
+slots, computes every output with ferrule's own calculator, and adds the noise of real users.
+
+    grammar, parsing, conditions                what template files hold, and how they are read
+    words, numbers, expressions                 draw the values of slots
+    number_words, noise                         write a request as real users do
+    replies, turns                              write a call and a reply; draw a whole turn
+    generator, example                          draw conversations in a mix of kinds; write them to a file
+    collisions                                  finds templates that could have written a held-out request
 """
 
-from ferrule.training.synth.conversation import Example, Turn, to_json
-from ferrule.training.synth.grammar import GrammarError, Problem
-from ferrule.training.synth.synthesiser import (
+from ferrule.training.synth.example import Example, Turn, to_json
+from ferrule.training.synth.generator import (
     EARLY,
     FULL,
-    Grammar,
     Mix,
+    TemplateGrammar,
     examples,
     parse_grammar,
     shipped_grammar,
     write_jsonl,
 )
+from ferrule.training.synth.grammar import GrammarError, Problem
 
 __all__ = [
     "EARLY",
     "FULL",
     "Example",
-    "Grammar",
     "GrammarError",
     "Mix",
     "Problem",
+    "TemplateGrammar",
     "Turn",
     "examples",
     "parse_grammar",

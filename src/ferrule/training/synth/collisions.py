@@ -11,7 +11,7 @@ from functools import partial
 
 from ferrule.training.synth.grammar import TEXT_SLOTS, Choice, Node, Phrasing, Section, Slot, base_name, slots_of
 from ferrule.training.synth.noise import ASKING, OPENERS, REQUESTING, SUFFIXES
-from ferrule.training.synth.saying import NUMBER_WORDS
+from ferrule.training.synth.number_words import NUMBER_WORDS
 
 # One character that stands for any number word, so that "two" and "seventy" look alike.
 _WORD = "№"
@@ -89,13 +89,13 @@ def _contains(fragment: str, text: str) -> bool:
     return fragment in text
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """A request or a literal without casing, quotes and spaces beside signs; number words all alike."""
     plain = _NUMBER_WORDS.sub(_WORD, text.lower().translate(_QUOTES))
     return re.sub(r"\s+", " ", _SIGN.sub(r"\1", plain))
 
 
-def variants(prompt: str) -> set[str]:
+def list_variants(prompt: str) -> set[str]:
     """The normalised forms of a request: as it is, and with openers and suffixes taken off one by one."""
     plain = " ".join(prompt.lower().translate(_QUOTES).split()).strip(_END)
     found: set[str] = set()
@@ -111,10 +111,10 @@ def variants(prompt: str) -> set[str]:
         suffix = _SUFFIX.search(text)
         if suffix:
             waiting.append(text[: suffix.start()])
-    return {normalised(text) for text in found}
+    return {normalise(text) for text in found}
 
 
-def pattern(phrasing: Phrasing, section: Section) -> re.Pattern[str]:
+def compile_pattern(phrasing: Phrasing, section: Section) -> re.Pattern[str]:
     """The phrasing with its slots open, for `fullmatch` on a normalised request.
 
     A number slot takes digits and number words, an expression slot digits and operators, a letter one character, a word
@@ -157,28 +157,28 @@ class _Opening:
             elif isinstance(item, Slot):
                 written.append(self._slot(item))
             else:
-                literal = _MARK.sub(lambda match: rf"(?:{match[0]}|\Z)", re.escape(normalised(item)))
+                literal = _MARK.sub(lambda match: rf"(?:{match[0]}|\Z)", re.escape(normalise(item)))
                 written.append(literal.replace(r"\ ", _SPACE))
         return "".join(written)
 
     def _slot(self, slot: Slot) -> str:
         if slot.name in self.section.lists:
-            entries = "|".join(re.escape(normalised(entry)) for entry in self.section.lists[slot.name])
+            entries = "|".join(re.escape(normalise(entry)) for entry in self.section.lists[slot.name])
             return ".+" if self.lists_open else f"(?:{entries})"
         return _TEXT[slot.base] if slot.base in TEXT_SLOTS else _NUMBER
 
 
 def _fragments(literal: str) -> list[str]:
     """What of a literal a request has to contain: its runs of characters other than marks that may be missing."""
-    return [run for run in re.split(r"[.?!…,;:\s]", normalised(literal)) if run]
+    return [run for run in re.split(r"[.?!…,;:\s]", normalise(literal)) if run]
 
 
-def colliding(prompts: Mapping[str, str], sections: Iterable[Section]) -> list[Collision]:
+def find_collisions(prompts: Mapping[str, str], sections: Iterable[Section]) -> list[Collision]:
     """Every pair of a template line and a request (by id) that the line could have written."""
     owners: list[str] = []
     texts: list[str] = []
     for identifier, prompt in prompts.items():
-        for variant in sorted(variants(prompt)):
+        for variant in sorted(list_variants(prompt)):
             owners.append(identifier)
             texts.append(variant)
     index = _Index(texts)
@@ -189,7 +189,7 @@ def colliding(prompts: Mapping[str, str], sections: Iterable[Section]) -> list[C
             if is_frameless(phrasing, section):
                 continue
             left = index.possible(phrasing.node, numbers)
-            expression = pattern(phrasing, section) if left else None
+            expression = compile_pattern(phrasing, section) if left else None
             while left and expression:
                 place = left.bit_length() - 1
                 left ^= 1 << place

@@ -3,8 +3,8 @@
 import random
 from dataclasses import dataclass
 
-from ferrule.training.synth.numbers import grouped, whole_number, with_fraction
-from ferrule.training.synth.split import number_fits
+from ferrule.training.synth.numbers import group_thousands, whole_number, with_fraction
+from ferrule.training.synth.words import number_fits
 
 _SHARES = (("+", 0.28), ("-", 0.22), ("*", 0.26), ("/", 0.15), ("**", 0.05), ("%", 0.02), ("//", 0.02))
 # The most digits of an operand, by how many operands there are: results stay short enough to be copied.
@@ -28,10 +28,10 @@ def draw_expression(rng: random.Random, *, held_out: bool = False) -> Expression
     """An expression of two to five operands, sometimes with parentheses."""
     tokens = _draw_tokens(rng, held_out)
     spoken = [_number_said(rng, token) for token in tokens] if rng.random() < 0.15 else tokens
-    return Expression(_joined(tokens, " "), _said(rng, spoken), _shown(tokens))
+    return Expression(_join(tokens, " "), _write_as_user(rng, spoken), _write_for_reply(tokens))
 
 
-def _weighted(rng: random.Random, shares: tuple[tuple[str, float], ...]) -> str:
+def _draw_weighted(rng: random.Random, shares: tuple[tuple[str, float], ...]) -> str:
     left = rng.random()
     for name, share in shares:
         left -= share
@@ -45,7 +45,7 @@ def _draw_tokens(rng: random.Random, held_out: bool) -> list[str]:
     count = 2 if size < 0.5 else 3 if size < 0.78 else 4 if size < 0.92 else 5
     operators: list[str] = []
     for _ in range(count - 1):
-        operator = _weighted(rng, _SHARES)
+        operator = _draw_weighted(rng, _SHARES)
         # A power of a power, or of a long number, has more digits than anyone asks for.
         operators.append("*" if operator == "**" and "**" in operators else operator)
     tokens: list[list[str]] = []
@@ -91,21 +91,21 @@ def _parenthesise(rng: random.Random, tokens: list[list[str]], operators: list[s
         tokens[last] = [*tokens[last], ")"]
 
 
-def _joined(tokens: list[str], space: str) -> str:
+def _join(tokens: list[str], space: str) -> str:
     return "".join(f"{space}{token}{space}" if token in _OPERATORS else token for token in tokens)
 
 
 def _number_said(rng: random.Random, token: str) -> str:
     if token[-1].isdigit() and "," not in token:
-        return grouped(token) if rng.random() < 0.8 else token
+        return group_thousands(token) if rng.random() < 0.8 else token
     return token
 
 
-def _said(rng: random.Random, tokens: list[str]) -> str:
+def _write_as_user(rng: random.Random, tokens: list[str]) -> str:
     symbols = {
-        "*": _weighted(rng, _TIMES),
-        "/": _weighted(rng, _DIVIDED),
-        "**": _weighted(rng, _POWER),
+        "*": _draw_weighted(rng, _TIMES),
+        "/": _draw_weighted(rng, _DIVIDED),
+        "**": _draw_weighted(rng, _POWER),
         "-": "−" if rng.random() < 0.03 else "-",
     }
     spacing = rng.random()
@@ -122,9 +122,13 @@ def _said(rng: random.Random, tokens: list[str]) -> str:
     return "".join(pieces)
 
 
-def _shown(tokens: list[str]) -> str:
+def _write_for_reply(tokens: list[str]) -> str:
     shown = {"*": " × ", "/": " ÷ ", "**": "^"}
     return "".join(
-        shown.get(token, f" {token} ") if token in _OPERATORS else grouped(token) if token[-1].isdigit() else token
+        shown.get(token, f" {token} ")
+        if token in _OPERATORS
+        else group_thousands(token)
+        if token[-1].isdigit()
+        else token
         for token in tokens
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.training.synth.conditions import Condition
-from ferrule.training.synth.hints import Hint
+from ferrule.training.synth.numbers import Hint
 
 KINDS = ("symbols", "words", "percent", "count", "length", "reverse", "problem", "error", "chat", "refusal")
 TEXT_SLOTS = frozenset({"word", "phrase", "letter", "name", "things", "thing", "expr"})

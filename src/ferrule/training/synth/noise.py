@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ferrule.training.synth.listing import listed
+from ferrule.training.synth.words import split_words
 
 OPENERS = (
     "hey", "hi", "hello", "hi there", "hey there", "ok", "okay", "ok so", "so", "please", "pls", "plz", "um", "uh",
@@ -29,7 +29,7 @@ SUFFIXES = (
 )  # fmt: skip
 _WONDERING = ("what", "how", "whats", "what's", "which")
 _VERBS = frozenset(
-    listed(
+    split_words(
         "add subtract multiply divide compute calculate work find count reverse spell tell give solve take evaluate"
         " figure sum double halve square write flip turn check measure raise deduct determine show"
     )
@@ -56,7 +56,7 @@ class Piece:
     open_ended: bool = False
 
 
-def disturbed(rng: random.Random, pieces: list[Piece], kind: str) -> str:
+def add_noise(rng: random.Random, pieces: list[Piece], kind: str) -> str:
     """The request that these pieces give, with a user's carelessness in it."""
     casing = rng.random()
     _open_with(rng, pieces, kind)

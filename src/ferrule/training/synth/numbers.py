@@ -1,12 +1,53 @@
-"""Draws numbers: what the call copies and what the reply shows. How a user says one is in `saying`."""
+"""Draws numbers by the hints of a template (`int`, `money`, `int 2..9`, `decimal nonzero`).
+
+A call copies a number as plain digits, a reply shows it grouped; how a user writes it is in `number_words`.
+"""
 
 import random
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
 from ferrule.training.synth.conditions import Value
-from ferrule.training.synth.hints import Hint
-from ferrule.training.synth.split import number_fits
+from ferrule.training.synth.words import number_fits
+
+HINT_KINDS = ("any", "int", "small", "medium", "decimal", "money", "percent")
+_RANGE = re.compile(r"(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)\Z")
+
+
+class HintError(ValueError):
+    """A hint that is not one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """How a number is drawn; with `low` and `high`, from that range, both ends included."""
+
+    kind: str = "any"
+    low: float | None = None
+    high: float | None = None
+    nonzero: bool = False
+
+
+def parse_hint(text: str) -> Hint:
+    """The hint written in a section's head. Raises HintError."""
+    kind, low, high, nonzero = "", None, None, False
+    for token in text.replace(",", " ").split():
+        bounds = _RANGE.match(token)
+        if token in HINT_KINDS and not kind:
+            kind = token
+        elif token == "nonzero":
+            nonzero = True
+        elif bounds and low is None:
+            low, high = float(bounds[1]), float(bounds[2])
+            if low > high:
+                raise HintError(f"the range {token!r} is empty")
+        else:
+            raise HintError(f"unknown hint {token!r}: {', '.join(HINT_KINDS)}, nonzero, or a range such as 2..9")
+    if low is not None and not kind:
+        kind = "int"
+    return Hint(kind or "any", low, high, nonzero)
+
 
 _COMMON_PERCENTAGES = (5, 10, 15, 20, 25, 30, 40, 50, 75, 8, 12, 18)
 _TRIES = 60
@@ -21,7 +62,7 @@ class Number:
     @property
     def shown(self) -> str:
         """As a reply shows it: thousands separated."""
-        return grouped(self.call)
+        return group_thousands(self.call)
 
     @property
     def value(self) -> Value:
@@ -29,7 +70,7 @@ class Number:
         return Fraction(self.call) if "." in self.call else int(self.call)
 
 
-def grouped(text: str) -> str:
+def group_thousands(text: str) -> str:
     """A plain decimal number with commas between its thousands; the fraction is left as it is."""
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     whole, point, fraction = digits.partition(".")

@@ -1,4 +1,4 @@
-"""Reads template files into sections, and says by file and line what is wrong in them."""
+"""Reads template files into sections, and reports each problem with its file and line."""
 
 import math
 import re
@@ -21,7 +21,7 @@ from ferrule.training.synth.grammar import (
     base_name,
     slots_of,
 )
-from ferrule.training.synth.hints import HintError, parse_hint
+from ferrule.training.synth.numbers import HintError, parse_hint
 
 _HEADERS = frozenset({"kind", "call", "reply", "where", "weight", "follow"})
 _HEADER = re.compile(r"([a-z][a-z0-9_]*)\s*:(.*)")

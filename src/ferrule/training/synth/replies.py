@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 
 from ferrule.training.synth.grammar import Field, Fields
-from ferrule.training.synth.listing import listed
-from ferrule.training.synth.numbers import grouped
+from ferrule.training.synth.numbers import group_thousands
+from ferrule.training.synth.words import split_words
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 _UNITS = frozenset(
-    listed(
+    split_words(
         "letters characters words spaces times days weeks months years hours minutes seconds dollars euros pounds cents"
         " miles kilometres kilometers metres meters people pieces items points degrees vowels digits symbols places"
         " groups rows boxes bags packs pages kilograms grams litres liters feet inches copies slices"
@@ -56,7 +56,7 @@ def show_number(value: str, piece: Field | None = None) -> str:
     """A result as a reply shows it: grouped where it is a plain number."""
     if not _NUMBER.match(value):
         return value
-    text = grouped(value)
+    text = group_thousands(value)
     return _money(text) if piece and piece.form == "money" else text
 
 

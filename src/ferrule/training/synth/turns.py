@@ -4,25 +4,24 @@ import random
 import re
 from dataclasses import dataclass, field
 
-from ferrule.sandbox.calculator import calculate
+from ferrule.arithmetic.evaluate import calculate
 from ferrule.training.synth.conditions import Condition, Value
-from ferrule.training.synth.conversation import Turn
+from ferrule.training.synth.example import Turn
 from ferrule.training.synth.expressions import Expression, draw_expression
 from ferrule.training.synth.grammar import TEXT_SLOTS, Field, Phrasing, Section, Slot, base_name, expand
-from ferrule.training.synth.hints import Hint
-from ferrule.training.synth.noise import Piece, disturbed
-from ferrule.training.synth.numbers import Number, draw_number
+from ferrule.training.synth.noise import Piece, add_noise
+from ferrule.training.synth.number_words import write_number
+from ferrule.training.synth.numbers import Hint, Number, draw_number
 from ferrule.training.synth.replies import call_text, reply_text, show_number
-from ferrule.training.synth.saying import say
-from ferrule.training.synth.split import number_fits
 from ferrule.training.synth.words import (
     count_call,
     draw_letter,
     draw_phrase,
     draw_word,
-    names,
-    quoted,
-    things,
+    list_names,
+    list_things,
+    number_fits,
+    quote,
 )  # fmt: skip
 
 GENERIC_ERROR = "Sorry, that can't be worked out: {e}."
@@ -35,10 +34,10 @@ _TRIES = 200
 
 
 @dataclass(slots=True)
-class Drawn:
+class DrawnValues:
     """Values of a turn's slots by name: numbers, texts (words, names, lists), expressions.
 
-    A letter is said, and answered, in a case of the user's own."""
+    `letters_said` has letters in the case that the user writes them in."""
 
     sayable: bool
     numbers: dict[str, Number] = field(default_factory=dict)
@@ -58,7 +57,7 @@ class Plan:
     raw_result: bool
 
 
-def plan(section: Section) -> Plan:
+def plan_section(section: Section) -> Plan:
     """What drawing from a section needs to know, worked out once."""
     fields = [piece for piece in (*(section.call or ()), *section.reply) if isinstance(piece, Field)]
     needed = {piece.name for piece in fields} - {"r", "e", "prev"}
@@ -91,7 +90,7 @@ def draw_turn(
     if drawn is None:
         return None
     section = source.section
-    user = disturbed(rng, _pieces(rng, parts, drawn), section.kind)
+    user = add_noise(rng, _pieces(rng, parts, drawn), section.kind)
     shown = {name: number.shown for name, number in drawn.numbers.items()}
     shown |= drawn.texts | {name: expression.shown for name, expression in drawn.expressions.items()}
     shown |= drawn.letters_said
@@ -109,14 +108,16 @@ def draw_turn(
         return Turn(user, call, output, GENERIC_ERROR.replace("{e}", reason))
     if previous is not None:
         shown["prev"] = show_number(previous)
-    reply_fields = _with_singulars(section.reply, drawn, output)
+    reply_fields = _use_singulars(section.reply, drawn, output)
     reply = reply_text(reply_fields, shown, reason, raw=source.raw_result or failed)
     return Turn(user, call, output, reply)
 
 
-def _draw(rng: random.Random, source: Plan, wanted: set[str], held_out: bool, previous: str | None) -> Drawn | None:
+def _draw(
+    rng: random.Random, source: Plan, wanted: set[str], held_out: bool, previous: str | None
+) -> DrawnValues | None:
     section = source.section
-    drawn = Drawn(sayable=section.kind != "symbols" and rng.random() < 0.16)
+    drawn = DrawnValues(sayable=section.kind != "symbols" and rng.random() < 0.16)
     numeric: list[str] = []
     # Letters come after the texts that they are looked for in; sorted, so that a seed draws the same anywhere.
     for name in sorted(wanted, key=lambda name: (base_name(name) == "letter", name)):
@@ -133,7 +134,7 @@ def _draw(rng: random.Random, source: Plan, wanted: set[str], held_out: bool, pr
     return drawn if _draw_numbers(rng, section, numeric, drawn, held_out) else None
 
 
-def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: Drawn, held_out: bool) -> None:
+def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: DrawnValues, held_out: bool) -> None:
     if base == "expr":
         drawn.expressions[name] = draw_expression(rng, held_out=held_out)
     elif base == "word":
@@ -148,15 +149,15 @@ def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: Dr
         drawn.letters_said[name] = letter.upper() if form < 0.12 else letter.lower() if form < 0.3 else letter
     elif base == "name":
         taken = set(drawn.texts.values())
-        choices = [names()[int(rng.random() * len(names()))] for _ in range(4)]
+        choices = [list_names()[int(rng.random() * len(list_names()))] for _ in range(4)]
         drawn.texts[name] = next((choice for choice in choices if choice not in taken), choices[0])
     elif name not in drawn.texts:
-        plural, singular = things()[int(rng.random() * len(things()))]
+        plural, singular = list_things()[int(rng.random() * len(list_things()))]
         number = name[len(base) :]
         drawn.texts["things" + number], drawn.texts["thing" + number] = plural, singular
 
 
-def _draw_numbers(rng: random.Random, section: Section, wanted: list[str], drawn: Drawn, held_out: bool) -> bool:
+def _draw_numbers(rng: random.Random, section: Section, wanted: list[str], drawn: DrawnValues, held_out: bool) -> bool:
     where = section.where
     for attempt in range(_TRIES if where else 1):
         for name in wanted:
@@ -172,7 +173,7 @@ def _draw_numbers(rng: random.Random, section: Section, wanted: list[str], drawn
     return False
 
 
-def _make_multiples(rng: random.Random, where: Condition, drawn: Drawn, free: set[str], held_out: bool) -> None:
+def _make_multiples(rng: random.Random, where: Condition, drawn: DrawnValues, free: set[str], held_out: bool) -> None:
     for multiple, factor in where.multiples:
         if multiple in free and factor in drawn.numbers:
             times = 2 + int(rng.random() * (11 if rng.random() < 0.6 else 98))
@@ -181,7 +182,7 @@ def _make_multiples(rng: random.Random, where: Condition, drawn: Drawn, free: se
                 drawn.numbers[multiple] = Number(str(product))
 
 
-def _call(source: Plan, drawn: Drawn) -> str:
+def _call(source: Plan, drawn: DrawnValues) -> str:
     calls = {name: number.call for name, number in drawn.numbers.items()}
     calls |= drawn.texts | {name: expression.call for name, expression in drawn.expressions.items()}
     call = call_text(source.section.call or (), calls)
@@ -191,7 +192,7 @@ def _call(source: Plan, drawn: Drawn) -> str:
     return call
 
 
-def _pieces(rng: random.Random, parts: list[str | Slot], drawn: Drawn) -> list[Piece]:
+def _pieces(rng: random.Random, parts: list[str | Slot], drawn: DrawnValues) -> list[Piece]:
     pieces: list[Piece] = []
     for place, part in enumerate(parts):
         if isinstance(part, str):
@@ -200,7 +201,7 @@ def _pieces(rng: random.Random, parts: list[str | Slot], drawn: Drawn) -> list[P
         before = _edge(parts, place - 1, -1)
         after = _edge(parts, place + 1, 0)
         if part.name in drawn.numbers:
-            text = say(rng, drawn.numbers[part.name], before=before, after=after, sayable=drawn.sayable)
+            text = write_number(rng, drawn.numbers[part.name], before=before, after=after, sayable=drawn.sayable)
             if not place and text[0].isalpha() and rng.random() < 0.4:
                 text = text[0].upper() + text[1:]
             pieces.append(Piece(text, fixed=True))
@@ -209,7 +210,7 @@ def _pieces(rng: random.Random, parts: list[str | Slot], drawn: Drawn) -> list[P
         else:
             text = drawn.letters_said.get(part.name) or drawn.texts[part.name]
             last = place == len(parts) - 1 or (place == len(parts) - 2 and after in ("?", "."))
-            said = _said_text(rng, part.base, text, last, before)
+            said = _write_text(rng, part.base, text, last, before)
             if part.base == "things" and _counts_one(parts, place, drawn):
                 said = drawn.texts["thing" + part.name[len(part.base) :]]
             bare = part.base in ("word", "phrase", "letter") and said[-1:].isalnum()
@@ -224,28 +225,28 @@ def _edge(parts: list[str | Slot], place: int, end: int) -> str:
     return part[end] if isinstance(part, str) else "{"
 
 
-def _said_text(rng: random.Random, base: str, text: str, last: bool, before: str) -> str:
+def _write_text(rng: random.Random, base: str, text: str, last: bool, before: str) -> str:
     if base == "name" and rng.random() < 0.1:
         return text.lower()
     already_quoted = before != "" and before in _QUOTES
     if already_quoted or base not in ("word", "phrase", "letter"):
         return text
     if base == "word":
-        return quoted(rng, text, chance=0.4)
+        return quote(rng, text, chance=0.4)
     if base == "phrase":
         bare_is_clear = last and text[-1].isalnum()
-        return quoted(rng, text, chance=0.75 if bare_is_clear else 1.0)
-    return quoted(rng, text, chance=0.28)
+        return quote(rng, text, chance=0.75 if bare_is_clear else 1.0)
+    return quote(rng, text, chance=0.28)
 
 
-def _counts_one(parts: list[str | Slot], place: int, drawn: Drawn) -> bool:
+def _counts_one(parts: list[str | Slot], place: int, drawn: DrawnValues) -> bool:
     if place < 2 or parts[place - 1] != " ":
         return False
     counted = parts[place - 2]
     return isinstance(counted, Slot) and counted.name in drawn.numbers and drawn.numbers[counted.name].call == "1"
 
 
-def _with_singulars(reply: tuple[str | Field, ...], drawn: Drawn, output: str) -> tuple[str | Field, ...]:
+def _use_singulars(reply: tuple[str | Field, ...], drawn: DrawnValues, output: str) -> tuple[str | Field, ...]:
     """The reply with `{things}` made `{thing}` where the number before it is 1."""
     changed = list(reply)
     for place in range(2, len(reply)):

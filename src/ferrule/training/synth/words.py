@@ -1,21 +1,44 @@
-"""Draws what is counted, measured and turned round: words, phrases, letters; and names and things.
+"""Draws words, phrases, letters, names and things; and decides which words are held out of training.
 
-Real words come from the lists beside this file; made-up ones keep a model from leaning on spelling it knows.
+Real words come from the lists beside this file; made-up ones keep a model from leaning on spelling it knows. A tenth
+of all words is held out, by a hash of the text, whatever the seed.
 """
 
 import random
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from ferrule.training.synth.listing import listed
-from ferrule.training.synth.split import is_held_out
+TENTHS = 10
+FEWEST_DIGITS = 4
 
-_ONSETS = listed("b c d f g h j k l m n p r s t v w z br ch cl cr dr fl gr pl pr sh sl sn sp st th tr")
-_VOWELS = listed("a e i o u a e i o u ai ea ee io oo ou")
-_CODAS = ["", "", "", *listed("l m n r s t x ck ng nt rd sh st ll ss tt")]
+
+def is_held_out(text: str) -> bool:
+    """Whether a text belongs to the tenth that training never draws; casing makes no difference."""
+    return zlib.crc32(text.lower().encode()) % TENTHS == 0
+
+
+def number_fits(digits: str, held_out: bool) -> bool:
+    """Whether a number may be drawn on this side of the split.
+
+    Numbers of fewer than four digits stand on both sides: there are too few of them to keep any back, and a
+    user's small numbers have to be in training.
+    """
+    digits = digits.replace(".", "")
+    return len(digits) < FEWEST_DIGITS or is_held_out(digits) is held_out
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """The words of a string, in order."""
+    return tuple(text.split())
+
+
+_ONSETS = split_words("b c d f g h j k l m n p r s t v w z br ch cl cr dr fl gr pl pr sh sl sn sp st th tr")
+_VOWELS = split_words("a e i o u a e i o u ai ea ee io oo ou")
+_CODAS = ["", "", "", *split_words("l m n r s t x ck ng nt rd sh st ll ss tt")]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_SMALL_WORDS = listed(
+_SMALL_WORDS = split_words(
     "a and are at but by can do for from go has he her his i in is it me my no not of on or our she so"
     " that the they this to up was we with you your"
 )
@@ -29,19 +52,19 @@ def _lines(file: str) -> tuple[str, ...]:
 
 
 @cache
-def real_words(held_out: bool) -> tuple[str, ...]:
+def list_real_words(held_out: bool) -> tuple[str, ...]:
     """The listed words on one side of the split."""
     return tuple(word for word in " ".join(_lines("words.txt")).split() if is_held_out(word) is held_out)
 
 
 @cache
-def names() -> tuple[str, ...]:
+def list_names() -> tuple[str, ...]:
     """First names; both sides of the split use them all."""
     return tuple(" ".join(_lines("names.txt")).split())
 
 
 @cache
-def things() -> tuple[tuple[str, str], ...]:
+def list_things() -> tuple[tuple[str, str], ...]:
     """Countable things as (plural, singular); both sides of the split use them all."""
     pairs = (line.partition(" / ") for line in _lines("things.txt"))
     return tuple((plural, singular) for plural, _, singular in pairs)
@@ -66,12 +89,12 @@ def low_entropy(rng: random.Random) -> str:
     return "".join(few[0] if rng.random() < steady else _pick(rng, few) for _ in range(3 + int(rng.random() * 14)))
 
 
-def _stretched(rng: random.Random, word: str) -> str:
+def _stretch(rng: random.Random, word: str) -> str:
     at = int(rng.random() * len(word))
     return word[:at] + word[at] * (2 + int(rng.random() * 4)) + word[at + 1 :]
 
 
-def _decorated(rng: random.Random, word: str) -> str:
+def _decorate(rng: random.Random, word: str) -> str:
     form = rng.random()
     if form < 0.35:
         return word + str(int(10 ** (rng.random() * 3)))
@@ -97,7 +120,7 @@ def draw_word(rng: random.Random, *, held_out: bool = False, letters_only: bool 
 
 def _draw_word(rng: random.Random, held_out: bool) -> str:
     form = rng.random()
-    word = _pick(rng, real_words(held_out))
+    word = _pick(rng, list_real_words(held_out))
     if form > 0.86:
         word = low_entropy(rng)
     elif form > 0.76:
@@ -105,11 +128,11 @@ def _draw_word(rng: random.Random, held_out: bool) -> str:
     elif form > 0.58:
         word = pseudo_word(rng)
     elif form > 0.55:
-        word = _stretched(rng, word)
+        word = _stretch(rng, word)
     elif form > 0.50:
-        word = _decorated(rng, word)
+        word = _decorate(rng, word)
     elif form > 0.47:
-        word = _pick(rng, names())
+        word = _pick(rng, list_names())
     case = rng.random()
     if case < 0.1:
         return word[0].upper() + word[1:]
@@ -124,7 +147,7 @@ def draw_phrase(rng: random.Random, *, held_out: bool = False) -> str:
         if kind < 0.3:
             word = _pick(rng, _small_words(held_out))
         elif kind < 0.9:
-            word = _pick(rng, real_words(held_out))
+            word = _pick(rng, list_real_words(held_out))
         else:
             word = draw_word(rng, held_out=held_out)
         words.append(word)
@@ -168,7 +191,7 @@ def count_call(text: str, letter: str) -> str:
     return f'"{text}".count("{lower}")'
 
 
-def quoted(rng: random.Random, text: str, *, chance: float) -> str:
+def quote(rng: random.Random, text: str, *, chance: float) -> str:
     """The text in quotes of some kind, or bare."""
     if rng.random() >= chance:
         return text

@@ -52,7 +52,7 @@ def to_json(example: Example) -> dict[str, object]:
 
 
 def write_examples(path: Path, examples: Iterable[Example], progress: Callable[[int], None] | None) -> int:
-    """Write conversations a line each and return how many; `progress` is told how many more were written.
+    """Write conversations a line each and return how many; `progress` is called with how many more were written.
 
     The file appears under its name when it is whole: an interruption leaves what was there before.
     Raises OSError.

@@ -10,11 +10,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ferrule.training.synth.conversation import Example, Turn, write_examples
+from ferrule.training.synth.example import Example, Turn, write_examples
 from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section
 from ferrule.training.synth.parsing import parse_templates
 from ferrule.training.synth.replies import is_number
-from ferrule.training.synth.turns import Plan, draw_turn, plan
+from ferrule.training.synth.turns import Plan, draw_turn, plan_section
 
 Item = TypeVar("Item")
 _FOLLOW_SHARE = 0.45
@@ -76,7 +76,7 @@ class _Source:
     phrasings: Wheel[Phrasing]
 
 
-class Grammar:
+class TemplateGrammar:
     """Sections of all template files, ready to be drawn from."""
 
     def __init__(self, sections: Iterable[Section]) -> None:
@@ -135,7 +135,7 @@ class Grammar:
 
 
 def _source(section: Section) -> _Source:
-    return _Source(plan(section), Wheel((phrasing, phrasing.weight) for phrasing in section.phrasings))
+    return _Source(plan_section(section), Wheel((phrasing, phrasing.weight) for phrasing in section.phrasings))
 
 
 def _answered_number(turn: Turn, section: Section) -> str | None:
@@ -146,12 +146,12 @@ def _answered_number(turn: Turn, section: Section) -> str | None:
     return output
 
 
-def parse_grammar(texts: Mapping[str, str]) -> Grammar:
+def parse_grammar(texts: Mapping[str, str]) -> TemplateGrammar:
     """The grammar of template files given as texts by name. Raises GrammarError with every problem in them."""
     sections, problems = parse_templates(texts)
     if problems:
         raise GrammarError(problems)
-    return Grammar(sections)
+    return TemplateGrammar(sections)
 
 
 def template_texts() -> dict[str, str]:
@@ -162,17 +162,17 @@ def template_texts() -> dict[str, str]:
 
 
 @cache
-def shipped_grammar() -> Grammar:
+def shipped_grammar() -> TemplateGrammar:
     """The grammar of the package's template files. Raises GrammarError."""
     return parse_grammar(template_texts())
 
 
 def examples(
-    seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL, grammar: Grammar | None = None
+    seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL, grammar: TemplateGrammar | None = None
 ) -> Iterator[Example]:
     """Draw `count` conversations, the same ones for the same seed, mix and grammar.
 
-    With `held_out`, words and numbers of four digits or more are ones that are never drawn without it.
+    With `draw_held_out_questions`, words and numbers of four digits or more are ones that are never drawn without it.
     Raises GrammarError where a template file is wrong.
     """
     return (grammar or shipped_grammar()).examples(seed, count, held_out=held_out, mix=mix)
@@ -186,9 +186,9 @@ def write_jsonl(
     *,
     held_out: bool = False,
     mix: Mix = FULL,
-    grammar: Grammar | None = None,
+    grammar: TemplateGrammar | None = None,
 ) -> int:
-    """Write drawn conversations to a JSONL file and return how many; `progress` is told of each few hundred more.
+    """Write drawn conversations to a JSONL file and return how many; `progress` is called after each few hundred.
 
     An interruption leaves no half-written file. Raises OSError and GrammarError.
     """

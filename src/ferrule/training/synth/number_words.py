@@ -1,15 +1,15 @@
-"""How people write a number: digits most of the time, grouped, in words, `3k`, `2.5 million`, `a dozen`."""
+"""Writes numbers as people do: digits most of the time, grouped, in words, `3k`, `2.5 million`, `a dozen`."""
 
 import random
 
-from ferrule.training.synth.listing import listed
-from ferrule.training.synth.numbers import Number, grouped
+from ferrule.training.synth.numbers import Number, group_thousands
+from ferrule.training.synth.words import split_words
 
-_ONES = listed(
+_ONES = split_words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     " seventeen eighteen nineteen"
 )
-_TENS = listed("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
+_TENS = split_words("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (1000, "thousand"))
 _DOZENS = {6: "half a dozen", 12: "a dozen", 24: "two dozen", 36: "three dozen"}
 _LETTERS = {"thousand": "k", "million": "m", "billion": "bn"}
@@ -17,7 +17,7 @@ _LETTERS = {"thousand": "k", "million": "m", "billion": "bn"}
 NUMBER_WORDS = frozenset((*_ONES, *_TENS, *(name for _, name in _SCALES), "hundred", "dozen"))
 
 
-def in_words(number: int, *, joiner: str = " and ", hyphen: str = "-") -> str:
+def write_in_words(number: int, *, joiner: str = " and ", hyphen: str = "-") -> str:
     """A whole number from 0 in English words; `joiner` stands after the hundreds."""
     if number < 20:
         return _ONES[number]
@@ -27,17 +27,19 @@ def in_words(number: int, *, joiner: str = " and ", hyphen: str = "-") -> str:
     if number < 1000:
         hundreds, rest = divmod(number, 100)
         words = f"{_ONES[hundreds]} hundred"
-        return words + (joiner + in_words(rest, joiner=joiner, hyphen=hyphen) if rest else "")
+        return words + (joiner + write_in_words(rest, joiner=joiner, hyphen=hyphen) if rest else "")
     for scale, name in _SCALES:
         if number >= scale:
             lead, rest = divmod(number, scale)
-            words = f"{in_words(lead, joiner=joiner, hyphen=hyphen)} {name}"
+            words = f"{write_in_words(lead, joiner=joiner, hyphen=hyphen)} {name}"
             link = joiner if rest < 100 else " "
-            return words + (link + in_words(rest, joiner=joiner, hyphen=hyphen) if rest else "")
+            return words + (link + write_in_words(rest, joiner=joiner, hyphen=hyphen) if rest else "")
     raise AssertionError("every number from 1,000 has a scale")
 
 
-def say(rng: random.Random, number: Number, *, before: str = "", after: str = "", sayable: bool = False) -> str:
+def write_number(
+    rng: random.Random, number: Number, *, before: str = "", after: str = "", sayable: bool = False
+) -> str:
     """The number as a user might write it between the characters `before` and `after` (or an empty string).
 
     With `sayable` the user is one who likes words. Beside an operator or a currency sign it stays in digits.
@@ -46,26 +48,26 @@ def say(rng: random.Random, number: Number, *, before: str = "", after: str = ""
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     beside_digits = before == "," or after == ","
     if before in "$€£" and before:
-        scaled = None if sign or after == "%" else _scaled(rng, digits)
-        return scaled if scaled and rng.random() < 0.2 else _written(rng, text, beside_digits)
+        scaled = None if sign or after == "%" else _scale(rng, digits)
+        return scaled if scaled and rng.random() < 0.2 else _write_digits(rng, text, beside_digits)
     symbolic = (before and before in "#*/^+-=(×÷.") or (after and after in "%*/^+-=)×÷°")
     if symbolic and not (sayable and after == ")"):
-        return _written(rng, text, beside_digits)
-    words = _words(rng, digits, sayable) if rng.random() < (0.85 if sayable else 0.12) else None
+        return _write_digits(rng, text, beside_digits)
+    words = _write_words(rng, digits, sayable) if rng.random() < (0.85 if sayable else 0.12) else None
     if not sign:
-        return words or _written(rng, digits, beside_digits)
+        return words or _write_digits(rng, digits, beside_digits)
     form = rng.random()
     if form < 0.5 and words is None:
-        return _written(rng, text, beside_digits)
-    spoken = words or _written(rng, digits, beside_digits)
+        return _write_digits(rng, text, beside_digits)
+    spoken = words or _write_digits(rng, digits, beside_digits)
     return ("negative " if form < 0.8 else "minus ") + spoken
 
 
-def _written(rng: random.Random, text: str, beside_comma: bool) -> str:
+def _write_digits(rng: random.Random, text: str, beside_comma: bool) -> str:
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     form = rng.random()
     if len(digits.partition(".")[0]) > 3 and form < 0.22 and not beside_comma:
-        return sign + grouped(digits)
+        return sign + group_thousands(digits)
     if digits.startswith("0.") and form < 0.1:
         return sign + digits[1:]
     if sign and form > 0.95:
@@ -73,7 +75,7 @@ def _written(rng: random.Random, text: str, beside_comma: bool) -> str:
     return text
 
 
-def _scaled(rng: random.Random, digits: str) -> str | None:
+def _scale(rng: random.Random, digits: str) -> str | None:
     """`3k`, `2.5 million`: only where the digits left over are few."""
     if "." in digits:
         return None
@@ -93,27 +95,29 @@ def _scaled(rng: random.Random, digits: str) -> str | None:
     return None
 
 
-def _words(rng: random.Random, digits: str, sayable: bool) -> str | None:
+def _write_words(rng: random.Random, digits: str, sayable: bool) -> str | None:
     """Words for the number, or None where few people would use them."""
     if "." in digits:
         whole, _, fraction = digits.partition(".")
         if len(digits) > 5:
             return None
-        lead = "" if whole == "0" and rng.random() < 0.4 else in_words(int(whole)) + " "
+        lead = "" if whole == "0" and rng.random() < 0.4 else write_in_words(int(whole)) + " "
         return f"{lead}point " + " ".join(_ONES[int(digit)] for digit in fraction)
     value = int(digits)
     if value in _DOZENS and rng.random() < 0.15:
         return _DOZENS[value]
     if value >= 1000 and rng.random() < 0.4:
-        scaled = _scaled(rng, digits)
+        scaled = _scale(rng, digits)
         if scaled:
             return scaled
     significant = len(digits.rstrip("0"))
     if value > 100 and significant > 2 and not (sayable and len(digits) < 5):
         return None
     if 1000 < value < 10_000 and value % 100 == 0 and value % 1000 and rng.random() < 0.4:
-        return in_words(value // 100) + " hundred"
-    words = in_words(value, joiner=" and " if rng.random() < 0.5 else " ", hyphen="-" if rng.random() < 0.75 else " ")
+        return write_in_words(value // 100) + " hundred"
+    words = write_in_words(
+        value, joiner=" and " if rng.random() < 0.5 else " ", hyphen="-" if rng.random() < 0.75 else " "
+    )
     if words.startswith("one ") and rng.random() < 0.5 and value in (100, 1000, 10**6, 10**9):
         return "a" + words[3:]
     return words

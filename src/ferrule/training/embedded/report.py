@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from ferrule.training.embedded.scoring import Answer, Score
+from ferrule.training.embedded.scoring import ModelAnswer, Score
 from ferrule.training.synth.grammar import KINDS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class KindFigures:
     """The figures of one kind, or of all together."""
 
     kind: str
@@ -68,12 +68,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FigureTable:
     """The figures of one set of questions: a row for each kind that it has, and the total."""
 
     name: str
-    rows: tuple[Row, ...]
-    total: Row
+    rows: tuple[KindFigures, ...]
+    total: KindFigures
 
     def as_json(self) -> dict[str, Any]:
         """By name."""
@@ -82,13 +82,13 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class WrongAnswer:
     """A question with an answer that wasn't right in both respects; the turns of a conversation are in `prompts`."""
 
     id: str
     kind: str
     prompts: tuple[str, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[ModelAnswer, ...]
     score: Score
 
 
@@ -98,8 +98,8 @@ class Report:
 
     model: str
     seed: int
-    tables: tuple[Table, ...]
-    failures: tuple[Failure, ...] = ()
+    tables: tuple[FigureTable, ...]
+    failures: tuple[WrongAnswer, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As JSON values; `failures` only where some were asked for."""
@@ -108,18 +108,18 @@ class Report:
         return {"model": self.model, "seed": self.seed, "tables": tables, **told}
 
 
-def table_of(name: str, scored: Iterable[tuple[str, Score]]) -> Table:
+def make_table(name: str, scored: Iterable[tuple[str, Score]]) -> FigureTable:
     """The figures of scores by kind, in the order in which the templates' kinds are listed."""
     by_kind: dict[str, list[Score]] = {kind: [] for kind in (*KINDS, "turns")}
     for kind, score in scored:
         by_kind[kind].append(score)
     rows = tuple(_row(kind, scores) for kind, scores in by_kind.items() if scores)
-    return Table(name, rows, _row("all", [score for scores in by_kind.values() for score in scores]))
+    return FigureTable(name, rows, _row("all", [score for scores in by_kind.values() for score in scores]))
 
 
-def _row(kind: str, scores: list[Score]) -> Row:
+def _row(kind: str, scores: list[Score]) -> KindFigures:
     n = len(scores)
-    return Row(
+    return KindFigures(
         kind,
         n,
         Share(sum(score.right_call for score in scores), n),
@@ -128,7 +128,7 @@ def _row(kind: str, scores: list[Score]) -> Row:
     )
 
 
-def rich_tables(report: Report) -> Iterator[RichTable]:
+def make_rich_tables(report: Report) -> Iterator[RichTable]:
     """Each table of a report for rich's console: per cent, with the 95% interval in parentheses."""
     from rich.table import Table as Shown
 
@@ -143,8 +143,8 @@ def rich_tables(report: Report) -> Iterator[RichTable]:
         yield shown
 
 
-def failure_lines(failures: Iterable[Failure]) -> Iterator[str]:
-    """Failures as plain text, a paragraph each: the requests, with what was called, came back and was said."""
+def format_wrong_answers(failures: Iterable[WrongAnswer]) -> Iterator[str]:
+    """Wrong answers as plain text, a paragraph each: requests, calls, results and replies."""
     for failure in failures:
         wrong = [name for name in ("call", "answer") if not getattr(failure.score, f"right_{name}")]
         yield f"{failure.id} ({failure.kind}): wrong {' and '.join(wrong)}"
