@@ -11,16 +11,21 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 PYTHON ?=
 PYTEST_ARGS ?=
-PYTEST_WORKERS ?= 2
+PYTEST_WORKERS ?= 4
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?=
+BARE ?=
+
+# Tests start thousands of interpreters, of which each would compile ferrule again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow fuzz bench format clean
+.PHONY: help demo test test-slow test-bare fuzz bench format clean
 
 help:
 	@sed -n 's/^#     make/make/p' Makefile
 	@echo "make test-slow   the tests that take minutes"
+	@echo "make test-bare   make test in a bare Debian that is made for it, which takes root; BARE=\"--root --with g++\" chooses who runs it and what is there"
 	@echo "make fuzz        the coverage-guided fuzzer, FUZZ_SECONDS on each notation; FUZZ_SEED=1 draws the same inputs again"
 	@echo "make bench       every benchmark, with the limits that are promised"
 	@echo "make format      put the code into its format"
@@ -37,6 +42,9 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+test-bare:
+	.ci/bare $(BARE) make test PYTEST_ARGS='$(PYTEST_ARGS)' PYTEST_WORKERS='$(PYTEST_WORKERS)'
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
