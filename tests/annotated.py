@@ -8,8 +8,8 @@ import pytest
 import typing_extensions
 from pydantic import BaseModel, Field, field_validator
 
-from ferrule.schema import ArgumentsInvalid
-from ferrule.tool import Tool, tool
+from ferrule.tools.arguments import ArgumentsInvalid
+from ferrule.tools.decorator import Tool, tool
 
 
 class Unit(Enum):

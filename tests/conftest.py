@@ -1,18 +1,25 @@
-"""What all tests share: Hypothesis's settings, and the account of what was skipped.
+"""What all tests share: Hypothesis's settings, the time that a test has, and the account of what was skipped.
 
 At the end of a run each reason for a skip is listed with the tests that it kept from running. With
 FERRULE_STRICT_SKIPS=1 a reason that `skips.txt` doesn't allow fails the run.
 """
 
+import asyncio
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import CoroutineType
 
 import pytest
 from hypothesis import settings
+
+# The tests fill all processors themselves; the threads of torch and numpy would wait for each other, spinning. Whoever
+# imports these, in this process or one that it starts, does so after this line.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 settings.register_profile("ferrule", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("ferrule")
@@ -22,6 +29,44 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ALLOWED = Path(__file__).with_name("skips.txt")
+SLOW = 2400
+"""Seconds after which a slow test ends; `pyproject.toml` has those of all others."""
+
+
+@pytest.fixture(autouse=True)
+def _own_gateways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test find the gateway of another: the system gives a port out again once its server has gone."""
+    if gateway := sys.modules.get("ferrule.models.gateway.gateway"):
+        monkeypatch.setattr(gateway, "_gateways", {})
+        monkeypatch.setattr(gateway, "_configured", {})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give slow tests their time."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(SLOW))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Say of an asynchronous test that ran out of time where it waited: the traceback ends in the event loop."""
+    try:
+        yield
+    except pytest.fail.Exception as error:
+        if "pytest-timeout" in str(error) and item.get_closest_marker("asyncio"):
+            item.add_report_section("call", "tasks", "\n".join(_waiting()))
+        raise
+
+
+def _waiting() -> Iterator[str]:
+    """Each task of this thread's event loop, with the lines at which it waits."""
+    for task in asyncio.all_tasks(asyncio.get_event_loop()):
+        yield task.get_name()
+        awaited: object = task.get_coro()
+        while isinstance(awaited, CoroutineType) and awaited.cr_frame is not None:
+            yield f"    {awaited.cr_code.co_filename}:{awaited.cr_frame.f_lineno}: in {awaited.__qualname__}"
+            awaited = awaited.cr_await
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

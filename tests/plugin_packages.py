@@ -6,7 +6,8 @@ from pathlib import Path
 
 MODULES = {
     "acme_tools": '''\
-from ferrule import Toolset, tool
+from ferrule import Toolset
+from ferrule import tool
 
 
 @tool(read_only=True)
@@ -51,14 +52,14 @@ NOT_CALLABLE = 3
 from dataclasses import replace
 
 from ferrule.dialects.catalogue import families
-from ferrule.dialects.hermes import Hermes
+from ferrule.dialects.framing.dialect import FramedDialect
 
 acmish = replace(families()["hermes"], name="acmish", aliases=())
 
 
-class Acmic(Hermes):
+class Acmic(FramedDialect):
     def __init__(self):
-        super().__init__()
+        super().__init__(families()["hermes"])
         self.name = "acmic"
 """,
     "acme_broken": "raise RuntimeError('no licence')\n",

@@ -4,9 +4,11 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -15,64 +17,14 @@ import pytest
 
 import ferrule
 
+sys.path.append(str(Path(__file__).parents[1] / "docs"))
+
+from draw_floors import FLOOR_OF, MODULES, PICTURE, draw, find_imports, room_of
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ferrule"
-SOURCES = sorted(PACKAGE.rglob("*.py"))
 UNTRACKED = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
 UNTRACKED_AT_ROOT = {"runs", "dist", "build"}
-
-# A module imports only from floors below its own, or from its own folder. The two lowest floors are made of single
-# files, which may import each other.
-FLOORS = """
-    0 argument_errors background blobs capabilities conversation embedded errors events feed intent json_text scope
-    0 conversation_json plugins quick_init toolspec
-    1 argument_model discovery docstrings offers plain_types registry schema schema_only schema_words signature tool
-    1 plugin_tools toolset validation_report
-    2 dialects formats sandbox
-    3 engines execution tokens tools
-    4 models
-    5 runs store
-    6 pipeline tracing
-    7 analysis coding images mcp training
-    8 cli
-    9 __main__
-"""
-FLOOR_OF = {unit: int(line[0]) for line in map(str.split, FLOORS.strip().splitlines()) for unit in line[1:]}
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in SOURCES}
-
-
-def unit(module: str) -> str:
-    """The folder or file, directly in the package, that a module belongs to."""
-    return module.split(".")[1]
-
-
-def imports(module: str, *, inside_functions: bool) -> Iterator[str]:
-    """The modules of ferrule that a module imports, those for type checkers too."""
-    path = MODULES[module]
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in statements(ast.parse(path.read_text(encoding="utf-8")), inside_functions=inside_functions):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == "ferrule")
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            source = ".".join([*above, *([node.module] if node.module else [])])
-            if source.partition(".")[0] == "ferrule":
-                for alias in node.names:
-                    yield f"{source}.{alias.name}" if f"{source}.{alias.name}" in MODULES else source
-
-
-def statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        yield node
-        if inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from statements(node, inside_functions=inside_functions)
 
 
 def loaded_by(code: str) -> set[str]:
@@ -126,7 +78,14 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         _ = ferrule.tooool
 
 
-@pytest.mark.parametrize("first", ["", "import ferrule.tool\n", "from ferrule.registry import ToolRegistry\n"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        "import ferrule.tools.decorator\n",
+        "from ferrule.tools.registry import ToolRegistry\n",
+    ],
+)
 def test_tool_is_the_decorator_however_its_module_was_loaded(first: str) -> None:
     code = f"{first}from ferrule import tool\nimport ferrule\nassert tool is ferrule.tool\n"
     code += "@tool\ndef f() -> str: return ''\nassert f.name == 'f'"
@@ -134,7 +93,7 @@ def test_tool_is_the_decorator_however_its_module_was_loaded(first: str) -> None
 
 
 def test_every_module_has_a_floor() -> None:
-    assert {unit(module) for module in MODULES if module != "ferrule"} - set(FLOOR_OF) == set()
+    assert {room_of(module) for module in MODULES if module != "ferrule"} - set(FLOOR_OF) == set()
 
 
 def test_imports_point_down() -> None:
@@ -142,28 +101,52 @@ def test_imports_point_down() -> None:
         f"{module} → {target}"
         for module in MODULES
         if module != "ferrule"
-        for target in imports(module, inside_functions=True)
-        if target != "ferrule" and not points_down(unit(module), unit(target))
+        for target in find_imports(module, inside_functions=True)
+        if target != "ferrule" and not points_down(room_of(module), room_of(target))
     ]
     assert upward == []
 
 
 def points_down(importing: str, imported: str) -> bool:
     own, other = FLOOR_OF[importing], FLOOR_OF[imported]
-    return importing == imported or other < own or other == own <= 1
+    return importing == imported or other < own or other == own == 1
 
 
 def test_only_the_commands_import_the_package_itself() -> None:
     inside = {
-        module for module in MODULES if module != "ferrule" and "ferrule" in imports(module, inside_functions=True)
+        module for module in MODULES if module != "ferrule" and "ferrule" in find_imports(module, inside_functions=True)
     }
-    assert {module for module in inside if unit(module) not in {"cli", "__main__"}} == set()
+    assert {module for module in inside if room_of(module) not in {"cli", "__main__"}} == set()
+
+
+def test_the_picture_of_the_floors_is_drawn_from_the_imports() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == draw(), "draw it again: python docs/draw_floors.py"
+
+
+def test_few_modules_lie_loose_at_the_top() -> None:
+    loose = [path.name for path in PACKAGE.glob("*.py") if path.name not in {"__init__.py", "__main__.py"}]
+    assert len(loose) <= 8, loose
+
+
+def test_no_room_is_named_like_an_export() -> None:
+    rooms = {room_of(module) for module in MODULES if module != "ferrule"}
+    assert rooms & set(ferrule.__all__) == set()
+
+
+def test_a_class_that_is_exported_stands_once() -> None:
+    names = Counter(
+        node.name
+        for path in MODULES.values()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name in ferrule.__all__ if names[name] > 1] == []
 
 
 def test_no_imports_go_in_circles() -> None:
     """What a function imports when it is called is left out: it can't be in the way of loading."""
     graph = {
-        module: {target for target in imports(module, inside_functions=False) if target not in {"ferrule", module}}
+        module: {target for target in find_imports(module, inside_functions=False) if target not in {"ferrule", module}}
         for module in MODULES
         if module != "ferrule"
     }
@@ -243,9 +226,7 @@ def test_the_wheel_holds_its_licence_and_nothing_beside_the_package(wheel: set[s
 
 
 def test_a_skip_that_no_line_allows_fails_a_strict_run(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(
-        (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8"
-    )
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "skips.txt").write_text("# allowed\nthe * is missing\n", encoding="utf-8")
     (tmp_path / "test_a.py").write_text(
         "import pytest\ndef test_b(): pytest.skip('the camel is missing')\ndef test_c(): pytest.skip('too hot')\n",
@@ -256,6 +237,26 @@ def test_a_skip_that_no_line_allows_fails_a_strict_run(tmp_path: Path) -> None:
     assert "the camel is missing: 1\n    test_a.py::test_b\ntoo hot: 1  (not on tests/skips.txt)\n" in done.stdout
     (tmp_path / "skips.txt").write_text("the * is missing\ntoo hot\n", encoding="utf-8")
     assert strictly(tmp_path).returncode == 0
+
+
+def test_a_test_that_waits_for_ever_ends_and_says_where(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_a.py").write_text(
+        "import asyncio, pytest, threading\n\n"
+        "@pytest.mark.timeout(1)\n"
+        "def test_b():\n    threading.Event().wait()\n\n"
+        "@pytest.mark.timeout(1)\n"
+        "async def test_c():\n    await asyncio.Event().wait()\n\n"
+        "def test_d():\n    pass\n",
+        encoding="utf-8",
+    )
+    configured = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *configured, "test_a.py"]
+    lenient = {**os.environ, "FERRULE_STRICT_SKIPS": "0"}
+    done = subprocess.run(command, cwd=tmp_path, env=lenient, capture_output=True, text=True, check=False)
+    assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert re.search(r"test_a\.py:5: $", done.stdout, re.MULTILINE)
+    assert f"{tmp_path}/test_a.py:9: in test_c" in done.stdout
 
 
 def strictly(folder: Path) -> subprocess.CompletedProcess[str]:

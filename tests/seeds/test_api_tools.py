@@ -13,7 +13,7 @@ from scripted_http import Reply, ScriptedServer
 from ferrule import Pipeline, Run, Tool, Toolset, model, tool
 from ferrule.conversation import Conversation, user
 from ferrule.errors import ToolRequired
-from ferrule.schema import ArgumentsInvalid
+from ferrule.tools.arguments import ArgumentsInvalid
 
 WEATHER = "🌦 🌡️+6°C 🌬️↘35km/h"
 ANSWER = "The weather in London is currently overcast with light rain."
@@ -148,7 +148,7 @@ async def test_force_is_told_to_the_api_until_a_tool_was_called() -> None:
 async def test_force_ends_in_an_error_where_no_tool_is_ever_called() -> None:
     async with server(*(says("No.") for _ in range(3))) as provider, mini(provider) as pipeline:
         with pytest.raises(ToolRequired, match="asked 3 times"):
-            await pipeline.chat("?").using(get_weather, force=True, max_rounds=3).run()
+            await pipeline.chat("?").using(get_weather, force=True).within(rounds=3).run()
 
 
 async def order_of(provider: ScriptedServer, before: bool) -> list[str]:

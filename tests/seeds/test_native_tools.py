@@ -9,7 +9,7 @@ import pytest
 from ferrule import Toolset, model, tool
 from ferrule.conversation import Conversation, ToolCall, assistant, system, user
 from ferrule.dialects.catalogue import get_notation
-from ferrule.dialects.lifting import lift
+from ferrule.dialects.text_protocol import decode_conversation
 from ferrule.models.scripted import ScriptedModel
 
 PROMPT = """\
@@ -148,7 +148,7 @@ async def test_force_asks_again_until_a_tool_was_called() -> None:
 def test_the_printed_exchange_is_loaded_with_or_without_the_white_space(results: str) -> None:
     tools = [one.spec for one in WeatherTool().tools]
     printed = Conversation((system(PROMPT), user(QUESTION), assistant(CALL), user(results), assistant(ANSWER)))
-    loaded = lift(get_notation("native"), printed, tools)
+    loaded = decode_conversation(get_notation("native"), printed, tools)
     assert [message.role for message in loaded.messages] == ["user", "assistant", "tool", "assistant"]
     result = loaded.messages[2].result
     assert (result.name, result.status, result.text) == ("get_for_city", "ok", WEATHER)
@@ -167,7 +167,7 @@ async def test_results_that_the_model_makes_up_are_none(results: str) -> None:
 def test_a_message_read_back_says_the_same_without_the_tools() -> None:
     """`ferrule parse`, and files whose tools nobody has: the name is `tool.function`, and is written so again."""
     printed = Conversation((user(QUESTION), assistant(CALL), user(SEED_RESULTS), assistant(ANSWER)))
-    loaded = lift(get_notation("native"), printed)
+    loaded = decode_conversation(get_notation("native"), printed)
     [call] = loaded.messages[1].calls
     assert call.name == "weather.get_for_city"
     assert get_notation("native").calls([call]) == CALL

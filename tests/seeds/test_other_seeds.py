@@ -10,17 +10,16 @@ from typing import Annotated
 import pytest
 
 from ferrule import Decision, Executor, Image, Tool, ToolCall, ToolRegistry, calculator, model, tool
+from ferrule.arithmetic.evaluate import calculate
 from ferrule.dialects import get_dialect
 from ferrule.dialects.catalogue import get_notation
 from ferrule.events import CallFinished
-from ferrule.execution.decisions import Request
+from ferrule.execution.decisions import ApprovalRequest
 from ferrule.formats import nanochat, ovis
 from ferrule.models.scripted import ScriptedModel
-from ferrule.sandbox.calculator import calculate
-from ferrule.scope import CallScope
-from ferrule.tokens.detokenizer import Detokenizer
 from ferrule.tokens.render import render
-from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
+from ferrule.tokens.tokenizer import ByteTokenizer, Detokenizer, byte_tokenizer_json
+from ferrule.tools.scope import CallScope
 
 # The first seed: nanochat.
 
@@ -104,7 +103,7 @@ def Identify(box: list[float]) -> str:
 
 def test_a_positional_call_is_read() -> None:
     events = get_notation("ovis").reader([Crop.spec]).feed("<tool_call>Crop [100,100,300,400]</tool_call>")
-    assert [e.call.decoded() for e in events if isinstance(e, CallFinished)] == [{"box": [100, 100, 300, 400]}]
+    assert [e.call.decode() for e in events if isinstance(e, CallFinished)] == [{"box": [100, 100, 300, 400]}]
 
 
 async def test_text_and_image_results_in_its_notation() -> None:
@@ -183,7 +182,7 @@ class Answers:
         self._decisions = list(decisions)
         self.asked: list[tuple[str, Mapping[str, object]]] = []
 
-    async def decide(self, request: Request) -> Decision:
+    async def decide(self, request: ApprovalRequest) -> Decision:
         self.asked.append((request.tool, dict(request.arguments)))
         return self._decisions.pop(0)
 

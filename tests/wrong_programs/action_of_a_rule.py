@@ -1,0 +1,3 @@
+from ferrule import Policy, Rule
+
+policy = Policy((Rule("dney", "files_*"),))  # wrong

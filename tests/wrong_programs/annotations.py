@@ -1,0 +1,3 @@
+from ferrule import Annotations
+
+annotations = Annotations(readonly=True)  # wrong

@@ -1,0 +1,3 @@
+from ferrule import ToolRegistry
+
+registry = ToolRegistry.discover(path="tools")  # wrong

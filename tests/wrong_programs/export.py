@@ -1,0 +1,3 @@
+from ferrule import tooll  # wrong
+
+print(tooll)

@@ -1,0 +1,3 @@
+from ferrule import Image, user
+
+message = user("What is this?", Image("cat.png"))  # wrong

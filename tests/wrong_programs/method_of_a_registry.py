@@ -1,0 +1,3 @@
+from ferrule import ToolRegistry, calculator
+
+registry = ToolRegistry([calculator]).prefix("my_")  # wrong

@@ -1,0 +1,3 @@
+from ferrule import Policy
+
+policy = Policy(profile="accept_edits")  # wrong
