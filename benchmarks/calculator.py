@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ferrule.sandbox.calculator import calculate
+from ferrule.arithmetic.evaluate import calculate
 
 EXPRESSIONS = {
     "integers": [

@@ -98,9 +98,9 @@ async def weather(city: str) -> str:
 
 def by_ferrule(address: str) -> tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[None]]]:
     """(what has one conversation and tells whether it went right, what closes the client)."""
-    from ferrule.models.openai_chat import OpenAIChat
-    from ferrule.pipeline import model
-    from ferrule.tool import tool
+    from ferrule.agent.pipeline import model
+    from ferrule.models.openai.chat import OpenAIChat
+    from ferrule.tools.decorator import tool
 
     asked = OpenAIChat("m", api_key="key", base_url=address)
     pipeline = model(asked).chat("How is the weather?").using(tool(weather))

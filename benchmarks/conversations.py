@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+from ferrule.agent.pipeline import model
+from ferrule.arithmetic.evaluate import calculate
 from ferrule.models.embedded import embedded_model, local_model
 from ferrule.models.local import LocalModel
-from ferrule.pipeline import model
-from ferrule.sandbox.calculator import calculate
-from ferrule.tool import tool
+from ferrule.tools.decorator import tool
 
 ROUNDS, TOGETHER, SECONDS, LIMIT = 5, 8, 0.5, 1.15
 

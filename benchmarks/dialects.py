@@ -23,7 +23,7 @@ from typing import Any
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.catalogue import families, get_notation
-from ferrule.dialects.family import TextNotation
+from ferrule.dialects.notation import TextNotation
 from ferrule.events import ArgumentsDelta, CallFinished
 from ferrule.toolspec import ToolSpec
 
@@ -50,7 +50,7 @@ def check(notation: TextNotation, size: int) -> None:
     whole = notation.reader(tools)
     events = whole.feed(notation.family.syntax.write([call])) + whole.close(stopped=True)
     found = [event.call for event in events if isinstance(event, CallFinished)]
-    if not found or found[0].decoded() != call.decoded():
+    if not found or found[0].decode() != call.decode():
         raise SystemExit(f"{notation.name}: the call was not read back")
 
 

@@ -226,7 +226,7 @@ def row(family: str, size: int) -> dict[str, float]:
     call, tools = call_of(notation, size)
     pieces = pieces_of(notation.family.syntax.write([call]))
     spent, arguments = theirs(family, pieces, tools)
-    if json.loads(arguments) != call.decoded():
+    if json.loads(arguments) != call.decode():
         raise SystemExit(f"vLLM's parser for {family} did not pass on the arguments that were written")
     our_own = ours(family, pieces, tools)
     in_chunks = 1e6 / len(pieces)

@@ -29,9 +29,9 @@ import transformers
 
 import ferrule
 from ferrule.engines import Finished, NumpyEngine, Sampling
-from ferrule.engines.cache import KeyValueCache
 from ferrule.engines.config import read_config
-from ferrule.engines.decoder import Decoder
+from ferrule.engines.decoder import TransformerDecoder
+from ferrule.engines.kv_cache import KeyValueCache
 from ferrule.engines.safetensors import read_safetensors
 from ferrule.engines.weights import fold_weights
 
@@ -64,12 +64,12 @@ def random_checkpoint(folder: Path) -> Path:
     config = transformers.Qwen3Config(
         vocab_size=272,
         hidden_size=128,
-        num_hidden_layers=5,
-        num_attention_heads=6,
+        num_hidden_layers=8,
+        num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=32,
         intermediate_size=384,
-        max_position_embeddings=1024,
+        max_position_embeddings=2048,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=None,
@@ -130,7 +130,7 @@ async def throughput(folder: Path, batch: int, rounds: int) -> tuple[list[Timer]
 async def appended_result(folder: Path, rounds: int) -> tuple[list[Timer], list[Timer]]:
     """A result fed by the engine as one chunk, and by the bare decoder, without an engine's costs, id by id."""
     config = read_config(folder / "config.json")
-    decoder = Decoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
+    decoder = TransformerDecoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
     cache = KeyValueCache(config)
     cache.reserve(1, CONTEXT + RESULT, [])
     generator = np.random.default_rng(0)

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ferrule.agent.pipeline import model
 from ferrule.conversation import ToolCall
 from ferrule.execution import FileJournal
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import model
-from ferrule.tool import tool
+from ferrule.tools.decorator import tool
 
 ROUNDS, RUNS = 30, 100
 LIMITS = {"async": 100.0, "sync": 250.0}

@@ -16,10 +16,10 @@ import statistics
 import sys
 import time
 
+from ferrule.agent.pipeline import model
 from ferrule.conversation import ToolCall
 from ferrule.models.scripted import ScriptedModel
-from ferrule.pipeline import model
-from ferrule.tool import Tool, tool
+from ferrule.tools.decorator import Tool, tool
 
 ROUNDS, SECONDS, LIMIT = 15, (0.1, 0.2, 0.3), 10.0
 took: list[float] = []

@@ -27,8 +27,8 @@ from typing import Any
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, system, tool_message, user
-from ferrule.dialects.hermes import Hermes
-from ferrule.tokens.hf import HuggingFaceTokenizer
+from ferrule.dialects import get_dialect
+from ferrule.tokens.hugging_face import HuggingFaceTokenizer
 from ferrule.tokens.render import render
 from ferrule.toolspec import ToolSpec
 
@@ -206,7 +206,7 @@ def as_dictionaries(conversation: Conversation) -> list[dict[str, Any]]:
         calls = [part for part in message.calls if isinstance(part, ToolCall)]
         if calls:
             entry["tool_calls"] = [
-                {"type": "function", "function": {"name": call.name, "arguments": call.decoded()}} for call in calls
+                {"type": "function", "function": {"name": call.name, "arguments": call.decode()}} for call in calls
             ]
         messages.append(entry)
     return messages
@@ -231,7 +231,7 @@ def measured(folder: Path, count: int, rounds: int) -> dict[str, Any]:
     train_tokenizer(path)
     ours = HuggingFaceTokenizer(path)
     theirs = PreTrainedTokenizerFast(tokenizer_file=str(path), eos_token="<|im_end|>", chat_template=TEMPLATE)
-    dialect = Hermes()
+    dialect = get_dialect("hermes")
     data = conversations(count)
     dictionaries = [(as_dictionaries(conversation), offered(tools)) for conversation, tools in data]
 

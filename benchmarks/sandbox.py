@@ -1,4 +1,4 @@
-"""The Python sandbox against a fresh interpreter: what a run, eight at a time, a flood of output and a start cost.
+"""The Python sandbox against a fresh interpreter: what a run, eight at a time, hostile answers and a start cost.
 
     python benchmarks/sandbox.py [--json] [--rounds 60]
 
@@ -15,9 +15,17 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "sandbox"))
+
+from hostile_answers import ANSWERS
 
 from ferrule.sandbox.python import PythonSandbox
+from ferrule.sandbox.python.parent.answer import parse_answer
+from ferrule.sandbox.python.wire.frames import WireError
 
 BARE = "None"
 TABLE = """
@@ -106,6 +114,22 @@ async def flood(sandbox: PythonSandbox) -> tuple[float, float]:
     return statistics.median(times) * 1000, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 
 
+def worst_answer() -> tuple[float, str]:
+    """Milliseconds of processor time for reading the worst of the hostile answers, of a megabyte each, and its name."""
+    times: dict[str, float] = {}
+    for name, make in ANSWERS.items():
+        head, data = make()
+        tries = []
+        for _ in range(5):
+            begin = time.process_time()
+            with suppress(WireError):
+                parse_answer(head, data)
+            tries.append(time.process_time() - begin)
+        times[name] = statistics.median(tries) * 1000
+    worst = max(times, key=lambda name: times[name])
+    return times[worst], worst
+
+
 async def first_use() -> tuple[float, float]:
     """Medians of importing pandas in a fresh interpreter, and of a sandbox until its first run is done."""
     importing, starting = [], []
@@ -129,6 +153,7 @@ async def measure(rounds: int) -> list[Row]:
         mb = await flood(sandbox)
         table = await against_fresh(sandbox, TABLE, rounds)
         p95, gain = await spread(sandbox, rounds), await at_a_time(sandbox)
+    decoding, worst = worst_answer()
     both = "{:.1f} ms, python -c {:.1f} ms"
     return [
         Row("warm run, bare", bare[0] / bare[1], "× faster", 2.5, True, both.format(bare[1] * 1e3, bare[0] * 1e3)),
@@ -138,6 +163,9 @@ async def measure(rounds: int) -> list[Row]:
         Row("8 at a time", gain, "× the throughput of 1", 1.6, True, "50 ms of pandas each"),
         Row("100 MB of output", mb[0], "ms", 50, False, "until it is ended at the limit"),
         Row("100 MB of output", mb[1], "MB in the parent", 10, False, "nine times"),
+        Row(
+            "hostile answer", decoding, "ms of CPU", 100, False, f"of a megabyte, the worst of {len(ANSWERS)}: {worst}"
+        ),
         Row(
             "first use", starting / importing, "× importing pandas", 1.5, False, f"{starting:.2f} s, {importing:.2f} s"
         ),

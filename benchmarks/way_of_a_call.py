@@ -1,0 +1,115 @@
+"""The way of the data: through how many files and functions of ferrule a question and a call pass.
+
+    python benchmarks/way_of_a_call.py [--json] [--list] [--source FOLDER]
+
+Each is run in a process of its own under a profiler that counts the functions which are entered, in every thread, once
+the modules are imported: what runs while a module is loaded is not counted, nor are lambdas and comprehensions.
+`--source` measures the `src` of another checkout, for a comparison.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+COUNTING = """
+import asyncio, contextlib, json, sys, threading
+entered = set()
+
+def count(frame, event, argument):
+    if event != "call" or "/ferrule/" not in frame.f_code.co_filename or frame.f_code.co_name.startswith("<"):
+        return
+    code, above = frame.f_code, frame.f_back
+    while above is not None:
+        if above.f_code.co_name == "<module>" and "/ferrule/" in above.f_code.co_filename:
+            return
+        above = above.f_back
+    entered.add((code.co_filename.rpartition("/ferrule/")[2], code.co_qualname))
+
+def follow(on):
+    sys.setprofile(count if on else None)
+    threading.setprofile(count if on else None)
+"""
+
+PROGRAMS = {
+    "ferrule ask": """
+sys.argv = ["ferrule", "ask", "What is 123456 * 789?"]
+from ferrule.cli import main
+with contextlib.suppress(SystemExit):
+    follow(True)
+    main()
+""",
+    "a warm call": """
+from ferrule import CallScope, Executor, ToolCall, ToolRegistry, tool
+
+@tool
+async def add(left: int, right: int) -> int:
+    "Add two numbers."
+    return left + right
+
+async def run():
+    registry = ToolRegistry([add])
+    async with registry.open() as bound:
+        executor = Executor(bound)
+        scope = CallScope()
+        for number in range(3):
+            follow(number == 2)
+            await executor.run(ToolCall(f"call_{number}", "add", '{"left": 1, "right": 2}'), scope)
+        follow(False)
+
+asyncio.run(run())
+""",
+}
+LIMITS = {"ferrule ask": 65, "a warm call": 12}
+"""Files, at most."""
+
+
+def way(program: str, source: Path) -> list[tuple[str, str]]:
+    """The functions that a program enters, each with its file."""
+    ending = "\nfollow(False)\nprint(json.dumps(sorted(entered)))"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    command = [sys.executable, "-c", COUNTING + program + ending]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return [(file, function) for file, function in json.loads(done.stdout.splitlines()[-1])]
+
+
+def measure(source: Path) -> dict[str, dict[str, Any]]:
+    """The ways of all programs: their files, and their functions outside the engines."""
+    ways = {name: way(program, source) for name, program in PROGRAMS.items()}
+    return {
+        name: {
+            "files": sorted({file for file, _ in entered}),
+            "functions": sorted(f"{file}: {function}" for file, function in entered if not file.startswith("engines/")),
+            "limit": LIMITS[name],
+        }
+        for name, entered in ways.items()
+    }
+
+
+def main() -> None:
+    """Measure, print, and fail where a way is longer than it may be."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--list", action="store_true", help="name the files and functions")
+    parser.add_argument("--source", type=Path, default=ROOT / "src", help="the folder that ferrule is imported from")
+    options = parser.parse_args()
+    ways = measure(options.source.resolve())
+    if options.json:
+        print(json.dumps(ways, indent=2))
+    else:
+        for name, found in ways.items():
+            files, functions = found["files"], found["functions"]
+            print(f"{name}: {len(files)} files (at most {found['limit']}), {len(functions)} functions outside engines/")
+            if options.list:
+                print(*(f"    {each}" for each in functions), sep="\n")
+    if any(len(found["files"]) > found["limit"] for found in ways.values()):
+        raise SystemExit("a way is longer than it may be")
+
+
+if __name__ == "__main__":
+    main()
