@@ -132,7 +132,7 @@ async def test_a_tool_of_that_name_is_in_the_way_only_where_the_search_is_wanted
     scripted = Watched("Hi.")
     await model(scripted).chat("Hi").using(*tools).run()
     assert len(scripted.offers[0]) == 201
-    with pytest.raises(RegistryError, match="rename it, or give lazy=False"):
+    with pytest.raises(RegistryError, match="rename it, or pass lazy=False"):
         await model(Watched("Hi.")).chat("Hi").using(*tools, lazy=True).run()
 
 

@@ -132,7 +132,7 @@ async def test_a_pause_is_resumed_with_decisions_and_what_ran_is_not_run_again()
 async def test_a_call_that_an_earlier_process_began_is_never_run_twice(tmp_path: Path) -> None:
     RAN.clear()
     journal = FileJournal(tmp_path / "journal.jsonl")
-    journal.record("started", journal.new_key(), {"call": "c1", "tool": "double", "arguments": {"n": 1}})
+    journal.record("started", journal.make_key(), {"call": "c1", "tool": "double", "arguments": {"n": 1}})
     conversation = model(ScriptedModel()).chat("?").conversation.add(assistant(call(1, 1), call(2, 2)))
     run = await model(ScriptedModel("So.")).chat(conversation).using(double, journal=journal).run()
     assert [m.result.status for m in run.conversation.messages if m.role == "tool"] == ["interrupted", "ok"]

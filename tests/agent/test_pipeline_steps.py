@@ -159,7 +159,7 @@ def test_a_pipeline_goes_to_another_process_or_says_what_can_not() -> None:
     pipeline = model("embedded").chat("What is 12 * 12?").using(calculator).then(noted)
     again = pickle.loads(pickle.dumps(pipeline))
     assert again.run_sync().text == "12 × 12 is 144."
-    with pytest.raises(SettingsError, match=r"with the callback '.*<lambda>'"):
+    with pytest.raises(SettingsError, match=r"because of the callback '.*<lambda>'"):
         pickle.dumps(pipeline.then(lambda _: None))
 
     @tool
@@ -167,5 +167,5 @@ def test_a_pipeline_goes_to_another_process_or_says_what_can_not() -> None:
         """One that nobody can import."""
         return 1
 
-    with pytest.raises(SettingsError, match=r"with the tool 'local' \(code "):
+    with pytest.raises(SettingsError, match=r"because of the tool 'local' \(code "):
         pickle.dumps(model("echo").using(local))

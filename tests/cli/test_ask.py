@@ -82,7 +82,7 @@ def test_a_policy_is_obeyed(reckoner: str, tmp_path: Path) -> None:
 
 def test_a_limit_is_told_and_the_status_is_1(chatterer: str) -> None:
     done = ferrule("ask", "Hello", "--model", chatterer, "--max-tokens", "5")
-    assert (done.returncode, done.stderr) == (1, "ferrule: stopped: the answer is as long as --max-tokens allows\n")
+    assert (done.returncode, done.stderr) == (1, "ferrule: stopped: the answer reached its limit of tokens\n")
 
 
 def test_the_same_seed_says_the_same(chatterer: str) -> None:

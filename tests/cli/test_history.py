@@ -187,7 +187,7 @@ def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert ferrule("ask", "What is 2 + 3?", **home).stderr == ""
     assert list(tmp_path.iterdir()) == []
     done = ferrule("ask", "What is 2 + 3?", "--keep", **home)
-    assert done.stderr.startswith("ferrule: kept as ")
+    assert done.stderr.startswith("ferrule: saved as ")
     assert (tmp_path / ".local/share/ferrule/conversations.db").is_file()
     name = done.stderr.split()[-1]
     assert ferrule("history", **home).stdout.split()[0] == name
@@ -197,9 +197,9 @@ def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_chat_is_kept_and_gone_on_with(path: Path) -> None:
     done = ferrule("chat", "--store", path, typed="What is 2 + 3?\n/new\nWhat is 4 * 5?\nWhat is 6 * 7?\n")
-    first, second = done.stderr.removeprefix("ferrule: kept as ").strip().split(", ")
+    first, second = done.stderr.removeprefix("ferrule: saved as ").strip().split(", ")
     done = ferrule("chat", "--resume", first, typed="What is 8 - 1?\n", FERRULE_STORE=str(path))
-    assert done.stderr == f"ferrule: resumed {first}, 4 messages: What is 2 + 3?\nferrule: kept as {first}\n"
+    assert done.stderr == f"ferrule: resumed {first}, 4 messages: What is 2 + 3?\nferrule: saved as {first}\n"
     with Store(path) as store:
         assert {one.id: (one.title, one.messages) for one in store.list()} == {
             first: ("What is 2 + 3?", 8),

@@ -79,7 +79,7 @@ def test_what_the_dialect_could_not_carry_is_told(tokenizer: Path, tmp_path: Pat
     done = ferrule("render", path, "--tokenizer", tokenizer)
     assert done.returncode == 0
     assert done.stderr == (
-        "ferrule: conversation 1, not carried into nanochat: reasoning: nanochat has no place for it\n"
+        "ferrule: conversation 1, not preserved in nanochat: reasoning: nanochat has no place for it\n"
     )
 
 

@@ -110,7 +110,7 @@ def test_where_it_can_not_go_on_it_is_refused_and_nothing_is_lost(
     assert done.returncode == 2
     assert "2 calls wait for a decision, and nobody can be asked here" in done.stderr
     done = ferrule(*options(name, path, waiting_folder)[:-2], "--yes")
-    assert "calls of wait wait, which isn't offered here; give --tools" in done.stderr
+    assert "ends in calls of wait, which is not offered here" in done.stderr
     with Store(path) as store:
         assert len(store.load(name).pending) == 2
 

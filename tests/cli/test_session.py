@@ -54,4 +54,4 @@ def test_what_the_model_is_not_told_is_shown_once_in_a_conversation(capsys: pyte
         session.session.renderer = TextRenderer()
         assert session.ask(QUESTION).stopped == "done"
     first, *_ = capsys.readouterr().out.splitlines()
-    assert first == "not carried  system: written at the start of the user message that follows it"
+    assert first == "not preserved  system: written at the start of the user message that follows it"

@@ -151,7 +151,7 @@ def test_a_torn_line_costs_itself_alone(tmp_path):
 def test_the_same_call_ids_in_one_journal_are_told_apart(tmp_path):
     with FileJournal(tmp_path / "j") as one, FileJournal(tmp_path / "j") as other:
         answers([fetch], [call("fetch", url="a")], journal=one)
-        other.record("started", other.new_key(), {"call": "call_1", "tool": "fetch", "arguments": {"url": "b"}})
+        other.record("started", other.make_key(), {"call": "call_1", "tool": "fetch", "arguments": {"url": "b"}})
     assert [one.arguments for one in find_interrupted(tmp_path / "j")] == [{"url": "b"}]
 
 
@@ -160,7 +160,7 @@ def test_lines_of_many_threads_stay_whole(tmp_path):
 
         def write():
             for _ in range(200):
-                journal.record("started", journal.new_key(), {"call": "c", "tool": "t", "arguments": {"x": "y" * 500}})
+                journal.record("started", journal.make_key(), {"call": "c", "tool": "t", "arguments": {"x": "y" * 500}})
 
         threads = [threading.Thread(target=write) for _ in range(4)]
         for thread in threads:

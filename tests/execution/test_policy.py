@@ -38,9 +38,9 @@ def test_the_default_goes_by_origin():
         assert action(policy, spec(origin=origin)) == "ask"
         # It says of itself that it reads only, and nobody trusts it.
         assert action(policy, spec(origin=origin, read_only=True)) == "ask"
-        trusting = Policy(trusted=(origin,))
-        assert action(trusting, spec(origin=origin, read_only=True)) == "allow"
-        assert action(trusting, spec(origin=origin)) == "ask"
+        trusted = Policy(trusted=(origin,))
+        assert action(trusted, spec(origin=origin, read_only=True)) == "allow"
+        assert action(trusted, spec(origin=origin)) == "ask"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scripted_http import Reply, ScriptedServer, json_reply
 
 from ferrule.errors import ModelError, ProviderError, SettingsError
 from ferrule.models.anthropic.schema import fit_answer_schema
-from ferrule.models.naming import hosted_model, model_named
+from ferrule.models.naming import get_model, hosted_model
 from ferrule.models.openai.chat import OpenAIChat
 
 
@@ -37,7 +37,7 @@ def test_an_option_that_a_model_has_not_is_named_with_those_it_has() -> None:
     with pytest.raises(SettingsError, match=r"no option 'temprature'; there are api_key, base_url.*with_"):
         hosted_model("openai", "m", api_key="k", temprature=1)
     with pytest.raises(ModelError, match="'openai:' names no model"):
-        model_named("openai:")
+        get_model("openai:")
     with pytest.raises(ModelError, match="Anthropic does not speak OpenAI's formats"):
         OpenAIChat("m", "anthropic", api_key="k")
 

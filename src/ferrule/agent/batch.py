@@ -1,4 +1,4 @@
-"""Many runs at once: a bounded number of them, in order, and a place where they wait for each other."""
+"""Many concurrent runs: a bounded number of them, in order, and a barrier where they wait for each other."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 
 class _HasConversation(Protocol):
-    """What a run begins with."""
+    """A pipeline, as far as it is needed here."""
 
     @property
     def conversation(self) -> Conversation: ...
 
 
-Begun = TypeVar("Begun", bound=_HasConversation)
+PipelineT = TypeVar("PipelineT", bound=_HasConversation)
 
 
 async def run_together(
-    pipelines: Sequence[Begun],
-    work: Callable[[Begun, Run[Any], RunBarrier], Awaitable[None]],
+    pipelines: Sequence[PipelineT],
+    work: Callable[[PipelineT, Run[Any], RunBarrier], Awaitable[None]],
     concurrency: int | None,
     errors: Literal["raise", "keep"],
 ) -> list[Run[Any]]:
-    """A run of each pipeline, in their order; `work` keeps its run up to date. See `Pipeline.run_batch`."""
+    """Run each pipeline by `work`, which updates its `Run`. See `Pipeline.run_batch`."""
     if concurrency is not None and concurrency < 1:
         raise SettingsError(f"concurrency must be at least 1, not {concurrency}")
     slots = None if concurrency is None else asyncio.Semaphore(concurrency)
     barrier = RunBarrier(len(pipelines), slots)
     runs = barrier.runs = [Run(pipeline.conversation) for pipeline in pipelines]
 
-    async def run_one(pipeline: Begun, run: Run[Any]) -> None:
+    async def run_one(pipeline: PipelineT, run: Run[Any]) -> None:
         try:
             async with slots or nullcontext():
                 await work(pipeline, run, barrier)
@@ -55,13 +55,13 @@ async def run_together(
             for pipeline, run in zip(pipelines, runs, strict=True):
                 tasks.create_task(run_one(pipeline, run))
     except BaseExceptionGroup as several:
-        # The first error as it is: the same whether one pipeline is run or many.
+        # The first error itself, no group: the same as when a single pipeline is run.
         raise several.exceptions[0] from several
     return runs
 
 
 class RunBarrier:
-    """Where runs wait for each other. A run that has ended isn't waited for, and is passed to the callback as well."""
+    """Where runs wait for each other. A run that has ended isn't waited for, but is passed to the callback too."""
 
     def __init__(self, size: int, slots: asyncio.Semaphore | None = None) -> None:
         self.runs: list[Run[Any]] = []
@@ -71,13 +71,13 @@ class RunBarrier:
         self._callback: Callable[[list[Run[Any]]], Any] | None = None
         self._slots = slots
 
-    async def reach(self, callback: Callable[[list[Run[Any]]], Any]) -> None:
-        """Wait until all have come here and the callback was called with all runs."""
+    async def wait(self, callback: Callable[[list[Run[Any]]], Any]) -> None:
+        """Wait until all runs are here and the callback was called with them."""
         here: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(here)
         self._callback = callback
         if self._slots is not None:
-            self._slots.release()  # others must be able to come here
+            self._slots.release()  # so that the others can get here
         try:
             await self._call_when_complete()
             await here
@@ -86,7 +86,7 @@ class RunBarrier:
                 await self._slots.acquire()
 
     async def leave(self) -> None:
-        """One run is over."""
+        """Wait no longer for one run: it has ended."""
         self._left += 1
         await self._call_when_complete()
 
@@ -118,12 +118,12 @@ class RunBarrier:
 
 
 class CallTogether(CallOnce):
-    """Calls the callback of `map` once all runs have come so far."""
+    """Calls the callback of `map` once all runs have reached its step."""
 
     def __init__(self, callback: Callable[[list[Run[Any]]], Any], waits: bool, barrier: RunBarrier) -> None:
         super().__init__(callback, waits)
         self._barrier = barrier
 
     async def call(self, state: RunState) -> None:  # noqa: ARG002 - the barrier has all runs
-        """Wait for the other runs, the last of which calls it."""
-        await self._barrier.reach(self._callback)
+        """Wait for the other runs; the last one calls the callback."""
+        await self._barrier.wait(self._callback)

@@ -1,7 +1,7 @@
-"""The hooks of the loop: where the options of a pipeline, and a front, steer a run.
+"""The hooks of the loop, by which the options of a pipeline, and fronts, steer a run.
 
-The loop (`loop.py`) asks the model, answers its calls and asks again. Everything else that happens in a run is a hook:
-those of a pipeline's own options are in `standard_hooks.py`, others are added by `Pipeline.hook`.
+The loop (`loop.py`) asks the model, answers its calls and asks again. Everything else in a run is a hook: those of a
+pipeline's options are in `standard_hooks.py`, others are added by `Pipeline.hook`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 class Hooks(Protocol):
-    """What may happen in each round of the loop. Hooks run in the order in which they were added.
+    """Callbacks in each round of the loop. Hooks run in the order in which they were added.
 
-    A class that derives from this one writes the methods that it needs; what they raise ends the run.
+    A subclass overrides the methods that it needs; an exception from one of them ends the run.
     """
 
     async def before_request(self, state: RunState) -> None:  # noqa: ARG002
-        """The model is about to be asked. Changes of `state.request` hold for this request and aren't recorded."""
+        """The model is about to be asked. Changes to `state.request` apply to this request and aren't recorded."""
         return
 
     async def after_message(self, state: RunState) -> None:  # noqa: ARG002
-        """The model wrote a message, whose calls are not answered yet; `state.stop_reason` is why it ended.
+        """The model wrote a message, whose calls are not yet answered; `state.stop_reason` is why it ended.
 
-        A hook that adds a question (`state.say`, or by `state.conversation`) has the model asked again, before the
-        hooks after it see the message. Where the message is not whole, and no hook asks again, the run stops.
+        If a hook adds a question (by `state.say` or `state.conversation`), the model is asked again before later
+        hooks see the message. After an incomplete message, the run stops unless a hook asks again.
         """
         return
 
     async def after_results(self, state: RunState) -> None:  # noqa: ARG002
-        """Calls were answered, and the model is about to be asked again; the place to change tools or policy."""
+        """Calls were answered, and the model is about to be asked again: the place to change tools or policy."""
         return
 
 
@@ -57,7 +57,7 @@ class RunStopped(Exception):  # noqa: N818 - an end that was reached, not an err
 
 @dataclass(slots=True)
 class ModelRequest:
-    """What the model is asked: the conversation that it is shown, the tools that it is offered, its settings."""
+    """A request to the model: the conversation that it is shown, the tools that it is offered, its settings."""
 
     conversation: Conversation
     offered: Sequence[ToolSpec]
@@ -65,7 +65,7 @@ class ModelRequest:
 
 
 class RunState:
-    """A run while it goes on, as its hooks see it. `conversation` is valid after each step, whatever ends the run."""
+    """A run in progress, as its hooks see it. `conversation` is valid after each step, whatever ends the run."""
 
     __slots__ = (
         "_make_executor", "asks_again", "calls", "executor", "feed", "model", "offered",
@@ -86,15 +86,15 @@ class RunState:
         self.registry = registry
         """The tools that can be called."""
         self.request = request
-        """The request that is about to be made, or was made last."""
+        """The next request, or the last one made."""
         self.offered = request.offered
-        """What is offered where no hook changes it."""
+        """The tools offered unless a hook changes them."""
         self.rounds = 0
         """How often the model was asked."""
         self.calls = 0
         """How many calls were answered by running them, or refusing to."""
         self.open_calls: tuple[ToolCall | MalformedCall, ...] = run.conversation.pending
-        """The calls without an answer: kept, since the loop asks for them in every round."""
+        """The unanswered calls: stored, since the loop needs them in every round."""
         self.stop_reason: StopReason = "turn"
         """Why the last message ended; `turn` and `calls` are those of a whole message."""
         self.asks_again = False
@@ -105,7 +105,7 @@ class RunState:
 
     @property
     def conversation(self) -> Conversation:
-        """The recorded conversation. Setting one that ends in a question or a result has the model asked again."""
+        """The recorded conversation. If one is set that ends in a question or a result, the model is asked again."""
         return self.run.conversation
 
     @conversation.setter
@@ -115,13 +115,13 @@ class RunState:
         self.asks_again = bool(conversation.messages) and conversation.messages[-1].role in ("user", "tool")
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the model ended its last message itself."""
+    def is_complete(self) -> bool:
+        """Whether the last message is complete: the model itself ended it."""
         return self.stop_reason in ("turn", "calls")
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """The tools that can be called. Those that a hook sets are all offered from the next request on."""
+        """The tools that can be called. If a hook sets them, all are offered from the next request on."""
         return self.registry.tools
 
     @tools.setter
@@ -139,7 +139,7 @@ class RunState:
         self.executor = self._make_executor(self.registry, policy)
 
     def use_registry(self, registry: BoundRegistry) -> None:
-        """Answer the next calls with these tools, without changing what is offered."""
+        """Answer later calls with these tools, without changing what is offered."""
         self.registry = registry
         self.executor = self._make_executor(registry, self.executor.policy)
 
@@ -148,7 +148,7 @@ class RunState:
         self.request.settings = self.request.settings.model_copy(update=changes)
 
     def say(self, text: str) -> None:
-        """Add a user's message, which the model is asked to answer."""
+        """Add a user message, which the model is asked to answer."""
         self.conversation = self.run.conversation.add(user(text))
 
     def stop(self, reason: str) -> NoReturn:
@@ -156,12 +156,12 @@ class RunState:
         raise RunStopped(reason)
 
     async def report_losses(self, losses: Iterable[Loss]) -> None:
-        """Add losses to the run, and tell the new ones to the reader of its events."""
+        """Add losses to the run, and pass the new ones to the reader of its events."""
         new = self.run.add_losses(losses)
         if new:
             await self.put(LossesReported(new))
 
     async def put(self, event: Event) -> None:
-        """Tell an event to the reader of the run's events, if there is one."""
+        """Pass an event to the reader of the run's events, if there is one."""
         if self.feed is not None:
             await self.feed.put(event)

@@ -1,4 +1,4 @@
-"""Reports what a run does to listeners: traces, and a debug log. A run without listeners pays nothing.
+"""Reports what a run does to listeners: traces, and a debug log. Without listeners it costs nothing.
 
 `FERRULE_OTEL=1`, or `ferrule.agent.opentelemetry.enable()`: spans and metrics by OpenTelemetry. `FERRULE_DEBUG=1`:
 every offer, call and result on stderr.
@@ -35,10 +35,10 @@ class RunListener(Protocol):
         """The model wrote a message; None where its events ended without one."""
 
     def on_failure(self, error: BaseException) -> None:
-        """The model raised this instead of writing a message."""
+        """The model raised `error` instead of writing a message."""
 
     def wrap_journal(self, journal: Journal | None) -> Journal | None:
-        """The journal that the run's calls are recorded in: `journal`, or one that passes on to it."""
+        """Return the journal that records the run's calls: `journal`, or one that forwards to it."""
 
     def on_result(self, result: ToolResult) -> None:
         """A call has its result."""
@@ -49,18 +49,18 @@ class RunListener(Protocol):
 
 ListenerFactory: TypeAlias = Callable[[Run], RunListener]
 listener_factories: dict[str, ListenerFactory] = {}
-"""What makes a listener for each run, by its name; `opentelemetry.enable()` adds one."""
+"""By name, the functions that make a listener for each run; `opentelemetry.enable()` adds one."""
 
 
 def listen_to(run: Run) -> AbstractContextManager[RunListener | None]:
-    """A context around a run that gives its listener, None where there is none."""
+    """Return a context manager around a run that yields its listener, or None."""
     return _ListenedRun(run) if listener_factories else _NO_LISTENER
 
 
 def read_environment() -> None:
     """Add the listeners that the environment asks for.
 
-    It is read when this module is loaded: reading it at each run would cost more than all else here.
+    It is read when this module is imported: reading it at each run would cost more than everything else here.
     """
     if os.environ.get(OTEL, "") not in ("", "0"):
         listener_factories.setdefault("otel", _make_otel_listener)
@@ -158,7 +158,7 @@ class DebugListener:
         _write_line("failed", error=type(error).__name__, reason=str(error))
 
     def wrap_journal(self, journal: Journal | None) -> Journal | None:
-        """The run's own."""
+        """Return the run's own."""
         return journal
 
     def on_result(self, result: ToolResult) -> None:
@@ -171,7 +171,7 @@ class DebugListener:
 
 
 def _decode_arguments(call: ToolCall) -> Any:
-    """The arguments as values, in which secrets are found by their names, where they can be read."""
+    """Decode the arguments where possible, so that secrets in them are found by name."""
     try:
         return call.decode()
     except (ValueError, RecursionError):

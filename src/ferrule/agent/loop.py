@@ -1,7 +1,7 @@
 """The loop between a model and its tools: asks, answers the calls, asks again, until the model is done.
 
-There is one loop, `AgentLoop.converse`. Chat, rollouts and every front run it, and steer it by hooks (`hooks.py`). How
-a call is run is `execution/`'s part, how a message is written `models/`'s.
+There is one loop, `AgentLoop.converse`. Chat, rollouts and every front run it, and steer it by hooks (`hooks.py`).
+`execution/` runs a call, `models/` writes a message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 3
 _BROKE_OFF = LossesReported((Loss("call", "the answer broke off in the middle of a call; the model is asked again"),))
 _REPETITIONS = 3
-"""From this many equal calls with equal results on, the model is told."""
+"""From this many identical calls with identical results on, a note tells the model."""
 
 
 class AgentLoop:
@@ -72,7 +72,7 @@ class AgentLoop:
             self._answer_interrupted()
 
     async def converse(self) -> None:
-        """The loop. Raises `RunStopped` where a limit, a hook, a pause or a message that is not whole ends the run."""
+        """Run the loop. Raises `RunStopped` when a limit, a hook, a pause or an incomplete message ends the run."""
         state = self.state
         if not state.open_calls:
             await self._ask()
@@ -89,8 +89,8 @@ class AgentLoop:
     async def _ask(self) -> None:
         """Have the model write one message.
 
-        An answer that breaks off in the middle of a call is a failure of the provider, and no call to be answered: the
-        model is asked the same again, `_ATTEMPTS` times in all. Raises `StreamBroken` where each of them broke off.
+        An answer that breaks off in the middle of a call is a failure of the provider, not a call to answer: the
+        request is repeated, up to `_ATTEMPTS` times in all. Raises `StreamBroken` if every attempt broke off.
         """
         state = self.state
         for _ in range(_ATTEMPTS):
@@ -105,18 +105,18 @@ class AgentLoop:
         raise StreamBroken(f"{state.model.name}: the answer broke off in the middle of a call, {_ATTEMPTS} times")
 
     async def _call_hooks_after_message(self) -> None:
-        """Call them until one has the model asked again. Raises `RunStopped` for a message that is not whole."""
+        """Call the hooks until one asks the model again. Raises `RunStopped` for an incomplete message."""
         state = self.state
         state.asks_again = False
         for after_message in self._after_message:
             await after_message(state)
             if state.asks_again:
                 return
-        if not state.is_whole:
+        if not state.is_complete:
             raise RunStopped(state.stop_reason)
 
     async def _request(self, request: ModelRequest) -> MessageFinished | None:
-        """Ask once, and pass on the events; returns the last of them."""
+        """Send one request and pass on its events; returns the one that finished the message."""
         state, listener = self.state, self._listener
         feed, finished = state.feed, None
         offers = state.run.offers
@@ -125,10 +125,10 @@ class AgentLoop:
         if listener is not None:
             listener.on_request(request.conversation, request.offered, request.settings)
         events = state.model.stream(request.conversation, request.offered, request.settings)
-        try:  # and not aclosing, whose way in and out costs as much as asking
+        try:  # not `aclosing`: entering and leaving it would cost as much as the request itself
             async for event in events:
                 passed_on: Event = event
-                # Not by isinstance, which for the many events that are neither costs more than both of these.
+                # Not `isinstance`: most events are neither, and for those it costs more than both comparisons.
                 if type(event) is MessageFinished:
                     finished = event
                     passed_on = self._add_message(event)
@@ -160,7 +160,7 @@ class AgentLoop:
         if finished.stop == "error" and message.is_cut_off:
             run.add_losses(_BROKE_OFF.losses)
             return _BROKE_OFF
-        # A turn that the model ended at once is a message too: its ids were sampled.
+        # An empty turn is a message too if ids were sampled for it.
         if message.parts or message.sampled:
             run.conversation = run.conversation.add(message)
             run.record_generation(finished)
@@ -168,7 +168,7 @@ class AgentLoop:
         return finished
 
     async def _answer_calls(self) -> None:
-        """Answer the open calls, in order. Raises `RunStopped` where some wait for a decision or exceed the limit."""
+        """Answer the open calls, in order. Raises `RunStopped` if some wait for a decision or exceed the limit."""
         state, executor = self.state, self.state.executor
         calls = state.open_calls
         left_out: Sequence[ToolCall | MalformedCall] = ()
@@ -199,7 +199,7 @@ class AgentLoop:
             raise RunStopped("calls")
 
     def _pass_on_result(self, ready: list[ToolResult], result: ToolResult) -> None:
-        """A call has its result, though others of its message may still run."""
+        """Report the result of one call; others of its message may still be running."""
         ready.append(result)
         if self._listener is not None:
             self._listener.on_result(result)
@@ -207,7 +207,7 @@ class AgentLoop:
             self.state.feed.add(ResultReady(result))
 
     def _add_results(self, results: Sequence[ToolResult], calls: Sequence[ToolCall | MalformedCall]) -> None:
-        """Record results, with a note where a call was made again and again."""
+        """Record results, with a note on a call that keeps being repeated."""
         state = self.state
         conversation = state.run.conversation
         if len(conversation.messages) > _REPETITIONS:  # each repetition is at least a message
@@ -216,12 +216,12 @@ class AgentLoop:
         state.open_calls = state.open_calls[len(results) :]
 
     def _answer_interrupted(self) -> None:
-        """Answer calls that an earlier process began and did not end: nobody knows what they did."""
+        """Answer calls that an earlier process started and never finished: their outcome is unknown."""
         journal = self._journal
         if not isinstance(journal, FileJournal):
             return
-        # Arguments are scrubbed in a journal, so the id and the tool must do. Where another conversation's call has
-        # both, this one is not run, which the model can mend.
+        # The journal's arguments are scrubbed, so a call is identified by its id and tool. If a call of another
+        # conversation has the same ones, this one is not run, and the model can make it again.
         begun = {(entry.call_id, entry.tool): entry for entry in find_interrupted(journal.path)}
         for call in self.state.open_calls:
             entry = begun.get((call.id, call.name)) if isinstance(call, ToolCall) else None
@@ -237,7 +237,7 @@ class AgentLoop:
 
 
 def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, result: ToolResult) -> ToolResult:
-    """The result, with a note for the model where the same call had the same result again and again.
+    """Add a note for the model to the result of a call that keeps being repeated with the same result.
 
     The note depends on the conversation alone, so that training data has the same text.
     """
@@ -251,7 +251,7 @@ def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, 
 
 
 def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolResult) -> int:
-    """How many earlier equal calls had an equal result, counted back to the first that had another."""
+    """Count the earlier identical calls, back to the first that had another result."""
     results = {m.result.call_id: m.result for m in conversation.messages if m.role == "tool"}
     times = 0
     for message in reversed(conversation.messages):
@@ -269,7 +269,7 @@ def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolR
 
 @lru_cache(maxsize=256)
 def _list_own_methods(kind: type) -> tuple[bool, ...]:
-    """Which of its three methods a kind of hook has itself: most have one, and calling the empty ones would cost."""
+    """Which of the three methods a class of hooks overrides: most override one, and calling the others takes time."""
     names = ("before_request", "after_message", "after_results")
     return tuple(getattr(kind, name, None) not in (None, getattr(Hooks, name)) for name in names)
 
@@ -279,4 +279,4 @@ def _make_not_run(call: ToolCall | MalformedCall, reason: str) -> ToolResult:
 
 
 def _ignore(_progress: ToolProgress) -> None:
-    """Nobody reads the events."""
+    """Drop progress that nobody reads."""

@@ -1,7 +1,7 @@
-"""Records runs as OpenTelemetry spans and metrics, by its semantic conventions for generative AI.
+"""Records runs as OpenTelemetry spans and metrics, by the semantic conventions for generative AI.
 
-Off until `enable()`, or where the environment has `FERRULE_OTEL=1`. Needs `opentelemetry-api` (the extra `otel`), which
-is imported when recording begins; the program's own SDK exports what is recorded.
+On after `enable()`, or with `FERRULE_OTEL=1` in the environment. Needs `opentelemetry-api` (the extra `otel`), which is
+imported when recording begins; the program's own SDK exports what is recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ferrule.models.protocol import ModelSettings
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""The environment variable that turns on recording what is said; `true` or `1`."""
+"""The environment variable that turns on the recording of message content; `true` or `1`."""
 _PROVIDERS = {"google": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "openai-responses": "openai"}
 _REASONS = {"turn": "stop", "calls": "tool_calls", "context": "length"}
 _REQUEST = ("temperature", "top_p", "top_k", "max_tokens", "seed")
@@ -51,10 +51,9 @@ def enable(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
 ) -> None:
-    """Record the runs that begin from now on; with `content` also what is said, which may be private.
+    """Record runs from now on; with `content` also the messages, which may be private.
 
-    Without providers, those of the process record them. Raises `SettingsError` where `opentelemetry-api` isn't
-    installed.
+    The default providers are those of the process. Raises `SettingsError` if `opentelemetry-api` isn't installed.
     """
     listener_factories["otel"] = make_listener_factory(content, tracer_provider, meter_provider)
 
@@ -65,7 +64,7 @@ def disable() -> None:
 
 
 class Instruments:
-    """The tracer and histograms that record runs. Raises `SettingsError` where opentelemetry-api isn't installed."""
+    """The tracer and histograms that record runs. Raises `SettingsError` if opentelemetry-api isn't installed."""
 
     def __init__(
         self,
@@ -93,8 +92,11 @@ def make_listener_factory(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
 ) -> Callable[[Run], OtelListener]:
-    """A function that makes a listener for a run. Without `content` the environment decides whether what is said is
-    recorded; without providers those of the process record it."""
+    """Return a function that makes a listener for a run.
+
+    If `content` is None, the environment decides whether messages are recorded. The default providers are those of the
+    process.
+    """
     if content is None:
         content = os.environ.get(CONTENT, "").lower() in ("1", "true")
     instruments = Instruments(content, tracer_provider, meter_provider)
@@ -107,23 +109,23 @@ class OtelListener:
     def __init__(self, run: Run, instruments: Instruments) -> None:
         self._run = run
         self._instruments = instruments
-        # A model with a fallback has both names; spans carry the first.
+        # The name of a model with a fallback has both names; spans have the first.
         name = run.model.partition(", else ")[0]
         provider, _, model = name.partition(":")
         self._common = {
             "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
             "gen_ai.request.model": model or provider,
         }
-        self._run_span = _OpenSpan(instruments.tracer, "invoke_agent", self._attributes("invoke_agent"))
+        self._run_span = _OpenSpan(instruments.tracer, "invoke_agent", self._make_attributes("invoke_agent"))
         self._request_span: _OpenSpan | None = None
         self._began = 0.0
 
-    def _attributes(self, operation: str) -> dict[str, Any]:
+    def _make_attributes(self, operation: str) -> dict[str, Any]:
         return {"gen_ai.operation.name": operation, **self._common}
 
     def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
         """Begin the span of a request."""
-        attributes = self._attributes("chat")
+        attributes = self._make_attributes("chat")
         for name in _REQUEST:
             value = getattr(settings, name) if name in settings.model_fields_set else None
             if value is not None:
@@ -139,7 +141,7 @@ class OtelListener:
         self._began = time.perf_counter()
 
     def on_message(self, message: MessageFinished | None) -> None:
-        """End the request's span with its tokens, and why the model stopped."""
+        """End the request's span, with its tokens and why the model stopped."""
         stop = "error" if message is None else message.stop
         found: dict[str, Any] = {"gen_ai.response.finish_reasons": [_REASONS.get(stop, stop)]}
         if message is not None:
@@ -148,7 +150,7 @@ class OtelListener:
             found["gen_ai.usage.output_tokens"] = usage.sampled_tokens
             found["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
             for kind, count in (("input", usage.prompt_tokens), ("output", usage.sampled_tokens)):
-                self._instruments.tokens.record(count, {**self._attributes("chat"), "gen_ai.token.type": kind})
+                self._instruments.tokens.record(count, {**self._make_attributes("chat"), "gen_ai.token.type": kind})
             if self._instruments.content:
                 found["gen_ai.output.messages"] = dump_output_messages(message.message, _REASONS.get(stop, stop))
         self._end_request(found, "incomplete" if stop == "error" else "")
@@ -160,7 +162,7 @@ class OtelListener:
     def _end_request(self, found: Mapping[str, Any], error: str) -> None:
         if self._request_span is None:
             return
-        attributes = self._attributes("chat")
+        attributes = self._make_attributes("chat")
         if error:
             attributes["error.type"] = error
         self._instruments.duration.record(time.perf_counter() - self._began, attributes)
@@ -168,11 +170,11 @@ class OtelListener:
         self._request_span = None
 
     def wrap_journal(self, journal: Journal | None) -> Journal | None:
-        """A journal that also records a span for each call that runs."""
+        """Return a journal that also records a span for each call that runs."""
         return _SpanJournal(journal or NullJournal(), self._instruments)
 
     def on_result(self, result: ToolResult) -> None:
-        """Nothing: the span of a call ends with its line in the journal."""
+        """Do nothing: the span of a call ends with its line in the journal."""
 
     def on_end(self, error: BaseException | None) -> None:
         """End the run's span."""
@@ -186,7 +188,7 @@ class OtelListener:
 
 
 class _OpenSpan:
-    """A span that has begun; until it ends, others begin inside of it."""
+    """An open span; until it ends, new spans are its children."""
 
     def __init__(self, tracer: Tracer, name: str, attributes: Mapping[str, Any], is_client: bool = False) -> None:
         from opentelemetry import context, trace
@@ -196,7 +198,7 @@ class _OpenSpan:
         self._token = context.attach(trace.set_span_in_context(self._span))
 
     def end(self, found: Mapping[str, Any], error: str) -> None:
-        """End it with further attributes; `error` is the kind of error that it ended in."""
+        """End the span with further attributes; `error` is the type of the error that ended it, or empty."""
         from opentelemetry import context
         from opentelemetry.trace import Status, StatusCode
 
@@ -209,9 +211,9 @@ class _OpenSpan:
 
 
 class _SpanJournal:
-    """A journal that passes everything on, and records a span for each call between its two lines.
+    """A journal that forwards everything, and records a span for each call, from its first line to its second.
 
-    Both lines of a call are written by the task that runs it, so what the tool records is inside of the call's span.
+    Both lines of a call are written by the task that runs it, so spans of the tool are children of the call's span.
     """
 
     def __init__(self, journal: Journal, instruments: Instruments) -> None:
@@ -221,16 +223,16 @@ class _SpanJournal:
         self._lock = threading.Lock()
         self._number = 0
 
-    def new_key(self) -> str:
-        """The key of the journal inside; a number where that gives none."""
+    def make_key(self) -> str:
+        """Return the key of the wrapped journal, or a number if it has none."""
         with self._lock:
             self._number += 1
-            return self._journal.new_key() or f"span-{self._number}"
+            return self._journal.make_key() or f"span-{self._number}"
 
     def record(self, event: Any, key: str, fields: Mapping[str, Any], /) -> None:
-        """Begin or end a span, and pass it on."""
+        """Begin or end a span, and forward the line."""
         if event == "started":
-            self._journal.record(event, key, fields)  # where that fails the call doesn't run
+            self._journal.record(event, key, fields)  # if this fails, the call doesn't run
             self._begin(key, fields)
             return
         span = self._open.pop(key, None) if event == "finished" else None
@@ -252,17 +254,17 @@ class _SpanJournal:
 
 
 def dump_input_messages(conversation: Conversation) -> str:
-    """A conversation, for `gen_ai.input.messages`."""
-    return dump_scrubbed([_message_fields(message) for message in conversation.messages])
+    """Dump a conversation for `gen_ai.input.messages`."""
+    return dump_scrubbed([_dump_message(message) for message in conversation.messages])
 
 
 def dump_output_messages(message: Message, reason: str) -> str:
-    """A model's message, for `gen_ai.output.messages`."""
-    return dump_scrubbed([{**_message_fields(message), "finish_reason": reason}])
+    """Dump a model's message for `gen_ai.output.messages`."""
+    return dump_scrubbed([{**_dump_message(message), "finish_reason": reason}])
 
 
 def dump_tool_definitions(offered: Sequence[ToolSpec]) -> str:
-    """Offers, for `gen_ai.tool.definitions`."""
+    """Dump offers for `gen_ai.tool.definitions`."""
     return dump_scrubbed(
         [
             {"type": "function", "name": one.name, "description": one.description, "parameters": dict(one.parameters)}
@@ -272,15 +274,15 @@ def dump_tool_definitions(offered: Sequence[ToolSpec]) -> str:
 
 
 def dump_scrubbed(value: Any) -> str:
-    """A value as JSON."""
+    """Dump a value as JSON, without secrets."""
     return json.dumps(scrub_secrets(value), ensure_ascii=False, default=str)
 
 
-def _message_fields(message: Message) -> dict[str, Any]:
-    return {"role": message.role, "parts": list(_part_fields(message))}
+def _dump_message(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "parts": list(_dump_parts(message))}
 
 
-def _part_fields(message: Message) -> Iterator[dict[str, Any]]:
+def _dump_parts(message: Message) -> Iterator[dict[str, Any]]:
     if message.role == "tool":
         yield {"type": "tool_call_response", "id": message.result.call_id, "response": message.result.text}
         return

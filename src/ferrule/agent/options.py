@@ -1,4 +1,4 @@
-"""The options of a run: who may call what, how calls are written, and when the run stops."""
+"""The options of a run: which calls may run, how calls are written, and when the run stops."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options that `Pipeline.using` takes beside the tools."""
+    """The options that `Pipeline.using` takes besides the tools."""
 
     policy: Policy | None = None
     approver: Approver | None = None
     journal: Journal | None = None
     blobs: BlobStore | None = None
     on_ask: Literal["deny", "pause"] = "deny"
-    """What happens where the policy asks and there is no approver: the call is denied, or the run pauses."""
+    """What happens if the policy asks and there is no approver: the call is denied, or the run pauses."""
     mode: str = "auto"
-    """How calls are written: `api`, the name of a notation (in the text), or `auto`: by the API where it has tools."""
+    """How calls are written: `api`, the name of a notation in the text, or `auto`: `api` if the API has tools."""
     force: bool = False
-    """Whether some tool must be called before the answer; `ToolRequired` where none is."""
+    """Whether some tool must be called before the answer; `ToolRequired` if none is."""
     choice: str | None = None
     """For the first message: `auto`, `required`, `none`, or the name of the tool that must be called."""
     lazy: bool | Literal["auto"] = "auto"
-    """Whether the model finds its tools by `search_tools`, and is offered those found; `auto`: where they are many."""
+    """Whether the model finds its tools by `search_tools`, and is offered those found; `auto`: if there are many."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """When a run is stopped. None: never."""
+    """The limits of a run; None is no limit."""
 
     rounds: int | None = 16
-    """How often the model is asked at most."""
+    """The most requests to the model."""
     calls: int | None = None
-    """How many calls are run at most; the others are answered as not run."""
+    """The most calls that are run; the others are answered as not run."""
     tokens: int | None = None
-    """Tokens read and sampled, over all rounds; beyond it the model isn't asked again."""
+    """Tokens read and sampled over all rounds; once reached, the model isn't asked again."""
     cost: float | None = None
-    """US dollars; beyond it the model isn't asked again."""
+    """US dollars; once reached, the model isn't asked again."""
     seconds: float | None = None
-    """Seconds of wall time; calls that still run are then cancelled."""
+    """Seconds of wall time; calls that are still running are then cancelled."""
 
 
 DEFAULT_NOTATION = "hermes"
-"""The notation for models without tools of their own: JSON between two tags, which most models have seen."""
+"""The notation for models without a tool API: JSON between two tags, which most models have seen."""
 
 
 def select_mode(model: Model, mode: str) -> tuple[Model, str]:
-    """The model that a pipeline asks, and its mode by name: `auto` becomes `api` or the name of a notation.
+    """Return the model that a pipeline asks, and its mode: `auto` becomes `api` or the name of a notation.
 
-    Raises `ModelError` for a mode that can't be had, `DialectError` for a notation that there isn't.
+    Raises `ModelError` for a mode that the model can't use, `DialectError` for an unknown notation.
     """
     has_tools = model.capabilities.native_tools
     if mode == "api" and not has_tools:

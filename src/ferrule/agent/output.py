@@ -1,4 +1,4 @@
-"""Typed output: the schema of a type for the model, and the answer parsed as that type."""
+"""Typed output: a type's schema for the model, and the answer parsed as that type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FENCE_CLOSES = re.compile(r"\n[^\S\n]*+```")
 
 
 class OutputInvalid(FerruleError):  # noqa: N818 - it says what the output is
-    """The answer isn't of the type that was asked for, also after the retries; `text` is the last answer."""
+    """The answer still isn't of the requested type after the retries; `text` is the last answer."""
 
     def __init__(self, message: str, text: str = "") -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class OutputInvalid(FerruleError):  # noqa: N818 - it says what the output is
 
 
 class OutputType:
-    """A type that an answer must have. APIs want objects: another type is wrapped in one, under `value`."""
+    """The type of an answer. APIs expect objects, so any other type is wrapped in one, under `value`."""
 
     def __init__(self, kind: Any, retries: int = 2) -> None:
         self.kind = kind
@@ -56,7 +56,7 @@ class OutputType:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the answer: always of an object."""
+        """The JSON Schema of the answer, which is always an object."""
         if not self._is_wrapped:
             return self._own_schema
         own = dict(self._own_schema)
@@ -70,15 +70,15 @@ class OutputType:
         return whole if definitions is None else {**whole, "$defs": definitions}
 
     def add_instructions(self, conversation: Conversation) -> Conversation:
-        """The conversation for a model that can't be held to a schema: its system message holds the schema."""
-        wanted = f"Your answer must be JSON and nothing else, and fit this schema:\n{json.dumps(self.schema)}"
+        """Add the schema to the system message, for a model that can't be constrained to it."""
+        instructions = f"Your answer must be JSON and nothing else, and fit this schema:\n{json.dumps(self.schema)}"
         first, *rest = conversation.messages or (system(""),)
         if first.role != "system":
-            return replace(conversation, messages=(system(wanted), first, *rest))
-        return replace(conversation, messages=(system(f"{first.text}\n\n{wanted}".lstrip()), *rest))
+            return replace(conversation, messages=(system(instructions), first, *rest))
+        return replace(conversation, messages=(system(f"{first.text}\n\n{instructions}".lstrip()), *rest))
 
     def parse(self, text: str) -> Any:
-        """The value of an answer: JSON as it stands, or the one fenced block in it. Raises `OutputInvalid`."""
+        """Parse an answer: JSON by itself, or the only fenced block in a text. Raises `OutputInvalid`."""
         fenced = _find_fenced(text)
         try:
             given = decode_json(fenced[0] if len(fenced) == 1 else text.strip())
@@ -96,7 +96,7 @@ class OutputType:
 
 
 def _find_fenced(text: str) -> list[str]:
-    """The texts between fences. One pattern for both fences would search for the second from each possible first."""
+    """Find the fenced blocks. A single pattern would search for the closing fence from every possible opening one."""
     blocks: list[str] = []
     at = 0
     while (opened := _FENCE_OPENS.search(text, at)) and (closed := _FENCE_CLOSES.search(text, opened.end())):

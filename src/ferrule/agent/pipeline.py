@@ -1,4 +1,4 @@
-"""A pipeline: a model, a conversation and tools, which the loop (`loop.py`) runs.
+"""A pipeline: a model, a conversation and tools, run by the loop (`loop.py`).
 
 answer = await model("embedded").chat("What is 12 * 34?").using(calculator).run()
 """
@@ -27,7 +27,7 @@ from ferrule.conversation import Conversation, Message, system, user
 from ferrule.errors import SettingsError
 from ferrule.events import RunFinished
 from ferrule.execution import Decision, Executor, Policy
-from ferrule.models.naming import model_named
+from ferrule.models.naming import get_model
 from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ HooksSource: TypeAlias = "Hooks | Callable[[], Hooks]"
 
 _SHORTEN_CONTEXT = ShortenContext()
 _KEEP: Any = ...
-"""The default of an option that isn't given: it stays as it is."""
+"""The default of an option that isn't given: its value is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class UseTools:
-    """The step from which on calls are answered before the next step."""
+    """The step after which calls are answered before the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ _ONLY_TOOLS = (UseTools(),)
 
 
 @lru_cache(maxsize=1)
-def _default_settings() -> ModelSettings:
-    """Settings that nobody changed. Validating some needs pydantic, which takes longer to import than all else here."""
+def _get_default_settings() -> ModelSettings:
+    """The unchanged settings, made once: they need pydantic, which takes longer to import than everything else here."""
     from ferrule.models.protocol import ModelSettings
 
     return ModelSettings()
@@ -80,12 +80,12 @@ def _default_settings() -> ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline(Generic[OutputT]):
-    """A model, a conversation and tools. It never changes: each method returns another one."""
+    """A model, a conversation and tools. It is immutable: each method returns a new one."""
 
     model: Model
     conversation: Conversation = field(default_factory=Conversation)
     registry: ToolRegistry = field(default_factory=ToolRegistry)
-    settings: ModelSettings = field(default_factory=_default_settings)
+    settings: ModelSettings = field(default_factory=_get_default_settings)
     options: RunOptions = field(default_factory=RunOptions)
     limits: RunLimits = field(default_factory=RunLimits)
     steps: tuple[Step, ...] = ()
@@ -93,10 +93,10 @@ class Pipeline(Generic[OutputT]):
     watchers: tuple[Callable[[Run[Any]], Any], ...] = ()
     output: OutputType | None = None
     origin: tuple[str, dict[str, Any]] | None = None
-    """The name and options of a model that was given by name, from which another process makes it."""
+    """The name and options of a model given by name, so that another process can create it."""
 
     def chat(self, message: str | Message | Conversation) -> Pipeline[OutputT]:
-        """Add a user's message, or continue a whole conversation, also one that a pause left."""
+        """Add a user message, or continue a whole conversation, also one left by a pause."""
         return replace(self, conversation=_add_to(self.conversation, message))
 
     def system(self, text: str) -> Pipeline[OutputT]:
@@ -116,9 +116,9 @@ class Pipeline(Generic[OutputT]):
         choice: str | None = _KEEP,
         lazy: bool | Literal["auto"] = _KEEP,
     ) -> Pipeline[OutputT]:
-        """Offer tools, whose calls are answered from this step on. The options are those of `RunOptions`.
+        """Offer tools and answer their calls from this step on. The options are those of `RunOptions`.
 
-        Raises `RegistryError` and `ToolDefinitionError` for the tools.
+        Raises `RegistryError` and `ToolDefinitionError` for tools that can't be offered.
         """
         options = _replace_given(
             self.options, policy=policy, approver=approver, journal=journal, blobs=blobs, on_ask=on_ask, mode=mode,
@@ -142,7 +142,7 @@ class Pipeline(Generic[OutputT]):
         output_schema: dict[str, Any] | None = _KEEP,
         extra: dict[str, Any] = _KEEP,
     ) -> Pipeline[OutputT]:
-        """Change settings of the model, those of `ModelSettings`. Raises `SettingsError` for an invalid value."""
+        """Change settings of the model (see `ModelSettings`). Raises `SettingsError` for an invalid value."""
         from ferrule.models.protocol import ModelSettings
 
         changes = {
@@ -167,33 +167,33 @@ class Pipeline(Generic[OutputT]):
         cost: float | None = _KEEP,
         seconds: float | None = _KEEP,
     ) -> Pipeline[OutputT]:
-        """Stop at a limit, one of `RunLimits`; None removes it."""
+        """Set limits of the run (see `RunLimits`); None removes one."""
         limits = _replace_given(self.limits, rounds=rounds, calls=calls, tokens=tokens, cost=cost, seconds=seconds)
         return replace(self, limits=limits)
 
     def then(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
-        """Call `callback(run)`, sync or async, when the run has come this far.
+        """Call `callback(run)`, sync or async, when the run reaches this step.
 
-        A conversation that it returns takes the place of the run's; if that ends in a question, the model answers it.
+        A conversation that it returns replaces the run's; if that ends in a question, the model answers it.
         """
         return replace(self, steps=(*self.steps, Then(callback)))
 
     def map(self, callback: Callable[[list[Run[Any]]], Any]) -> Pipeline[OutputT]:
-        """Call `callback(runs)` when all runs of `run_many` or `run_batch` have come this far.
+        """Call `callback(runs)` when all runs of `run_many` or `run_batch` have reached this step.
 
-        It may return a conversation for each of them, which is treated as that of `then`.
+        It may return a list with a conversation for each of them, treated as in `then`.
         """
         return replace(self, steps=(*self.steps, Map(callback)))
 
     def hook(self, *hooks: HooksSource) -> Pipeline[OutputT]:
-        """Steer the loop by hooks, after those of the pipeline itself.
+        """Add hooks that steer the loop; they run after those of the pipeline itself.
 
         A class, or a function that makes hooks, is called for each run; an object is shared by all runs.
         """
         return replace(self, hooks=(*self.hooks, *hooks))
 
     def watch(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
-        """Call `callback(run)` as soon as a run has ended, for whatever reason."""
+        """Call `callback(run)` as soon as a run ends, for whatever reason."""
         return replace(self, watchers=(*self.watchers, callback))
 
     @overload
@@ -203,18 +203,18 @@ class Pipeline(Generic[OutputT]):
     def parse_as(self, kind: Any, retries: int = 2) -> Pipeline[Any]:
         """Require an answer of this type (a pydantic model, dataclass, TypedDict, `list[int]`, …), as `Run.output`.
 
-        The model is held to its JSON Schema where possible, else told of it; an answer that doesn't fit is sent back
-        with what is wrong, `retries` times, and then `OutputInvalid` is raised.
+        The model is constrained to its JSON Schema where it supports that, else the prompt states it. An answer that
+        doesn't fit is sent back with what is wrong, `retries` times; then `OutputInvalid` is raised.
         """
         from ferrule.agent.output import OutputType
 
         return replace(self, output=OutputType(kind, retries))
 
     async def run(self, *, decisions: Mapping[str, Decision] | None = None) -> Run[OutputT]:
-        """Run until the model is done or a limit says stop.
+        """Run until the model is done or a limit is reached.
 
-        After a pause, `decisions` are answers to the calls that wait, by call id, each bound by `Pending.decide`.
-        Raises `ModelError` where the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises.
+        After a pause, `decisions` maps the ids of the waiting calls to decisions, each made by `Pending.decide`.
+        Raises `ModelError` if the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises.
         """
         run: Run[OutputT] = Run(self.conversation)
         await _run(self, run, None, decisions)
@@ -223,7 +223,7 @@ class Pipeline(Generic[OutputT]):
     async def run_many(
         self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
     ) -> list[Run[OutputT]]:
-        """`n` runs at once; a seed is increased by one for each. See `run_batch`."""
+        """Run `n` times concurrently; a seed is increased by one for each run. See `run_batch`."""
         seed = self.settings.seed
         each = [self if seed is None else self.with_(seed=seed + number) for number in range(n)]
         return await run_together(each, _run_among, concurrency, errors)
@@ -235,15 +235,15 @@ class Pipeline(Generic[OutputT]):
         concurrency: int | None = None,
         errors: Literal["raise", "keep"] = "raise",
     ) -> list[Run[OutputT]]:
-        """A run for each input, at most `concurrency` at once, in the order of the inputs.
+        """Run once for each input, at most `concurrency` at a time; the runs are in the order of the inputs.
 
-        The first error stops all; with `errors="keep"` it is the `error` of its run, whose conversation stands.
+        The first error stops them all; with `errors="keep"` it is stored as `Run.error` of its run.
         """
         return await run_together([self.chat(one) for one in inputs], _run_among, concurrency, errors)
 
     @asynccontextmanager
     async def stream(self, *, decisions: Mapping[str, Decision] | None = None) -> AsyncIterator[StreamedRun[OutputT]]:
-        """Run in a task of its own; leaving the block cancels it, and answers open calls as cancelled."""
+        """Run in a task of its own; leaving the block cancels it and answers open calls as cancelled."""
         run: StreamedRun[OutputT] = StreamedRun(self.conversation)
         task = asyncio.create_task(run.work(_run(self, run, run.feed, decisions)))
         try:
@@ -307,7 +307,7 @@ async def _run(
     decisions: Mapping[str, Decision] | None = None,
     barrier: RunBarrier | None = None,
 ) -> None:
-    """One run, from its first question to its end, whose reason is `run.stopped`."""
+    """Run from the first question to the end; `run.stopped` is the reason why it ended."""
     asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
     run.model = pipeline.model.name
     with listen_to(run) as listener:
@@ -332,7 +332,7 @@ async def _run(
 
 
 async def _run_among(pipeline: Pipeline[Any], run: Run[Any], barrier: RunBarrier) -> None:
-    """One run among many."""
+    """Run one of many."""
     await _run(pipeline, run, barrier=barrier)
 
 
@@ -346,7 +346,7 @@ def _make_loop(
     barrier: RunBarrier | None,
     listener: RunListener | None,
 ) -> AgentLoop:
-    """The loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
+    """Make the loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
     options, limits = pipeline.options, pipeline.limits
     journal = options.journal if listener is None else listener.wrap_journal(options.journal)
     lazy = choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
@@ -377,7 +377,7 @@ def _make_loop(
 
 
 def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:
-    """The hooks of the steps: what stands after `using` waits until calls are answered. Typed output comes last."""
+    """Make the hooks of the steps: steps after `using` wait until calls are answered. Typed output comes last."""
     options, waits = pipeline.options, False
     for step in pipeline.steps:
         if isinstance(step, UseTools):
@@ -393,7 +393,7 @@ def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Ite
 
 
 async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
-    """Wait for it that long. Raises `RunStopped`."""
+    """Await `work`, at most `seconds`. Raises `RunStopped`."""
     try:
         async with asyncio.timeout(seconds) as time:
             return await work
@@ -404,7 +404,7 @@ async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
 
 
 def _add_to(conversation: Conversation, message: str | Message | Conversation) -> Conversation:
-    """The conversation with a message. Raises `TypeError` for what is neither text, message nor conversation."""
+    """Add a message to a conversation. Raises `TypeError` for what is neither text, message nor conversation."""
     if isinstance(message, Conversation):
         return message
     if not isinstance(message, str | Message):
@@ -416,19 +416,19 @@ Options = TypeVar("Options", RunOptions, RunLimits)
 
 
 def _replace_given(options: Options, **changes: Any) -> Options:
-    """The options with those changes that were given."""
+    """Change the options that were given."""
     return replace(options, **{name: value for name, value in changes.items() if value is not _KEEP})
 
 
 def _check_picklable(pipeline: Pipeline[Any]) -> None:
-    """Raise `SettingsError` where a part can't be pickled: by parts, so that the error names the one."""
+    """Raise `SettingsError`, naming the first part that can't be pickled."""
     for what, part in _list_parts(pipeline):
         try:
             pickle.dumps(part)
         except Exception as error:
             raise SettingsError(
-                f"the pipeline can't go to another process with {what}: {error}; define it at the top of a module "
-                "that the other process can import"
+                f"the pipeline can't be sent to another process, because of {what}: {error}; define it at the top of a "
+                "module that the other process can import"
             ) from error
 
 
@@ -449,22 +449,22 @@ def _list_parts(pipeline: Pipeline[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _rebuild(kind: type, origin: tuple[str, dict[str, Any]] | None, model: Any, kept: dict[str, Any]) -> Any:
-    """Make an unpickled pipeline: a model that was given by name is made again in this process."""
+    """Rebuild an unpickled pipeline; a model that was given by name is created again in this process."""
     if origin is None:
         return kind(model, **kept)
     name, options = origin
-    return kind(model_named(name, **options), origin=origin, **kept)
+    return kind(get_model(name, **options), origin=origin, **kept)
 
 
 def model(name: str | Model, *, fallback: str | Model | None = None, **options: Any) -> Pipeline[None]:
-    """A pipeline on a model: by its name (`openai:gpt-5`, `embedded`, `local:<folder>`, …), or a `Model` object.
+    """Start a pipeline with a model: a name (`openai:gpt-5`, `embedded`, `local:<folder>`, …) or a `Model` object.
 
-    Where it fails, `fallback` is asked. `options` (`api_key`, `base_url`, …) are for a model given by name. Raises
+    If it fails, `fallback` is asked. `options` (`api_key`, `base_url`, …) configure a model given by name. Raises
     `ModelError` for a model that can't be used.
     """
-    first = model_named(name, **options) if isinstance(name, str) else name
+    first = get_model(name, **options) if isinstance(name, str) else name
     if fallback is None:
         return Pipeline(first, origin=(name, options) if isinstance(name, str) else None)
     from ferrule.models.fallback import FallbackModel
 
-    return Pipeline(FallbackModel(first, model_named(fallback) if isinstance(fallback, str) else fallback))
+    return Pipeline(FallbackModel(first, get_model(fallback) if isinstance(fallback, str) else fallback))

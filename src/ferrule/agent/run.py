@@ -1,4 +1,4 @@
-"""A run of a pipeline: its conversation, what it cost, why it stopped, and its events as they come."""
+"""A run of a pipeline: its conversation, its cost, why it stopped, and its events as they come."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ else:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class OfferRecord:
-    """Tools that were offered from the moment on when the conversation had `at` messages."""
+    """Tools that were offered once the conversation had `at` messages."""
 
     at: int
     tools: tuple[ToolSpec, ...]
 
 
 class EventFeed:
-    """A bounded queue of events, from a task and from threads to one reader.
+    """A bounded queue of events from a task and from threads, for one reader.
 
-    `put` waits while `limit` of them are unread; new progress of a call replaces its unread progress.
+    `put` waits while `limit` events are unread; new progress of a call replaces its unread progress.
     """
 
     def __init__(self, limit: int = 256) -> None:
         self._limit = limit
         self._waiting: deque[Event] = deque()
-        # Progress that threads told, for the event loop's thread to put in its place.
+        # Progress reported by threads, which the event loop's thread moves to `_waiting`.
         self._from_threads: deque[Event] = deque()
         self._changed = asyncio.Event()
         self._has_room = asyncio.Event()
@@ -58,12 +58,12 @@ class EventFeed:
         self._is_over = False
 
     async def put(self, item: Event) -> None:
-        """Add an event; waits for room."""
+        """Add an event, waiting for room."""
         await self._has_room.wait()
         self.add(item)
 
     def add(self, item: Event) -> None:
-        """Add an event at once, over the limit if need be. Only in the event loop's thread."""
+        """Add an event at once, beyond the limit if necessary. Only in the event loop's thread."""
         self._take_from_threads()
         self._append(item)
 
@@ -74,22 +74,22 @@ class EventFeed:
         self._changed.set()
 
     def put_soon(self, item: Event) -> None:
-        """Add progress from any thread, never waiting: it comes before whatever is added after it."""
+        """Add progress from any thread, without waiting: it comes before whatever is added later."""
         self._from_threads.append(item)
         self._loop.call_soon_threadsafe(self._take_from_threads)
 
     def fail(self, error: BaseException) -> None:
-        """Raise `error` to the reader, after the events that came before it."""
+        """Raise `error` in the reader, after the events that came before it."""
         self._error = error
 
     def end(self) -> None:
-        """No more events come."""
+        """End the feed: no more events come."""
         self._take_from_threads()
         self._is_over = True
         self._changed.set()
 
-    async def events(self) -> AsyncIterator[Event]:
-        """The events as they come, until the end."""
+    async def read(self) -> AsyncIterator[Event]:
+        """Yield the events as they come, until the end."""
         while True:
             while self._waiting:
                 item = self._waiting.popleft()
@@ -114,7 +114,7 @@ class EventFeed:
 
 @dataclass(slots=True)
 class Run(Generic[OutputT]):
-    """A conversation under way, valid at every moment: also after a limit, a break or a cancellation."""
+    """A conversation in progress, valid at every moment, also after a limit, a `break` or a cancellation."""
 
     conversation: Conversation
     usage: Usage = NO_USAGE
@@ -126,32 +126,32 @@ class Run(Generic[OutputT]):
     mode: str = "api"
     """How calls were written: `api`, or the notation in which they stood in the text."""
     pending: tuple[Pending, ...] = ()
-    """The calls that wait, after a pause; `Pipeline.run(decisions=…)` goes on with them."""
+    """The calls that wait for a decision after a pause; `Pipeline.run(decisions=…)` continues with them."""
     output: OutputT | None = None
-    """The answer as the type that `parse_as` named; None where the run stopped before it."""
+    """The answer as the type given to `parse_as`; None if the run stopped before it."""
     offers: tuple[OfferRecord, ...] = ()
-    """What was offered to the model, and when: one entry for each change."""
+    """The tools offered to the model, and when: one entry for each change."""
     losses: tuple[Loss, ...] = ()
-    """What could not be written for the model, or of its answers into the conversation; each once."""
+    """What was lost in writing for the model, or in recording its answers; each listed once."""
     error: Exception | None = None
-    """What went wrong, for a run among many whose errors are kept."""
+    """The error that ended a run among many, with `errors="keep"`."""
     _rollout: Rollout | None = field(default=None, repr=False, compare=False)
 
     @property
     def cost(self) -> float | None:
-        """What it cost in US dollars, None where the model's price isn't known. Raises `SettingsError`."""
+        """The cost in US dollars, None if the model's price isn't known. Raises `SettingsError`."""
         price = price_of(self.model)
         return None if price is None else price.of(self.usage)
 
     def add_losses(self, reported: Iterable[Loss]) -> tuple[Loss, ...]:
-        """Add the losses that are new to the run, and return them."""
+        """Add losses; returns those that are new to the run."""
         known = set(self.losses)
         new = tuple(loss for loss in dict.fromkeys(reported) if loss not in known)
         self.losses += new
         return new
 
     def record_generation(self, finished: MessageFinished) -> None:
-        """Keep the ids that a local model was given and sampled, for `traces`."""
+        """Record the ids that a local model was given and sampled, for `traces`."""
         sampled = finished.message.sampled
         if sampled is not None and finished.prompt_ids:
             if self._rollout is None:
@@ -161,10 +161,10 @@ class Run(Generic[OutputT]):
             self._rollout.add(finished.prompt_ids, sampled)
 
     def traces(self) -> tuple[Trace, ...]:
-        """What this run sampled from a local model, as training sees it: the very ids that its engine had.
+        """Return what a local model sampled in this run, for training: with exactly the ids that its engine saw.
 
-        One trace, as long as each prompt extended what came before it; another wherever it didn't. Each sampled id is
-        trained in exactly one of them. Empty for a model that samples no ids here.
+        This is one trace as long as each prompt extends what came before it; a prompt that doesn't begins another.
+        Each sampled id is trained in exactly one of them. Empty for models that give no ids.
         """
         return () if self._rollout is None else self._rollout.traces()
 
@@ -179,25 +179,25 @@ class Run(Generic[OutputT]):
 
 @dataclass(slots=True)
 class StreamedRun(Run[OutputT]):
-    """A run whose events can be watched: `async for event in run`."""
+    """A run whose events can be read: `async for event in run`."""
 
     feed: EventFeed = field(default_factory=EventFeed)
 
     async def work(self, loop: Awaitable[None]) -> None:
-        """Run the loop, and pass its end, or its error, to the reader of the events."""
+        """Run the loop, and pass its end or its error to the reader of the events."""
         try:
             await loop
-        except Exception as error:  # noqa: BLE001 - it is raised again where the events are read
+        except Exception as error:  # noqa: BLE001 - raised again in the reader of the events
             self.feed.fail(error)
         finally:
             self.feed.end()
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        return self.feed.events()
+        return self.feed.read()
 
     def __iter__(self) -> Iterator[Event]:
-        """The events of `stream_sync`."""
-        events = self.feed.events()
+        """Iterate over the events of `stream_sync`."""
+        events = self.feed.read()
 
         async def read_next() -> Event | None:
             return await anext(events, None)

@@ -1,4 +1,4 @@
-"""The hooks of a pipeline's own options: limits, forced calls, lazy offers, callbacks, typed output, a full context."""
+"""The hooks behind a pipeline's options: limits, forced calls, lazy offers, callbacks, typed output, a full context."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _CALL_ONE = "Call one of your tools before you answer."
 
 
 class LimitRun(Hooks):
-    """Stops where the rounds, tokens or dollars of a run are used up."""
+    """Stops a run whose rounds, tokens or dollars are used up."""
 
     def __init__(self, limits: RunLimits) -> None:
         self._limits = limits
 
     async def before_request(self, state: RunState) -> None:
-        """Stop instead of asking."""
+        """Stop the run instead of asking."""
         limits, run = self._limits, state.run
         if limits.rounds is not None and state.rounds >= limits.rounds:
             state.stop("rounds")
@@ -41,7 +41,7 @@ class LimitRun(Hooks):
 
 
 class ChooseTool(Hooks):
-    """Asks for a call: `choice` for the first message, `force` until one was made."""
+    """Requires a call: `choice` applies to the first message, `force` until a call was made."""
 
     def __init__(self, options: RunOptions, rounds: int | None) -> None:
         self._choice = options.choice
@@ -49,15 +49,15 @@ class ChooseTool(Hooks):
         self._rounds = rounds
 
     async def before_request(self, state: RunState) -> None:
-        """Tell a model that can be told."""
+        """Set `choice`, where the model supports it."""
         if self._choice and not state.rounds:
             state.change_settings(choice=self._choice)
         elif self._force and not state.calls and "choice" in state.model.capabilities.settings:
             state.change_settings(choice="required")
 
     async def after_message(self, state: RunState) -> None:
-        """Ask again where no call was made. Raises `ToolRequired` where the rounds are used up."""
-        if not self._force or state.calls or state.open_calls or not state.is_whole:
+        """Ask again if no call was made. Raises `ToolRequired` when the rounds are used up."""
+        if not self._force or state.calls or state.open_calls or not state.is_complete:
             return
         if self._rounds is not None and state.rounds >= self._rounds:
             raise ToolRequired(f"{state.model.name} was asked {state.rounds} times and called no tool")
@@ -71,13 +71,13 @@ class OfferLazily(Hooks):
         self._lazy = lazy
 
     async def before_request(self, state: RunState) -> None:
-        """Offer those; where a hook has set other tools, these are no longer searched."""
+        """Offer these tools, unless a hook has replaced the run's tools."""
         if state.registry is self._lazy.registry:
             state.request.offered = self._lazy.select_offers(state.conversation)
 
 
 class CallOnce(Hooks):
-    """Calls the callback of `then` once the run has come so far: where `waits`, when its calls are answered."""
+    """Calls the callback of `then` when the run reaches its step; with `waits`, after the calls are answered."""
 
     def __init__(self, callback: Callable[[Any], Any], waits: bool) -> None:
         self._callback = callback
@@ -85,37 +85,37 @@ class CallOnce(Hooks):
         self._is_done = False
 
     async def after_message(self, state: RunState) -> None:
-        """Put the conversation that the callback returns in the place of the run's."""
-        if self._is_done or not state.is_whole or (self._waits and state.open_calls):
+        """Replace the run's conversation by the one that the callback returns."""
+        if self._is_done or not state.is_complete or (self._waits and state.open_calls):
             return
         self._is_done = True
         await self.call(state)
         state.conversation = state.run.conversation
 
     async def call(self, state: RunState) -> None:
-        """Call it."""
+        """Call the callback."""
         replace_conversation(state.run, await call(self._callback, state.run), self._callback)
 
 
 class ParseOutput(Hooks):
-    """Asks for an answer of a type, and reads it; one that doesn't fit is sent back with what is wrong."""
+    """Asks for an answer of a type and parses it; one that doesn't fit is sent back with what is wrong."""
 
     def __init__(self, output: OutputType) -> None:
         self._output = output
         self._retries = output.retries
 
     async def before_request(self, state: RunState) -> None:
-        """Hold the model to the schema, or tell it of the schema where it can't be held to one."""
+        """Constrain the model to the schema, or state the schema in the prompt where the model can't be constrained."""
         if "output_schema" in state.model.capabilities.settings:
             state.change_settings(output_schema=self._output.schema)
         else:
             state.request.conversation = self._output.add_instructions(state.request.conversation)
 
     async def after_message(self, state: RunState) -> None:
-        """Read the answer. Raises `OutputInvalid` where the model has tried often enough."""
+        """Parse the answer. Raises `OutputInvalid` when no retries are left."""
         from ferrule.agent.output import OutputInvalid
 
-        if state.open_calls or not state.is_whole:
+        if state.open_calls or not state.is_complete:
             return
         try:
             state.run.output = self._output.parse(state.run.text)
@@ -127,14 +127,14 @@ class ParseOutput(Hooks):
 
 
 class ShortenContext(Hooks):
-    """Drops the oldest turns of a conversation that is too long for its model, and has the model asked again.
+    """Drops the oldest turns of a conversation that is too long for its model, and asks the model again.
 
-    What was dropped is recorded: the conversation begins later, its first question says in `extra["ferrule"]` how much
-    was dropped, and a loss of the run tells it. A conversation of one turn can't be shortened: the run then stops.
+    This is recorded: `extra["ferrule"]` of the conversation's first question counts the dropped messages, and the run
+    reports a loss. A conversation of one turn can't be shortened: the run then stops.
     """
 
     async def before_request(self, state: RunState) -> None:
-        """Shorten what is known not to fit. It is counted only where it has more characters than the context tokens."""
+        """Shorten what doesn't fit. Tokens are counted only if there are more characters than the limit."""
         if len(state.run.conversation.messages) <= 2:
             return
         meter = _find_meter(state.model)
@@ -144,7 +144,7 @@ class ShortenContext(Hooks):
             await self._shorten(state, state.conversation)
 
     async def after_message(self, state: RunState) -> None:
-        """Shorten where the model had no room left; what it had begun to write is dropped."""
+        """Shorten if the model ran out of context; the part that it had written is dropped."""
         if state.stop_reason == "context":
             conversation = state.conversation
             if conversation.messages and conversation.messages[-1].role == "assistant":
@@ -159,11 +159,11 @@ class ShortenContext(Hooks):
         await state.report_losses((Loss("turns", shortened.summary),))
 
     def _drop_turns(self, state: RunState, conversation: Conversation) -> Truncation | None:
-        """The conversation with a quarter of the context free, or else as much as whole turns allow."""
+        """Drop turns until a quarter of the context is free, or at least until the rest fits."""
         from ferrule.tokens.truncation import Truncation, drop_oldest_turns, split_turns
 
         meter = _find_meter(state.model)
-        if meter is None:  # without counting, half of the turns are dropped, and more if that isn't enough
+        if meter is None:  # tokens can't be counted: drop half of the turns, and again if that isn't enough
             head, turns = split_turns(conversation)
             half = len(turns) // 2
             kept = [message for turn in turns[half:] for message in turn]
@@ -193,7 +193,7 @@ def _may_overflow(state: RunState, context_length: int) -> bool:
 
 
 def _record(shortened: Truncation) -> Conversation:
-    """The conversation, whose first question says how many messages were dropped before it, over all."""
+    """Record in the first question how many messages were dropped before it in all."""
     messages = list(shortened.conversation.messages)
     at = next(place for place, message in enumerate(messages) if message.role == "user")
     first = messages[at]
@@ -204,15 +204,15 @@ def _record(shortened: Truncation) -> Conversation:
 
 
 async def call(callback: Callable[[Any], Any], given: Any) -> Any:
-    """What a callback returns, awaited where it is async."""
+    """Call a callback, and await what it returns if it is async."""
     found = callback(given)
     return await found if inspect.isawaitable(found) else found
 
 
 def replace_conversation(run: Run, found: Any, callback: Callable[..., Any]) -> None:
-    """Put what a callback returned, unless it is None, in the place of the run's conversation.
+    """Replace the run's conversation by what a callback returned, unless that is None.
 
-    Raises `SettingsError` for another type than `Conversation`, `ConversationError` for an invalid conversation.
+    Raises `SettingsError` for a type other than `Conversation`, `ConversationError` for an invalid conversation.
     """
     if found is None or found is run:
         return

@@ -1,7 +1,7 @@
 """Offers many tools lazily: the model searches for tools, and those it finds are offered from then on.
 
-What is offered follows from the conversation alone, so it is the same where that is resumed; it only grows, at its end,
-so that a provider's or an engine's cache of it stays valid.
+The offer depends on the conversation alone, so it is the same when that is resumed; tools are only appended to it, so
+that the prefix caches of providers and engines stay valid.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ferrule.toolspec import ToolSpec
 
 NAME = "search_tools"
 MANY = 40
-"""More tools than this are many."""
+"""With more tools than this, `auto` offers them lazily."""
 LARGE = 20_000
-"""So are more than `FEW` whose offers have more characters than this."""
+"""So it does with more than `FEW` tools whose offers have more characters than this."""
 FEW = 8
 """Searching among so few costs more than it saves."""
 _MOST_FOUND = 20
 _RESULT = 20_000
-"""Characters of one result, at most: less than the executor would cut."""
+"""The most characters of one result: few enough that the executor doesn't cut it."""
 
 _sizes: WeakKeyDictionary[Tool, int] = WeakKeyDictionary()
 
 
 def is_large(registry: BoundRegistry) -> bool:
-    """Whether these are too many tools to be offered all at once."""
+    """Whether these are too many tools to offer all at once."""
     number = len(registry)
     if number > MANY:
         return True
@@ -45,11 +45,11 @@ def is_large(registry: BoundRegistry) -> bool:
 
 
 class LazyTools:
-    """The tools of a run, of which only some are offered. `registry` holds them all, and the search tool."""
+    """The tools of a run, only some of which are offered. `registry` holds all of them and the search tool."""
 
     def __init__(self, registry: BoundRegistry, always: str | None = None) -> None:
         if NAME in registry:
-            raise RegistryError(f"a tool is named {NAME!r} as the one that finds tools: rename it, or give lazy=False")
+            raise RegistryError(f"a tool has the name of the search tool, {NAME!r}: rename it, or pass lazy=False")
         self._all = {spec.name: spec for spec in registry.specs}
         self._search_tool = Tool.from_callable(
             self._search_tools,
@@ -64,14 +64,14 @@ class LazyTools:
         self._named: dict[str, tuple[str, ...]] = {}
 
     def select_offers(self, conversation: Conversation) -> tuple[ToolSpec, ...]:
-        """The offers for the next message: the search, what it found, and what was called without it."""
+        """Return the offers for the next message: the search tool, the tools it found, and those called without it."""
         names = dict.fromkeys(self._first)
         for message in conversation.messages:
-            names |= dict.fromkeys(self._names_learned_from(message))
+            names |= dict.fromkeys(self._find_learned_names(message))
         return (self._search_tool.spec, *(self._all[name] for name in names))
 
-    def _names_learned_from(self, message: Message) -> Iterator[str]:
-        """The names of the tools that the model learned of from a message."""
+    def _find_learned_names(self, message: Message) -> Iterator[str]:
+        """Yield the names of the tools that the model learned from a message."""
         if message.role == "assistant":
             called = (call.name for call in message.calls if isinstance(call, ToolCall))
             yield from (name for name in called if name in self._all)
@@ -115,9 +115,9 @@ class LazyTools:
 def choose_lazy_tools(
     registry: BoundRegistry, lazy: bool | Literal["auto"], choice: str | None, only: tuple[str, ...] | None
 ) -> LazyTools | None:
-    """The tools to be offered lazily, or None where all are offered.
+    """Return the tools to offer lazily, or None if all are offered at once.
 
-    `choice` names a tool that must be called, `only` the tools that the model can use at all. Raises `RegistryError`.
+    `choice` names a tool that must be called, `only` the tools that the model supports. Raises `RegistryError`.
     """
     if lazy is True:
         return LazyTools(registry, choice)
@@ -132,7 +132,7 @@ def _dump_offer(spec: ToolSpec) -> str:
 
 
 def _parse_name(line: str) -> str:
-    """The name of the tool that a line of a result describes; empty for any other line."""
+    """Return the name of the tool that a line of a result describes, "" for any other line."""
     if not line.startswith("{"):
         return ""
     try:
@@ -142,7 +142,7 @@ def _parse_name(line: str) -> str:
 
 
 def _measure_offer(tool: Tool) -> int:
-    """Characters of a tool's offer."""
+    """Count the characters of a tool's offer."""
     if tool not in _sizes:
         _sizes[tool] = len(_dump_offer(tool.spec))
     return _sizes[tool]
@@ -152,7 +152,7 @@ _WORD = re.compile(r"[^\W\d_]+|\d+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ENDING = re.compile(r"(?<=\w{3})(?:ations?|ings?|ed|es|s|e)$")
 _NAME_COUNTS = 3
-"""A word of the name counts as so many of the description's."""
+"""A word of the name counts as this many of the description."""
 _SATURATION, _LENGTH = 1.2, 0.75
 """BM25's k1 and b, as Robertson and Zaragoza (2009) give them."""
 
@@ -168,7 +168,7 @@ class ToolIndex:
         self._known = Counter(term for counts in self._counts for term in counts)
 
     def search(self, query: str, limit: int) -> list[ToolSpec]:
-        """The tools that fit best, at most `limit`; none without a word of the query."""
+        """Return the best matches, at most `limit`; each has at least one word of the query."""
         terms = set(_split_words(query))
         scores = [self._score(place, terms) for place in range(len(self._specs))]
         best = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:limit]

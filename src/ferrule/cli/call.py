@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferrule.cli.options import AsJson, JournalFile, Plugins, PolicyFile, ToolFolders, Yes
+from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, Plugins, PolicyFile, ToolFolders, Yes
 
 if TYPE_CHECKING:
     from ferrule.conversation import ToolCall, ToolResult
@@ -43,7 +43,7 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
     from ferrule.cli.tools import collect_tools
     from ferrule.session.approvals import open_permissions
 
-    with open_permissions(yes, policy, journal) as permissions:
+    with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
         registry = collect_tools(tools or [], plugins)
         wanted = call_from_options(registry, tool, context.args, json_arguments)
         result = asyncio.run(run_call(registry.only(tool), wanted, permissions))
@@ -114,12 +114,12 @@ def print_result(result: ToolResult, folder: Path | None, as_json: bool) -> None
     """
     from ferrule.conversation import Text
     from ferrule.execution.terminal_text import escape_json, escape_text
-    from ferrule.session.renderer import result_json
+    from ferrule.session.renderer import result_to_json
     from ferrule.session.terminal_output import describe_image, print_notice
 
     files = {} if folder is None else _write_images(result, folder)
     if as_json:
-        data = result_json(result) | ({"files": list(files.values())} if files else {})
+        data = result_to_json(result) | ({"files": list(files.values())} if files else {})
         print(escape_json(data))
         return
     if result.status == "invalid":

@@ -99,9 +99,9 @@ def _export(
 
 def _history_of(context: typer.Context, store: Path | None) -> History:
     """The history in the store that is named before the command's own name or after it."""
-    from ferrule.session.persistence import store_path
+    from ferrule.session.persistence import find_store_path
 
-    return History(store_path(store or context.obj))
+    return History(find_store_path(store or context.obj))
 
 
 @dataclass(frozen=True, slots=True)

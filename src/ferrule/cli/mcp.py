@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from ferrule.cli.options import AsJson, JournalFile, PolicyFile, Trust, Yes
+from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, PolicyFile, Trust, Yes
 
 if TYPE_CHECKING:
     from ferrule.conversation import ToolResult
@@ -49,7 +49,7 @@ def _serve(
     """
     from ferrule.session.approvals import open_permissions
 
-    with open_permissions(yes, policy, journal) as permissions:
+    with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
         serve_tools(folders or [], http, permissions, yes)
 
 
@@ -87,9 +87,9 @@ def _call(  # noqa: PLR0913 - a command's options are its parameters
     from ferrule.session.approvals import open_permissions
     from ferrule.session.terminal_output import print_warnings
 
-    with open_permissions(yes, policy, journal) as permissions:
+    with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
         opened = MCPServer(server, start_timeout=timeout, timeout=timeout)
-        granted = permissions.trusting(opened.origin) if trust else permissions
+        granted = permissions.trust(opened.origin) if trust else permissions
         with print_warnings("ferrule.mcp"):
             result = asyncio.run(_call_tool(opened, tool, context.args, json_arguments, granted))
     print_result(result, out, as_json)

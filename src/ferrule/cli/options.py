@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+APPROVAL_HINT = "allow calls by --policy FILE, or all with --yes"
+
 ToolFolders: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option(

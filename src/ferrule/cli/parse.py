@@ -130,7 +130,7 @@ def reader_event_json(event: ReaderEvent) -> dict[str, Any]:
         ReasoningDelta,
         TextDelta,
     )
-    from ferrule.session.renderer import arguments_json
+    from ferrule.session.renderer import arguments_to_json
 
     match event:
         case TextDelta(text):
@@ -143,7 +143,7 @@ def reader_event_json(event: ReaderEvent) -> dict[str, Any]:
             data = {"event": "arguments", "index": index, "json": fragment}
         case CallFinished(index, call, _, repairs):
             data = {"event": "call", "index": index, "id": call.id, "name": call.name}
-            data |= {"arguments": arguments_json(call)}
+            data |= {"arguments": arguments_to_json(call)}
             data |= {"repairs": list(repairs)} if repairs else {}
         case CallMalformed(index, kind, raw, recoverable):
             data = {"event": "malformed", "index": index, "kind": kind, "raw": raw, "recoverable": recoverable}

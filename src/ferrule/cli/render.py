@@ -112,7 +112,7 @@ class TracePrinter:
 
         lost = dict.fromkeys(f"{loss.kind}: {loss.detail}" for loss in losses)
         if lost:
-            print_notice(f"conversation {self._count}, not carried into {self._dialect.name}: {'; '.join(lost)}")
+            print_notice(f"conversation {self._count}, not preserved in {self._dialect.name}: {'; '.join(lost)}")
         for position, raw in _untrained_calls(conversation):
             begun = raw if len(raw) <= _SHOWN else f"{raw[:_SHOWN]}…"
             print_notice(

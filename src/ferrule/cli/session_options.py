@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ferrule.cli.options import AsJson, JournalFile, Plugins, PolicyFile, StoreFile, ToolFolders, Trust, Yes
+from ferrule.cli.options import (
+    APPROVAL_HINT,
+    AsJson,
+    JournalFile,
+    Plugins,
+    PolicyFile,
+    StoreFile,
+    ToolFolders,
+    Trust,
+    Yes,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -127,12 +137,12 @@ def open_session(options: SessionOptions, resume: str | None = None) -> Iterator
     renderer = JsonRenderer() if options.as_json else TextRenderer()
     with (
         asyncio.Runner() as runner,
-        open_permissions(options.yes, options.policy, options.journal) as permissions,
+        open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
         open_autosave(StoreOptions(options.store, options.keep, resume)) as autosave,
         _open_servers(options, runner) as servers,
     ):
         try:
-            granted = permissions.trusting(*(servers.origins if servers is not None and options.trust else ()))
+            granted = permissions.trust(*(servers.origins if servers is not None and options.trust else ()))
             session = Session(
                 pipeline, registry, permissions=granted, renderer=renderer, autosave=autosave, servers=servers
             )

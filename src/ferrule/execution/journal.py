@@ -33,7 +33,7 @@ _FREE = ("arguments", "detail", "text")
 class Journal(Protocol):
     """Where calls are recorded. Both methods can be called from any thread."""
 
-    def new_key(self) -> str:
+    def make_key(self) -> str:
         """A key that all the lines of one call share, and no other call's."""
 
     def record(self, event: JournalEvent, key: str, fields: Mapping[str, Any], /) -> None:
@@ -43,7 +43,7 @@ class Journal(Protocol):
 class NullJournal:
     """Records nothing."""
 
-    def new_key(self) -> str:
+    def make_key(self) -> str:
         """A key that is never written."""
         return ""
 
@@ -73,7 +73,7 @@ class FileJournal:
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             os.write(self._file, b"\n")  # the last writer died inside its line
 
-    def new_key(self) -> str:
+    def make_key(self) -> str:
         """A key that no other journal gives either."""
         return f"{self._prefix}-{next(self._numbers)}"
 
@@ -171,7 +171,7 @@ class CallRecord:
         call = proposal.call
         if journal is None:
             return cls(None, "", call, 0.0)
-        verdict, key = permitted.verdict, journal.new_key()
+        verdict, key = permitted.verdict, journal.make_key()
         fields = {
             "call": call.id,
             "tool": call.name,
@@ -210,21 +210,21 @@ def record_refused(journal: Journal | None, refused: RefusedCall) -> None:
         "detail": refused.result.text,
     }
     decided = {} if refused.verdict is None else _describe_verdict(refused.verdict)
-    journal.record("refused", journal.new_key(), {**fields, **decided})
+    journal.record("refused", journal.make_key(), {**fields, **decided})
 
 
 def record_pending(journal: Journal | None, pending: Pending) -> None:
     """Write that a call waits."""
     if journal is None:
         return
-    journal.record("pending", journal.new_key(), {**_describe_call(pending.call), "detail": pending.reason})
+    journal.record("pending", journal.make_key(), {**_describe_call(pending.call), "detail": pending.reason})
 
 
 def record_cancelled(journal: Journal | None, call: ToolCall | MalformedCall) -> None:
     """Write that the run was stopped before a call began."""
     if journal is None:
         return
-    journal.record("refused", journal.new_key(), {**_describe_call(call), "status": "cancelled"})
+    journal.record("refused", journal.make_key(), {**_describe_call(call), "status": "cancelled"})
 
 
 def _describe_call(call: ToolCall | MalformedCall, arguments: Any = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ferrule.models.providers import Provider
 
 
-def model_named(name: str, **options: Any) -> Model:
+def get_model(name: str, **options: Any) -> Model:
     """The model of that name; `options` (`api_key`, `base_url`, `dialect`, …) go to its maker.
 
     A name that ferrule doesn't know may be that of an installed package's model, in the group `ferrule.models`. Raises

@@ -1,4 +1,4 @@
-"""Approvals of a session: who is asked about a call, and when."""
+"""Approvals in a session: which calls may run, who decides about them, and when."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from ferrule.execution import (
 from ferrule.session.terminal_output import print_notice
 
 _POLL = 0.05
+_ALL = "allow all"
+_HINT = "allow calls by rules of the policy"
 
 
 def is_interactive() -> bool:
@@ -32,15 +34,15 @@ def is_interactive() -> bool:
 
 
 class AllowAll:
-    """An approver that allows every call. What a rule denies stays denied: nobody is asked about it."""
+    """Allows every call that the policy asks about. What a rule denies stays denied."""
 
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """Allow; deny a call that was allowed before and can't run as it is."""
-        return Decision.deny(request.problem, "--yes") if request.problem else Decision.allow("--yes")
+        """Allow; deny a call that was allowed before and can't run unchanged."""
+        return Decision.deny(request.problem, _ALL) if request.problem else Decision.allow(_ALL)
 
 
 class DenyAll:
-    """The approver where nobody can be asked: every call is denied."""
+    """Denies every call that the policy asks about: for when nobody can be asked."""
 
     def __init__(self) -> None:
         self.was_asked = False
@@ -54,45 +56,52 @@ class DenyAll:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """Which calls may run: a policy, the approver whom it asks, and the journal that records them.
+    """Which calls may run: a policy, the approver for what it asks about, and the journal that records calls.
 
-    `answers` is where a person at the terminal types, None without one.
+    `answers` reads what a person types at the terminal, if there is one. `hint` tells the person how to allow calls
+    where nobody could be asked.
     """
 
     policy: Policy = field(default_factory=lambda: Policy(profile="ask"))
     approver: Approver = field(default_factory=DenyAll)
     journal: FileJournal | None = None
     answers: AnswerInput | None = None
+    hint: str = _HINT
 
-    def trusting(self, *origins: str) -> Permissions:
-        """The same, with the annotations and intents of these origins trusted."""
+    def trust(self, *origins: str) -> Permissions:
+        """Return permissions that also trust the annotations and intents of these origins."""
         return replace(self, policy=replace(self.policy, trusted=(*self.policy.trusted, *origins)))
 
     def begin_asking(self) -> None:
-        """A turn begins: the person may be asked."""
+        """Begin a turn: the person may be asked."""
         if self.answers is not None:
             self.answers.begin()
 
     def stop_asking(self) -> None:
-        """A turn ends: a question that is open is withdrawn, and counts as unanswered."""
+        """End a turn: an open question is withdrawn, and counts as unanswered."""
         if self.answers is not None:
             self.answers.withdraw()
 
     def warn_of_denials(self, notify: Callable[[str], None] = print_notice) -> None:
-        """Tell what to do, where a call was denied because nobody could be asked."""
+        """Notify the person if a call was denied because nobody could be asked."""
         if isinstance(self.approver, DenyAll) and self.approver.was_asked:
             self.approver.was_asked = False
-            notify("nobody could be asked for approval here; allow calls by --policy FILE, or all with --yes")
+            notify(f"nobody could be asked for approval here; {self.hint}")
 
 
-def _ask_person(answers: AnswerInput) -> TerminalApprover:
-    # All that an approver wants of its input is lines.
+def _make_terminal_approver(answers: AnswerInput) -> TerminalApprover:
+    # The approver only reads lines from its input.
     return TerminalApprover(cast("TextIO", answers), sys.stderr)
 
 
 @contextmanager
-def open_permissions(yes: bool, policy: Path | None, journal: Path | None) -> Iterator[Permissions]:
-    """The permissions of one command. Raises `PolicyError` and `OSError` for files that can't be used."""
+def open_permissions(
+    allow_all: bool, policy: Path | None, journal: Path | None, hint: str = _HINT
+) -> Iterator[Permissions]:
+    """Open the permissions of a command line; a person is asked at the terminal, unless all calls are allowed.
+
+    Raises `PolicyError` and `OSError` for files of a policy or journal that can't be used.
+    """
     rules = Policy()
     if policy is not None:
         from ferrule.execution.policy_file import read_policy
@@ -100,11 +109,11 @@ def open_permissions(yes: bool, policy: Path | None, journal: Path | None) -> It
         rules = read_policy(policy)
     if rules.profile is None:
         rules = replace(rules, profile="ask")
-    answers = AnswerInput() if is_interactive() and not yes else None
-    approver = AllowAll() if yes else DenyAll() if answers is None else _ask_person(answers)
+    answers = AnswerInput() if is_interactive() and not allow_all else None
+    approver = AllowAll() if allow_all else DenyAll() if answers is None else _make_terminal_approver(answers)
     opened = FileJournal(journal, "ferrule") if journal is not None else None
     try:
-        yield Permissions(rules, approver, opened, answers)
+        yield Permissions(rules, approver, opened, answers, hint)
     finally:
         if answers is not None:
             answers.withdraw()
@@ -113,7 +122,7 @@ def open_permissions(yes: bool, policy: Path | None, journal: Path | None) -> It
 
 
 class SessionApprover:
-    """Asks another approver about a call once the call is shown, and on a line of its own."""
+    """Asks another approver about a call, once the call was shown and on a line of its own."""
 
     def __init__(self, approver: Approver, clear_line: Callable[[], None]) -> None:
         self._approver = approver
@@ -121,16 +130,16 @@ class SessionApprover:
         self._shown: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
     def allow_questions(self, call_ids: Iterable[str]) -> None:
-        """These calls are shown, so the person can be asked about them."""
+        """Allow questions about these calls: they were shown."""
         for call_id in call_ids:
             self._shown[call_id].set()
 
     def forget_calls(self) -> None:
-        """Another turn begins, whose calls may have the ids of earlier ones."""
+        """Forget which calls were shown: those of a new turn may have the same ids."""
         self._shown.clear()
 
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """The approver's decision, asked for once the call is shown."""
+        """Ask the approver once the call was shown."""
         await self._shown[request.call.id].wait()
         self._clear_line()
         return await self._approver.decide(request)
@@ -139,23 +148,23 @@ class SessionApprover:
 class AnswerInput:
     """Reads the lines typed in answer to an approver's questions; a question can be withdrawn.
 
-    The approver reads in a thread of its own. Blocked in a plain read it could not be stopped, and would take the
-    line that is meant for the next prompt.
+    The approver reads in a thread of its own. A blocking read could not be stopped, and would consume the line meant
+    for the next prompt.
     """
 
     def __init__(self) -> None:
         self._withdrawn = threading.Event()
 
     def begin(self) -> None:
-        """Questions may be asked from now on."""
+        """Allow questions from now on."""
         self._withdrawn = threading.Event()
 
     def withdraw(self) -> None:
-        """Whoever waits for a line gets the end of the input."""
+        """Withdraw the open question: its reader gets the end of the input."""
         self._withdrawn.set()
 
     def readline(self) -> str:
-        """The next line that is typed; empty once the question was withdrawn, or the input has ended."""
+        """Return the next line typed; empty if the question was withdrawn or the input has ended."""
         withdrawn = self._withdrawn
         while not withdrawn.is_set():
             if select.select([sys.stdin], [], [], _POLL)[0] and not withdrawn.is_set():

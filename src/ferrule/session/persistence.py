@@ -1,4 +1,4 @@
-"""Saves the conversation of a session in a store, where one is wanted, and resumes a saved one."""
+"""Saves the conversation of a session in a store, and resumes a saved one."""
 
 from __future__ import annotations
 
@@ -19,30 +19,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """Where to save, and what to resume. Nothing is saved unless one of them is given."""
+    """Where to save conversations, and which to resume. Nothing is saved unless an option is set.
+
+    `store` is a file, by default the user's own with `keep` or `resume`; `resume` is the id of a saved conversation.
+    """
 
     store: Path | None = None
     keep: bool = False
     resume: str | None = None
 
 
-def store_path(given: Path | None = None) -> Path:
-    """The file that is given, or the user's own."""
+def find_store_path(given: Path | None = None) -> Path:
+    """Return the given file, or the path of the user's own store."""
     if given is not None:
         return given
     data = Path(os.environ.get("XDG_DATA_HOME") or "")
-    # The specification of these folders has relative ones ignored.
+    # The XDG specification says to ignore relative paths.
     return (data if data.is_absolute() else Path.home() / ".local" / "share") / "ferrule" / "conversations.db"
 
 
 @dataclass(slots=True)
 class Autosave:
-    """Saves a conversation as it grows; without a store it does nothing."""
+    """Saves a conversation after each turn; without a store it does nothing."""
 
     store: Store | None = None
     resumed: Conversation = field(default_factory=Conversation)
     pending: tuple[Pending, ...] = ()
-    """The calls of the resumed conversation that wait."""
+    """The calls of the resumed conversation that wait for a decision."""
     decisions: dict[str, Decision] = field(default_factory=dict)
     """The decisions on them, by call id."""
     notify: Callable[[str], None] = print_notice
@@ -61,13 +64,15 @@ class Autosave:
         self.notify(f"resumed {summary.id}, {summary.messages} messages: {summary.title}")
 
     def start_new(self) -> None:
-        """Save what comes as another conversation."""
+        """Save what follows as a new conversation."""
         self._id = None
         self.pending, self.decisions = (), {}
 
     def save(self, conversation: Conversation, pending: Sequence[Pending] = ()) -> None:
-        """Save the conversation, with the calls that wait. Raises `ConversationError` for a store that can't be
-        written."""
+        """Save the conversation, with the calls that wait for a decision.
+
+        Raises `ConversationError` for a store that can't be written.
+        """
         if self.store is not None and conversation.messages:
             still_open = {call.id for call in conversation.pending}
             decisions = {call_id: one for call_id, one in self.decisions.items() if call_id in still_open}
@@ -76,20 +81,20 @@ class Autosave:
                 self._ids.append(self._id)
 
     def report_ids(self) -> None:
-        """Tell the ids under which conversations were saved."""
+        """Notify the person of the ids under which conversations were saved."""
         if self._ids:
-            self.notify(f"kept as {', '.join(self._ids)}")
+            self.notify(f"saved as {', '.join(self._ids)}")
 
 
 @contextmanager
 def open_autosave(options: StoreOptions) -> Iterator[Autosave]:
-    """An `Autosave`, closed at the end. Raises `ConversationError` and `OSError` for a store that can't be used."""
+    """Open an `Autosave`. Raises `ConversationError` and `OSError` for a store that can't be used."""
     if options.store is None and not options.keep and options.resume is None:
         yield Autosave()
         return
     from ferrule.store import Store
 
-    with Store(store_path(options.store), create=options.resume is None) as store:
+    with Store(find_store_path(options.store), create=options.resume is None) as store:
         autosave = Autosave(store)
         if options.resume is not None:
             autosave.resume(options.resume)

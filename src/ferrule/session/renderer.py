@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _STYLED_PIPES = {"FORCE_COLOR", "TTY_COMPATIBLE"}
-"""The variables by which rich may style what is no terminal."""
+"""Environment variables that may make rich style output that isn't a terminal."""
 
 
 class Renderer(Protocol):
@@ -38,13 +38,13 @@ class Renderer(Protocol):
         """Show one event."""
 
     def clear(self) -> None:
-        """Leave the cursor at the start of a line, so that something else can be printed."""
+        """Move to the start of a line, so that something else can be printed."""
 
     def finish(self, run: Run, /) -> None:
-        """Show that the run is over, complete or not."""
+        """Show that the run has ended, complete or not."""
 
     def notify(self, text: str) -> None:
-        """Show a notice that belongs to no event."""
+        """Show a notice that isn't part of an event."""
 
 
 class JsonRenderer:
@@ -53,11 +53,11 @@ class JsonRenderer:
     def show(self, event: Event) -> None:
         """Print the event's JSON; the end of the run is printed by `finish`."""
         if not isinstance(event, RunFinished):
-            for line in event_json(event):
+            for line in event_to_json(event):
                 _print_json_line(line)
 
     def clear(self) -> None:
-        """Every line is whole."""
+        """Do nothing: every line is complete."""
 
     def finish(self, run: Run, /) -> None:
         """Print how the run ended, with its last answer."""
@@ -77,14 +77,14 @@ class JsonRenderer:
 class TextRenderer:
     """Prints each call on a line, `▸ calculator  2+2  →  4`, and the answer as it comes.
 
-    On a terminal a call that runs is shown, with its progress, in a line that its result replaces.
+    On a terminal, a running call is shown with its progress on a line that its result replaces.
     """
 
     def __init__(self) -> None:
         self._is_terminal = sys.stdout.isatty()
-        # rich takes a while to import, and nothing that is piped needs it.
+        # rich takes a while to import, and piped output doesn't need it.
         self._console = _open_console() if self._is_terminal or _STYLED_PIPES & os.environ.keys() else None
-        # What overwrites a line is for a terminal only, whatever is said about colours.
+        # Lines are overwritten only on a terminal, even where colours are forced.
         self._can_overwrite = self._console is not None and self._is_terminal and not self._console.is_dumb_terminal
         self._last = ""
         self._calls: dict[str, ToolCall | MalformedCall] = {}
@@ -92,7 +92,7 @@ class TextRenderer:
         self._is_transient = False
 
     def show(self, event: Event) -> None:
-        """Show one event; some have nothing to show to people."""
+        """Show one event; some have no text for people."""
         if isinstance(event, TextDelta):
             self._print_text(event.text)
         elif isinstance(event, ReasoningDelta) and self._can_overwrite:
@@ -100,11 +100,11 @@ class TextRenderer:
         elif isinstance(event, MessageFinished):
             self._calls = {call.id: call for call in event.message.calls}
             if self._calls:
-                self._print_transient(*(self._call_head(call) for call in self._calls.values()))
+                self._print_transient(*(self._format_call(call) for call in self._calls.values()))
         elif isinstance(event, ToolProgress) and event.call_id in self._calls:
             share = "" if event.fraction is None else f"{event.fraction:.0%} "
             self._print_transient(
-                self._call_head(self._calls[event.call_id]), f"  … {share}{summarize_result(event.text)}"
+                self._format_call(self._calls[event.call_id]), f"  … {share}{summarize_result(event.text)}"
             )
         elif isinstance(event, ResultReady):
             self._print_result(event.result)
@@ -112,7 +112,7 @@ class TextRenderer:
             self._print_losses(event.losses)
 
     def clear(self) -> None:
-        """Wipe a transient line, or end the one that was begun."""
+        """Erase a transient line, or end an unfinished one."""
         if self._is_transient:
             sys.stdout.write("\r\x1b[K")
             self._is_transient = False
@@ -122,7 +122,7 @@ class TextRenderer:
         sys.stdout.flush()
 
     def finish(self, run: Run, /) -> None:
-        """End the last line; after Ctrl-C a terminal has written `^C` into it."""
+        """End the last line, to which a terminal has added `^C` after Ctrl-C."""
         if run.stopped == "cancelled" and self._can_overwrite:
             self._at_start = False
         self.clear()
@@ -134,16 +134,16 @@ class TextRenderer:
     def _print_result(self, result: ToolResult) -> None:
         self.clear()
         call = self._calls.get(result.call_id)
-        head = self._call_head(call) if call is not None else escape_line(result.name)
+        head = self._format_call(call) if call is not None else escape_line(result.name)
         style = "red" if result.is_error else "green"
         self._print_line(f"{head}  →  ", summarize_result(result), style)
 
     def _print_losses(self, losses: Sequence[Loss]) -> None:
         self.clear()
         said = "; ".join(f"{loss.kind}: {loss.detail}" for loss in losses)
-        self._print_line("not carried  ", summarize_result(said), "dim", "dim")
+        self._print_line("not preserved  ", summarize_result(said), "dim", "dim")
 
-    def _call_head(self, call: ToolCall | MalformedCall) -> str:
+    def _format_call(self, call: ToolCall | MalformedCall) -> str:
         name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
         return f"▸ {name}  {summarize_arguments(call)}"
 
@@ -191,8 +191,8 @@ def _open_console() -> Console:
     return Console(highlight=False, soft_wrap=True)
 
 
-def event_json(event: Event) -> Iterator[dict[str, Any]]:
-    """The JSON objects for an event. A call's is complete, and comes when the message with it is finished."""
+def event_to_json(event: Event) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of an event. Calls are complete: they come when their message is finished."""
     if isinstance(event, TextDelta):
         yield {"event": "text", "text": event.text}
     elif isinstance(event, ReasoningDelta):
@@ -205,11 +205,11 @@ def event_json(event: Event) -> Iterator[dict[str, Any]]:
     elif isinstance(event, ToolProgress):
         yield {"event": "progress", "id": event.call_id, "text": event.text, "fraction": event.fraction}
     elif isinstance(event, ResultReady):
-        yield {"event": "result", "id": event.result.call_id, **result_json(event.result)}
+        yield {"event": "result", "id": event.result.call_id, **result_to_json(event.result)}
 
 
-def result_json(result: ToolResult) -> dict[str, Any]:
-    """A result as data, with the media type, size and hash of each image."""
+def result_to_json(result: ToolResult) -> dict[str, Any]:
+    """Convert a result to JSON data, with the media type, size and hash of each image."""
     images = [
         {"media_type": part.media_type, "bytes": len(part.data), "hash": part.hash}
         for part in result.content
@@ -218,8 +218,8 @@ def result_json(result: ToolResult) -> dict[str, Any]:
     return {"name": result.name, "status": result.status, "text": result.text, **({"images": images} if images else {})}
 
 
-def arguments_json(call: ToolCall) -> Any:
-    """The arguments of a call as data, or their text where JSON can't hold them, as with a number that isn't finite."""
+def arguments_to_json(call: ToolCall) -> Any:
+    """Decode the arguments of a call, or return their text if standard JSON can't express them (such as infinity)."""
     try:
         arguments = call.decode()
         json.dumps(arguments, allow_nan=False)
@@ -231,7 +231,7 @@ def arguments_json(call: ToolCall) -> Any:
 def _call_json(call: ToolCall | MalformedCall) -> dict[str, Any]:
     if isinstance(call, MalformedCall):
         return {"event": "malformed_call", "id": call.id, "kind": call.kind, "raw": call.raw}
-    return {"event": "call", "id": call.id, "name": call.name, "arguments": arguments_json(call)}
+    return {"event": "call", "id": call.id, "name": call.name, "arguments": arguments_to_json(call)}
 
 
 def _print_json_line(value: object) -> None:

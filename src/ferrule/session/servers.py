@@ -1,4 +1,4 @@
-"""MCP servers whose tools a session offers beside its own, open for as long as it is."""
+"""MCP servers whose tools a session offers in addition to its own, open as long as the session."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from ferrule.tools.registry import ToolRegistry
 
 
 class SessionServers:
-    """Servers by their commands or addresses. One that can't be reached is left out, with a warning.
+    """The servers of a session, given by their commands or addresses. Unreachable ones are skipped, with a warning.
 
-    Raises `SettingsError` for what names no server.
+    `start_timeout` is how many seconds each may take to be ready. Raises `SettingsError` for an invalid command or
+    address.
     """
 
     def __init__(self, servers: Sequence[str], start_timeout: float) -> None:
         self._servers = [MCPServer(server, start_timeout=start_timeout) for server in servers]
-        self._held: list[MCPServer] = []
+        self._opened: list[MCPServer] = []
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The origins of the servers' tools, for a policy to trust."""
+        """The origins of the servers' tools, which a policy may trust."""
         return tuple(server.origin for server in self._servers)
 
     async def open(self) -> None:
-        """Open them, all at once. Raises `SettingsError` without the SDK."""
-        answers = await asyncio.gather(*map(self._hold, self._servers))
-        self._servers = [server for server, is_held in zip(self._servers, answers, strict=True) if is_held]
+        """Open all servers concurrently. Raises `SettingsError` if the MCP SDK isn't installed."""
+        answers = await asyncio.gather(*map(self._open_server, self._servers))
+        self._servers = [server for server, is_open in zip(self._servers, answers, strict=True) if is_open]
 
     async def add_to(self, registry: ToolRegistry) -> ToolRegistry:
-        """A registry and the tools that the servers have now, under names that aren't taken in it.
+        """Return a registry with the servers' current tools added, under names that aren't taken in it.
 
-        They are ordinary tools, found by their names like any other. A server that was lost is started again; where it
-        can't be, its tools are left out, with a warning.
+        A server that was lost is started again; if that fails, its tools are left out, with a warning.
         """
-        found = await asyncio.gather(*map(_tools_of, self._servers))
+        found = await asyncio.gather(*map(_open_tools, self._servers))
         for server, tools in zip(self._servers, found, strict=True):
             registry = registry.add(*rename_taken(tools, registry.names, server.name))
         return registry
 
     async def close(self) -> None:
-        """Close them, all at once."""
-        await asyncio.gather(*(server.__aexit__() for server in self._held))
+        """Close all servers concurrently."""
+        await asyncio.gather(*(server.__aexit__() for server in self._opened))
 
-    async def _hold(self, server: MCPServer) -> bool:
+    async def _open_server(self, server: MCPServer) -> bool:
         try:
             await server.__aenter__()
         except RegistryError as error:
             _warn(error)
             return False
-        self._held.append(server)
+        self._opened.append(server)
         return True
 
 
-async def _tools_of(server: MCPServer) -> Sequence[Tool]:
+async def _open_tools(server: MCPServer) -> Sequence[Tool]:
     try:
         async with server.open_tools(()) as tools:
             return tools
@@ -74,7 +74,10 @@ def _warn(error: RegistryError) -> None:
 
 @contextmanager
 def open_servers(servers: Sequence[str], start_timeout: float, runner: asyncio.Runner) -> Iterator[SessionServers]:
-    """The servers, open in the runner's event loop. Raises `SettingsError` for what names none, or without the SDK."""
+    """Open servers in the runner's event loop.
+
+    Raises `SettingsError` for an invalid command or address, or if the MCP SDK isn't installed.
+    """
     opened = SessionServers(servers, start_timeout)
     with print_warnings("ferrule.mcp"):
         try:

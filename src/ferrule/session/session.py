@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 _UNFINISHED = {
     "rounds": "stopped: the model made too many rounds of calls",
-    "length": "stopped: the answer is as long as --max-tokens allows",
-    "context": "stopped: the conversation is as long as the model can read",
-    "error": "stopped: the model lost the thread, and its answer is not whole",
+    "length": "stopped: the answer reached its limit of tokens",
+    "context": "stopped: the conversation has filled the model's context",
+    "error": "stopped: the model's answer is incomplete",
 }
 
 
 @dataclass(slots=True)
 class _Turn:
-    """A run of the pipeline from `begun`, and the conversation `before` it."""
+    """A run of the pipeline from the conversation `start`; `before` is the one to restore if nothing happened."""
 
     run: Run
-    begun: Conversation
+    start: Conversation
     before: Conversation
     is_finished: bool = False
 
@@ -50,9 +50,9 @@ class _Turn:
 class Session:
     """Asks a model question after question in one conversation.
 
-    What holds for all turns is kept here: the conversation, the policy with the "always" answers of the person, and
-    the losses that were shown. Without `permissions` the policy has the profile `ask`, and nobody can be asked.
-    Without `autosave` nothing is saved. The tools of `servers` are offered beside `tools`.
+    It holds what all turns share: the conversation, the policy with the person's "always" answers, and the losses that
+    were shown. Without `permissions` the policy has the profile `ask`, and nobody can be asked. Without `autosave`
+    nothing is saved. The tools of `servers` are offered in addition to `tools`.
     """
 
     def __init__(
@@ -80,17 +80,17 @@ class Session:
         self._turn: _Turn | None = None
 
     def start_new(self) -> None:
-        """Begin another conversation; what was saved of this one stays."""
+        """Begin a new conversation; what was saved of the old one stays."""
         self.conversation = Conversation()
         self._reported_losses.clear()
         self.autosave.start_new()
 
     async def ask(self, question: str) -> Run:
-        """Ask, and show what happens. The answer is complete where the run's `stopped` is `done`.
+        """Ask, and show what happens. The answer is complete if the run's `stopped` is `done`.
 
-        A resumed conversation that ends in open calls goes on with those first. Where this is cancelled, the calls
-        that were begun stay, each with its answer; a question to which nothing was done or said is taken back. Raises
-        `SettingsError` for an empty question, and what the model raises.
+        The open calls of a resumed conversation are answered first. If this is cancelled, the calls that were started
+        stay, each with its result; a question to which nothing was done or said is removed. Raises `SettingsError` for
+        an empty question, and what the model raises.
         """
         if not question.strip():
             raise SettingsError("the question is empty")
@@ -102,9 +102,9 @@ class Session:
         return await self._run(self._pipeline.chat(self.conversation).chat(question).conversation)
 
     async def answer_pending(self) -> Run:
-        """Answer the calls in which a resumed conversation ends, after asking about those that wait.
+        """Answer the open calls of a resumed conversation, after asking about those that wait for a decision.
 
-        Where this is cancelled while the person is asked, the calls go on waiting, and earlier decisions hold.
+        If this is cancelled while the person is asked, the calls keep waiting, and earlier decisions hold.
         """
         messages = reversed(self.conversation.messages)
         message = next(message for message in messages if message.role == "assistant")
@@ -112,28 +112,29 @@ class Session:
         return await self._run(self.conversation)
 
     async def refresh_tools(self) -> None:
-        """Set `registry` to the tools on offer now: what servers offer may change from turn to turn."""
+        """Set `registry` to the tools offered now: those of servers may change from turn to turn."""
         self.registry = self._own_tools if self._servers is None else await self._servers.add_to(self._own_tools)
 
     def check_resumed(self) -> None:
-        """Raise `ConversationError` where the open calls of a resumed conversation can't be answered here."""
+        """Raise `ConversationError` if the open calls of a resumed conversation can't be answered here."""
         waiting = {call.name for call in self.conversation.pending if isinstance(call, ToolCall)}
         missing = waiting - {*self.registry.names, SEARCH}
         if missing:
             raise ConversationError(
-                f"calls of {', '.join(sorted(missing))} wait, which isn't offered here; give --tools or --mcp"
+                f"the conversation ends in calls of {', '.join(sorted(missing))}, which is not offered here; resume it "
+                "with the tools or servers that it was using"
             )
         count = len(self._find_undecided())
         if count and isinstance(self.permissions.approver, DenyAll):
             raise ConversationError(
                 f"{count} call{'s wait' if count > 1 else ' waits'} for a decision, and nobody can be asked here; "
-                "resume it at a terminal, or allow all with --yes"
+                "resume the conversation at a terminal, or allow all calls"
             )
 
     def finish_turn(self, stopped: str = "") -> None:
-        """End the turn that is under way, if there is one: withdraw its questions, show its end, save what there is.
+        """End the current turn, if there is one: withdraw its questions, show its end, save the conversation.
 
-        `ask` does so itself; this is for whoever gives up waiting for it.
+        `ask` does so itself; this is for a caller that stops waiting for it.
         """
         turn = self._turn
         if turn is None or turn.is_finished:
@@ -142,13 +143,13 @@ class Session:
         run = turn.run
         run.stopped = stopped or run.stopped
         self.permissions.stop_asking()
-        self.conversation = run.conversation if len(run.conversation) > len(turn.begun) else turn.before
+        self.conversation = run.conversation if len(run.conversation) > len(turn.start) else turn.before
         self.renderer.finish(run)
         self.autosave.save(self.conversation, run.pending)
 
-    async def _run(self, begun: Conversation) -> Run:
-        """Run the pipeline from `begun`, and save what comes of it."""
-        self._turn = turn = _Turn(Run(begun), begun, self.conversation)
+    async def _run(self, start: Conversation) -> Run:
+        """Run the pipeline from `start`, and save the conversation."""
+        self._turn = turn = _Turn(Run(start), start, self.conversation)
         self.permissions.begin_asking()
         stopped = ""
         try:
@@ -165,17 +166,17 @@ class Session:
         return turn.run
 
     async def _stream(self, turn: _Turn) -> None:
-        """Run, and show the events; the turn's run is right also where this is cancelled."""
+        """Run, and show the events; the turn's run is valid also if this is cancelled."""
         await self.refresh_tools()
-        decisions = await self._decide_pending() if turn.begun.pending else None
-        pipeline = self._pipeline.chat(turn.begun).using(self.registry, policy=self.policy)
+        decisions = await self._decide_pending() if turn.start.pending else None
+        pipeline = self._pipeline.chat(turn.start).using(self.registry, policy=self.policy)
         async with pipeline.stream(decisions=decisions) as streamed:
             turn.run = streamed
             async for event in streamed:
                 self._show(event)
 
     async def _decide_pending(self) -> dict[str, Decision]:
-        """Decisions on the waiting calls, by call id; those made before saving aren't asked for again."""
+        """Return decisions on the waiting calls, by call id; those saved earlier aren't asked for again."""
         decisions = self.autosave.decisions
         for waiting in self._find_undecided():
             if waiting.request is not None:
@@ -190,7 +191,7 @@ class Session:
         self.renderer.clear()
 
     def _show(self, event: Event) -> None:
-        """Show an event; of losses only those that weren't shown before."""
+        """Show an event, but each loss only once."""
         if isinstance(event, LossesReported):
             new = tuple(loss for loss in event.losses if loss not in self._reported_losses)
             self._reported_losses.update(new)
@@ -205,7 +206,7 @@ class Session:
 class SessionRunner:
     """Runs the turns of a session synchronously, on an event loop of the calling thread.
 
-    Ctrl-C cancels the turn and raises `KeyboardInterrupt`; the session goes on with the next one.
+    Ctrl-C cancels the turn and raises `KeyboardInterrupt`; the session can then go on.
     """
 
     def __init__(self, session: Session, runner: asyncio.Runner) -> None:
@@ -213,18 +214,18 @@ class SessionRunner:
         self.runner = runner
 
     def ask(self, question: str) -> Run:
-        """`Session.ask`."""
+        """Run `Session.ask`."""
         return self._run(self.session.ask(question))
 
     def answer_pending(self) -> Run:
-        """`Session.answer_pending`."""
+        """Run `Session.answer_pending`."""
         return self._run(self.session.answer_pending())
 
     def _run(self, turn: Coroutine[Any, Any, Run]) -> Run:
         is_abandoned = False
 
         async def run_unless_abandoned() -> Run:
-            # A Ctrl-C that comes after asyncio has made the task, and before it handles signals, leaves the task to
+            # If Ctrl-C arrives after asyncio has created the task and before it handles signals, the task is left to
             # the loop's next run, which is that of another question.
             if is_abandoned:
                 turn.close()

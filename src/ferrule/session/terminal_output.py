@@ -1,4 +1,4 @@
-"""Text for a terminal: notices, and calls and results on one line, escaped so that they can't move the cursor."""
+"""Text for a terminal: notices, and calls and results on one line, escaped so that they can't control the terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NoticeHandler(logging.Handler):
 
 @contextmanager
 def print_warnings(name: str) -> Iterator[None]:
-    """Print the warnings of a logger as notices until the end of the block."""
+    """Print the warnings of a logger as notices inside the block."""
     logger, handler = logging.getLogger(name), NoticeHandler()
     logger.addHandler(handler)
     try:
@@ -46,7 +46,7 @@ def print_warnings(name: str) -> Iterator[None]:
 
 
 def summarize_arguments(call: ToolCall | MalformedCall) -> str:
-    """The arguments of a call on one line: the bare text of a single string, else `name=value` pairs."""
+    """Write the arguments of a call on one line: the plain text of a single string, else `name=value` pairs."""
     if isinstance(call, MalformedCall):
         return _shorten(call.raw)
     try:
@@ -62,14 +62,14 @@ def summarize_arguments(call: ToolCall | MalformedCall) -> str:
 
 
 def summarize_result(result: ToolResult | str) -> str:
-    """A result, or the progress text of a running call, on one line."""
+    """Write a result, or the progress text of a running call, on one line."""
     if isinstance(result, str):
         return _shorten(result)
     return "  ".join(_shorten(part.text) if isinstance(part, Text) else describe_image(part) for part in result.content)
 
 
 def describe_image(image: Image) -> str:
-    """An image as its media type, size and hash."""
+    """Write an image's media type, size and hash."""
     return f"[{escape_line(image.media_type)}, {len(image.data):,} bytes, {image.hash}]"
 
 
