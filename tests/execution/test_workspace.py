@@ -9,7 +9,7 @@ import pytest
 from running_tools import answer, call
 
 from ferrule.execution import Executor, Policy, Rule
-from ferrule.execution.workspace import find_path_outside
+from ferrule.execution.rule_matching import find_path_outside
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.registry import ToolRegistry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -14,11 +15,13 @@ from ferrule import Decision, Policy, Rule, ToolCall, ToolRegistry, calculator, 
 from ferrule.agent.pipeline import Run
 from ferrule.events import Event, MessageFinished, ResultReady
 from ferrule.execution import ApprovalRequest
+from ferrule.execution.policy import Profile
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.approvals import Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
 from ferrule.session.session import Session
 from ferrule.store import Store
+from ferrule.tools.intent import Effect, Intent
 
 
 @tool(name="send", origin="project")
@@ -58,6 +61,13 @@ def send_call(text: str) -> ToolCall:
     return ToolCall("call_1", "send", f'{{"text": "{text}"}}')
 
 
+@tool(name="write", intent=lambda arguments: Intent((Effect("write", arguments["path"]),)))
+def write(path: str) -> str:
+    """Write a file."""
+    Path(path).write_text("written")
+    return "written"
+
+
 def start_session(log: Log, *script: str | ToolCall, policy: Policy | None = None) -> Session:
     permissions = Permissions(policy or Policy(profile="ask"), log)
     return Session(model(ScriptedModel(*script)), [send], permissions=permissions, renderer=log)
@@ -75,6 +85,23 @@ async def test_always_holds_for_every_later_turn() -> None:
     ]
     assert session.policy.grants is not None
     assert session.policy.grants.rules == (Rule("allow", "send"),)
+
+
+@pytest.mark.parametrize("profile", ["accept-edits", "auto"])
+async def test_a_person_is_asked_about_what_lies_outside_of_the_workspace(profile: Profile, tmp_path: Path) -> None:
+    workspace, beside = tmp_path / "work", tmp_path / "beside"
+    workspace.mkdir()
+    calls = [
+        ToolCall(f"call_{path.name}", "write", json.dumps({"path": str(path)})) for path in (workspace / "a", beside)
+    ]
+    log = Log(Decision.deny("keep out", "front"))
+    session = Session(
+        model(ScriptedModel(calls, "Done.")), [write], renderer=log, workspace=workspace,
+        permissions=Permissions(Policy(profile=profile), log),
+    )  # fmt: skip
+    await session.ask("Write both.")
+    assert [line for line in log.lines if line.startswith("asks")] == ["asks call_beside"]
+    assert ((workspace / "a").exists(), beside.exists()) == (True, False)
 
 
 async def test_a_person_is_asked_in_each_turn_and_never_before_the_call_is_shown() -> None:

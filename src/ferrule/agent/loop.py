@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
@@ -38,7 +39,7 @@ class AgentLoop:
 
     __slots__ = (
         "_after_message", "_after_results", "_before_request", "_decisions", "_journal", "_listener", "_most_calls",
-        "_settings", "state",
+        "_settings", "_workspace", "state",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +49,7 @@ class AgentLoop:
         *,
         most_calls: int | None = None,
         journal: Journal | None = None,
+        workspace: Path | None = None,
         decisions: Mapping[str, Decision] | None = None,
         listener: RunListener | None = None,
     ) -> None:
@@ -66,6 +68,7 @@ class AgentLoop:
         self._settings: ModelSettings = state.request.settings
         self._most_calls = most_calls
         self._journal = journal
+        self._workspace = workspace
         self._decisions = decisions
         self._listener = listener
         if state.open_calls:
@@ -179,7 +182,9 @@ class AgentLoop:
         is_watched = state.feed is not None or self._listener is not None
         on_result = partial(self._pass_on_result, ready) if is_watched else ready.append
         emit: Callable[[ToolProgress], None] = _ignore if state.feed is None else state.feed.put_soon
-        scope = CallScope(conversation=state.run.conversation, blobs=executor.blobs, emit=emit)
+        scope = CallScope(
+            conversation=state.run.conversation, blobs=executor.blobs, emit=emit, workspace=self._workspace
+        )
         try:
             answers = await executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
         except asyncio.CancelledError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ferrule.blobs import BlobStore
@@ -21,6 +22,8 @@ class RunOptions:
     approver: Approver | None = None
     journal: Journal | None = None
     blobs: BlobStore | None = None
+    workspace: Path | None = None
+    """The folder in which the profiles `accept-edits` and `auto` don't ask; None: no path is outside."""
     on_ask: Literal["deny", "pause"] = "deny"
     """What happens if the policy asks and there is no approver: the call is denied, or the run pauses."""
     mode: str = "auto"

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
 
@@ -110,6 +111,7 @@ class Pipeline(Generic[OutputT]):
         approver: Approver | None = _KEEP,
         journal: Journal | None = _KEEP,
         blobs: BlobStore | None = _KEEP,
+        workspace: Path | None = _KEEP,
         on_ask: Literal["deny", "pause"] = _KEEP,
         mode: str = _KEEP,
         force: bool = _KEEP,
@@ -121,8 +123,8 @@ class Pipeline(Generic[OutputT]):
         Raises `RegistryError` and `ToolDefinitionError` for tools that can't be offered.
         """
         options = _replace_given(
-            self.options, policy=policy, approver=approver, journal=journal, blobs=blobs, on_ask=on_ask, mode=mode,
-            force=force, choice=choice, lazy=lazy,
+            self.options, policy=policy, approver=approver, journal=journal, blobs=blobs, workspace=workspace,
+            on_ask=on_ask, mode=mode, force=force, choice=choice, lazy=lazy,
         )  # fmt: skip
         steps = self.steps if UseTools() in self.steps else (*self.steps, UseTools())
         return replace(self, registry=self.registry.add(*tools), options=options, steps=steps)
@@ -372,8 +374,9 @@ def _make_loop(
     request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
     state = RunState(run, asked, callable_tools, request, make_executor, feed)
     return AgentLoop(
-        state, hooks, most_calls=limits.calls, journal=options.journal, decisions=decisions, listener=listener
-    )
+        state, hooks, most_calls=limits.calls, journal=options.journal, workspace=options.workspace,
+        decisions=decisions, listener=listener,
+    )  # fmt: skip
 
 
 def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:

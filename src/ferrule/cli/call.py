@@ -80,7 +80,7 @@ async def run_call(registry: ToolRegistry, call: ToolCall, permissions: Permissi
         executor = Executor(
             bound, policy=permissions.policy, approver=permissions.approver, journal=permissions.journal
         )
-        result = await executor.run(call, CallScope(emit=_print_progress))
+        result = await executor.run(call, CallScope(emit=_print_progress, workspace=Path.cwd()))
     assert isinstance(result, ToolResult), "where nobody is asked, asking is a denial"
     return result
 

@@ -122,6 +122,7 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
             policy=permissions.policy,
             journal=permissions.journal,
             approver=approver,
+            workspace=Path.cwd(),
             transport="stdio" if http is None else "http",
             host=host,
             port=port,

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -144,8 +145,9 @@ def open_session(options: SessionOptions, resume: str | None = None) -> Iterator
         try:
             granted = permissions.trust(*(servers.origins if servers is not None and options.trust else ()))
             session = Session(
-                pipeline, registry, permissions=granted, renderer=renderer, autosave=autosave, servers=servers
-            )
+                pipeline, registry, permissions=granted, renderer=renderer, autosave=autosave, servers=servers,
+                workspace=Path.cwd(),
+            )  # fmt: skip
             runner.run(session.refresh_tools())
             check_tools(_asked_model(pipeline, options.mode), session.registry)
             session.check_resumed()

@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from ferrule.errors import PolicyError
-from ferrule.execution.rule_matching import escape_pattern, make_folder_pattern, match_argument, match_effect
-from ferrule.execution.workspace import find_path_outside
+from ferrule.execution.rule_matching import (
+    escape_pattern,
+    find_path_outside,
+    make_folder_pattern,
+    match_argument,
+    match_effect,
+)
 from ferrule.tools.intent import Effect, EffectKind, Intent
 from ferrule.toolspec import Annotations, Approval
 

@@ -1,8 +1,8 @@
-"""Whether the patterns of a rule match the values of a call: text, lists, paths, addresses.
+"""Whether the patterns of a rule match the values of a call, and whether a path lies in the workspace.
 
 A path can be written so that it looks like another: `/ws/../etc/passwd` begins with `/ws/` and isn't in there. So a
 rule that allows matches only values that are written plainly; one that denies or asks also matches what they resolve
-to. Only names are looked at: where a link leads is for `workspace.py` and the sandbox.
+to. Patterns see names only; for the workspace links are followed too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -39,6 +40,24 @@ def match_effect(effect: Effect | None, kind: EffectKind | None, target: str | N
     if effect is None or (kind is not None and effect.kind != kind):
         return False
     return target is None or _match_text(_normalize_target(effect), target, every)
+
+
+def find_path_outside(target: str, workspace: Path) -> str | None:
+    """The real path of `target`, or of what it may be taken for, that isn't in `workspace`; None where all are.
+
+    A relative path is taken from the current folder, as the file functions of Python take it. What is no path (an
+    empty text, an address, one with a NUL) is outside. Letter case and Unicode forms are compared as they are written:
+    where a file system takes two of them for one, the path counts as outside, and somebody is asked.
+    """
+    if not target or "\0" in target or "://" in target:
+        return target or "a path that isn't given"
+    root = os.path.realpath(workspace)
+    # Names alone don't tell: `notes/../../etc` climbs out, a link leads out, and whoever reads a path may decode it.
+    for path in dict.fromkeys((target, os.path.expanduser(target), *expand_forms(target))):  # noqa: PTH111 - text stays text
+        real = os.path.realpath(path)
+        if os.path.commonpath((root, real)) != root:
+            return real
+    return None
 
 
 def escape_pattern(text: str) -> str:

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.lowlevel import Server
@@ -29,7 +30,7 @@ _MOST_WAITING = 256
 """Progress events that wait for a slow client; the oldest are dropped."""
 
 
-def make_server(registry: BoundRegistry, executor: Executor, name: str) -> Server[Any]:
+def make_server(registry: BoundRegistry, executor: Executor, name: str, workspace: Path | None) -> Server[Any]:
     """A server that lists the registry's tools and runs their calls through the executor."""
     listing = [_describe_tool(spec) for spec in registry.specs]
     numbers = itertools.count(1)
@@ -41,7 +42,7 @@ def make_server(registry: BoundRegistry, executor: Executor, name: str) -> Serve
 
     async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         call = ToolCall(f"mcp_{next(numbers)}", params.name, json.dumps(params.arguments or {}, ensure_ascii=False))
-        result = await _run_call(executor, call, context)
+        result = await _run_call(executor, call, context, workspace)
         return CallToolResult(content=write_content(result), is_error=result.is_error)
 
     return Server(name, version=read_own_version(), on_list_tools=list_tools, on_call_tool=call_tool)
@@ -60,12 +61,14 @@ def _describe_tool(spec: ToolSpec) -> RemoteTool:
     )
 
 
-async def _run_call(executor: Executor, call: ToolCall, context: ServerRequestContext[Any]) -> ToolResult:
+async def _run_call(
+    executor: Executor, call: ToolCall, context: ServerRequestContext[Any], workspace: Path | None
+) -> ToolResult:
     """The result of a call; progress is sent while it runs, and all of it before the result."""
     reporter = _Reporter(context)
     reporting = asyncio.create_task(reporter.run())
     try:
-        result = await executor.run(call, CallScope(blobs=executor.blobs, emit=reporter.put))
+        result = await executor.run(call, CallScope(blobs=executor.blobs, emit=reporter.put, workspace=workspace))
         reporter.end()
         await reporting
     finally:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
 from ferrule.blobs import BlobStore
@@ -29,6 +30,7 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
     journal: Journal | None = None,
     approver: Approver | None = None,
     blobs: BlobStore | None = None,
+    workspace: Path | None = None,
     transport: Literal["stdio", "http"] = "stdio",
     host: str = "127.0.0.1",
     port: int = 0,
@@ -39,9 +41,10 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
     """Serve the tools of a registry until the client leaves (stdio) or this is cancelled or interrupted (http).
 
     Toolsets are made once and shared by all clients. A call that the policy asks about, and that no `approver` allows,
-    is denied with a reason that the client receives. Over http, `port` 0 takes a free one; `on_ready` gets the address
-    once it can be reached. There is no authentication: whoever reaches the address can call the tools. Raises
-    `SettingsError` without the SDK, `OSError` where the address can't be taken.
+    is denied with a reason that the client receives; `workspace` is the folder in which the profiles `accept-edits` and
+    `auto` don't ask. Over http, `port` 0 takes a free one; `on_ready` gets the address once it can be reached. There
+    is no authentication: whoever reaches the address can call the tools. Raises `SettingsError` without the SDK,
+    `OSError` where the address can't be taken.
     """
     if find_spec("mcp") is None:
         raise SettingsError('MCP needs the mcp package: pip install "ferrule[mcp]"')
@@ -55,7 +58,7 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
         streams = await stack.enter_async_context(open_stdio()) if transport == "stdio" else None
         bound = await stack.enter_async_context(registry.open())
         executor = Executor(bound, policy=policy, approver=approver, journal=journal, blobs=blobs)
-        server = make_server(bound, executor, name)
+        server = make_server(bound, executor, name, workspace)
         if streams is not None:
             await server.run(*streams, server.create_initialization_options())
         else:

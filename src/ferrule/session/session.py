@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.pipeline import Pipeline, Run
@@ -52,7 +53,8 @@ class Session:
 
     It holds what all turns share: the conversation, the policy with the person's "always" answers, and the losses that
     were shown. Without `permissions` the policy has the profile `ask`, and nobody can be asked. Without `autosave`
-    nothing is saved. The tools of `servers` are offered in addition to `tools`.
+    nothing is saved. The tools of `servers` are offered in addition to `tools`. `workspace` is the folder in which the
+    profiles `accept-edits` and `auto` don't ask; without one they take every path as inside of it.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Session:
         renderer: Renderer | None = None,
         autosave: Autosave | None = None,
         servers: SessionServers | None = None,
+        workspace: Path | None = None,
     ) -> None:
         self.renderer = renderer or TextRenderer()
         self.permissions = permissions or Permissions()
@@ -75,7 +78,7 @@ class Session:
         self.registry = self._own_tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry([*tools])
         self._servers = servers
         self._approver = SessionApprover(self.permissions.approver, self._clear_line)
-        self._pipeline = pipeline.using(approver=self._approver, journal=self.permissions.journal)
+        self._pipeline = pipeline.using(approver=self._approver, journal=self.permissions.journal, workspace=workspace)
         self._reported_losses: set[Loss] = set()
         self._turn: _Turn | None = None
 
