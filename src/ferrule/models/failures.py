@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +28,17 @@ _STATUS_OF = {
     "overloaded_error": 529,
 }
 _LONGEST = 500
+# Names and words for a prompt with more tokens than the model can read: only OpenAI, and some who speak its format,
+# have a name for it. A request whose `max_tokens` alone is too large isn't meant, since a shorter prompt doesn't help.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size_error"  # OpenAI, Groq; llama.cpp
+    r"|prompt is too long|exceed context limit"  # Anthropic
+    r"|input token count.*exceeds the maximum"  # Google
+    r"|maximum (context|prompt) length|longer than the model's context length"  # vLLM, DeepSeek, xAI; SGLang
+    r"|exceeds the (available )?context",  # OpenAI's Responses; llama.cpp
+    re.IGNORECASE,
+)
+_TOO_MANY_ASKED = re.compile(r"max_(completion_)?tokens\W.{0,40}too large", re.IGNORECASE)
 
 
 def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: str, key_hint: str) -> RequestFailure:
@@ -40,7 +52,7 @@ def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: s
         target = headers.get("location", "another address")
         return RequestFailure("bad", f"{message}; it redirects to {target}: is base_url right?", status)
     error = _error_of(body)
-    return _failure(_meant_status(status, error), message, key_hint, _retry_after(headers, error))
+    return _failure(_meant_status(status, error), message, key_hint, error, headers)
 
 
 def explain_error_event(error: Any, sender: str, key_hint: str) -> RequestFailure:
@@ -51,7 +63,7 @@ def explain_error_event(error: Any, sender: str, key_hint: str) -> RequestFailur
     status = status or next((_STATUS_OF[name] for name in names if name in _STATUS_OF), 500)
     name = next((name for name in names if name and not name.isdecimal()), "")
     message = f"{sender} broke off: {find_message(error) or 'no reason given'}{f' ({name})' if name else ''}"
-    return _failure(_meant_status(status, fields), message, key_hint, _retry_after({}, fields))
+    return _failure(_meant_status(status, fields), message, key_hint, fields, {})
 
 
 def find_message(body: Any) -> str:
@@ -78,7 +90,10 @@ def _meant_status(status: int, error: Mapping[str, Any]) -> int:
     return status
 
 
-def _failure(status: int, message: str, key_hint: str, retry_after: str | None) -> RequestFailure:
+def _failure(
+    status: int, message: str, key_hint: str, error: Mapping[str, Any], headers: Mapping[str, str]
+) -> RequestFailure:
+    retry_after = _retry_after(headers, error)
     if status in (401, 403):
         return RequestFailure("refused", f"{message}; {key_hint}", status)
     if status in (429, 503, 529):
@@ -86,7 +101,9 @@ def _failure(status: int, message: str, key_hint: str, retry_after: str | None) 
     # 408, 409 and 425 pass: the official packages try them again as well.
     if status >= 500 or status in (408, 409, 425):
         return RequestFailure("failed", message, status, retry_after)
-    return RequestFailure("bad", message, status)
+    names = f"{error.get('code')} {error.get('type')} {message}"
+    is_too_long = _TOO_LONG.search(names) is not None and _TOO_MANY_ASKED.search(message) is None
+    return RequestFailure("bad", message, status, is_too_long=is_too_long)
 
 
 def _retry_after(headers: Mapping[str, str], error: Mapping[str, Any]) -> str | None:

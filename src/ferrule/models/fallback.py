@@ -10,7 +10,7 @@ from functools import reduce
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation
 from ferrule.errors import Overloaded, ProviderError
-from ferrule.events import Event, LossesReported
+from ferrule.events import Event, LossesReported, MessageFinished
 from ferrule.models.gateway.retries import FailureKind
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.toolspec import ToolSpec
@@ -25,8 +25,9 @@ class FallbackModel:
     """Asks the first model for each message, and the next one where it failed before anything of its message came.
 
     A failure is of one of the kinds that `RequestFailure` names, by its HTTP status: another model is asked after those
-    in `on`. Which one wrote the last message is in `last_used`, and each fallback is a warning in the log. A model that
-    can't be asked at all (no key, a setting that it doesn't know) is a mistake, not a failure.
+    in `on`; a conversation that is too long for a model is a `bad` request. Which one wrote the last message is in
+    `last_used`, and each fallback is a warning in the log. A model that can't be asked at all (no key, a setting that
+    it doesn't know) is a mistake, not a failure.
     """
 
     def __init__(self, first: Model, *others: Model, on: Collection[FailureKind] = DEFAULT_KINDS) -> None:
@@ -52,6 +53,8 @@ class FallbackModel:
             try:
                 async with aclosing(model.stream(conversation, tools, settings)) as events:
                     async for event in events:
+                        if not begun and model is not self.models[-1] and self._is_refused_as_too_long(event):
+                            raise ProviderError(f"{model.name}: the conversation is longer than it can read", 400)
                         if not begun and not isinstance(event, LossesReported):
                             begun = True
                             self.last_used = model
@@ -62,6 +65,10 @@ class FallbackModel:
                     raise
                 failures.append((model, error))
         raise _summarize_failures(failures)
+
+    def _is_refused_as_too_long(self, event: Event) -> bool:
+        is_refused = isinstance(event, MessageFinished) and event.stop == "context" and not event.message.parts
+        return is_refused and "bad" in self.on
 
     async def aclose(self) -> None:
         """Close all of them, also where one can't be closed."""

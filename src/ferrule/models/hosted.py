@@ -18,13 +18,13 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from ferrule.capabilities import Capabilities, Loss, adapt
-from ferrule.conversation import Conversation
+from ferrule.conversation import Conversation, Message
 from ferrule.errors import ModelError, StreamBroken
-from ferrule.events import Event, LossesReported, MessageFinished
+from ferrule.events import Event, LossesReported, MessageFinished, Usage
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models import http
 from ferrule.models.failures import explain_error_event, explain_status
-from ferrule.models.gateway import RequestFailure, get_gateway
+from ferrule.models.gateway import PromptTooLong, RequestFailure, get_gateway
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
 from ferrule.models.providers import Provider, find_provider
 from ferrule.toolspec import ToolSpec
@@ -138,7 +138,8 @@ class HostedModel(ABC):
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `ProviderError` where the provider refuses or fails, and `StreamBroken` where the
-        answer stops before anything that can be kept; one that stops later ends with what came of it."""
+        answer stops before anything that can be kept; one that stops later ends with what came of it. A prompt that is
+        too long for the model is answered by an empty message that stops with `context`."""
         refuse_unknown_settings(settings, self.capabilities.settings, self.name)
         refuse_unoffered_choice(settings, tools, self.name)
         names = ToolNames(tools)
@@ -155,18 +156,24 @@ class HostedModel(ABC):
                 async for chunk in chunks:
                     for event in reader.feed(chunk):
                         yield event
+        except PromptTooLong as error:
+            refused = MessageFinished(Message("assistant", ()), Usage(), "context")
+            for event in (*self._report([Loss("text", str(error))]), refused):
+                yield event
+            return
         except StreamBroken as error:
             if reader.is_empty:
                 raise
             is_broken = True
             for event in self._report([Loss("text", str(error))]):
                 yield event
-        for event in reader.close(is_broken):
+        for event in (*reader.close(is_broken), *self._finish(reader, is_broken)):
             yield event
+
+    def _finish(self, reader: AnswerReader, is_broken: bool) -> tuple[Event, ...]:
+        """The last events of an answer, once the reader is closed."""
         finished = reader.finish(is_broken)
-        for event in self._report([*reader.losses, *self._early_end(finished, reader, is_broken)]):
-            yield event
-        yield finished
+        return *self._report([*reader.losses, *self._early_end(finished, reader, is_broken)]), finished
 
     async def _send(self, request: ProviderRequest) -> AsyncGenerator[Mapping[str, Any], None]:
         return self._read(await self._client.post(request.path, request.body, request.headers))

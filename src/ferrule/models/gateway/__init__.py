@@ -2,7 +2,16 @@
 
 from ferrule.models.gateway.gateway import Gateway, configure, get_gateway
 from ferrule.models.gateway.report import GatewayReport
-from ferrule.models.gateway.retries import RequestFailure
+from ferrule.models.gateway.retries import PromptTooLong, RequestFailure
 from ferrule.models.gateway.settings import GatewaySettings, Timeouts
 
-__all__ = ["Gateway", "GatewayReport", "GatewaySettings", "RequestFailure", "Timeouts", "configure", "get_gateway"]
+__all__ = [
+    "Gateway",
+    "GatewayReport",
+    "GatewaySettings",
+    "PromptTooLong",
+    "RequestFailure",
+    "Timeouts",
+    "configure",
+    "get_gateway",
+]

@@ -19,7 +19,7 @@ from ferrule.errors import ProviderError, StreamBroken
 from ferrule.models.gateway.attempt import Attempt
 from ferrule.models.gateway.endpoint import EndpointState
 from ferrule.models.gateway.report import GatewayReport
-from ferrule.models.gateway.retries import RequestFailure, backoff_seconds, parse_retry_after
+from ferrule.models.gateway.retries import PromptTooLong, RequestFailure, backoff_seconds, parse_retry_after
 from ferrule.models.gateway.settings import GatewaySettings
 
 Chunk = TypeVar("Chunk")
@@ -108,7 +108,8 @@ class Gateway:
         if attempt.has_passed_on:
             raise StreamBroken(f"{failure.message} (in the middle of the answer)", failure.status) from error
         if is_final:
-            raise ProviderError(failure.message, failure.status) from error
+            kind = PromptTooLong if failure.is_too_long else ProviderError
+            raise kind(failure.message, failure.status) from error
         delay = backoff_seconds(attempt.number, settings.first_delay, settings.longest_delay, self._random)
         # A time that the provider names is waited for by all, before the attempt is sent.
         wait = max(delay, pause)

@@ -8,6 +8,8 @@ from datetime import UTC
 from random import Random
 from typing import Literal, TypeAlias
 
+from ferrule.errors import ProviderError
+
 FailureKind: TypeAlias = Literal["overloaded", "failed", "refused", "bad"]
 
 
@@ -18,12 +20,18 @@ class RequestFailure:
     `overloaded`: the provider asks for fewer requests (429, 503, 529). `failed`: it broke (another 5xx, a connection
     refused or reset). `refused`: it rejects the key or doesn't permit this (401, 403). `bad`: the request is wrong.
     Only the first two are tried again. `retry_after` is the provider's: seconds, or a `Retry-After` header verbatim.
+    `is_too_long`: the request is wrong because the model can't read that many tokens.
     """
 
     kind: FailureKind
     message: str
     status: int | None = None
     retry_after: float | str | None = None
+    is_too_long: bool = False
+
+
+class PromptTooLong(ProviderError):  # noqa: N818 - what is wrong with the prompt
+    """The prompt has more tokens than the model can read."""
 
 
 def backoff_seconds(attempts: int, first: float, longest: float, random: Random) -> float:
