@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.catalogue import families, get_notation
+from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.notation import TextNotation
 from ferrule.events import ArgumentsDelta, CallFinished
 from ferrule.toolspec import ToolSpec
@@ -134,7 +134,7 @@ def main() -> int:
     arguments.add_argument("--json", action="store_true")
     arguments.add_argument("--family", action="append")
     options = arguments.parse_args()
-    rows = {name: family_row(name) for name in options.family or families()}
+    rows = {name: family_row(name) for name in options.family or load_families()}
     late = [name for name in rows if not first_delta_is_at_once(name)]
     median = statistics.median(row["100 KB"] for row in rows.values())
     steepest = max(max(row["100 KB / 1 KB"], row["1 MB / 1 KB"]) for row in rows.values())

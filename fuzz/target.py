@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ferrule.dialects.catalogue import families
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.family import Family
 from ferrule.dialects.notation import TextNotation
 from ferrule.events import (
@@ -34,7 +34,7 @@ TOOLS = (ToolSpec("f", "Do it.", {"type": "object", "properties": _PROPERTIES}),
 def notations() -> dict[str, list[Family]]:
     """The families of each notation, by the name of its file."""
     found: dict[str, list[Family]] = {}
-    for family in families().values():
+    for family in load_families().values():
         found.setdefault(type(family.syntax).__module__.rpartition(".")[2], []).append(family)
     return found
 

@@ -51,15 +51,15 @@ NOT_CALLABLE = 3
     "acme_dialects": """\
 from dataclasses import replace
 
-from ferrule.dialects.catalogue import families
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.framing.dialect import FramedDialect
 
-acmish = replace(families()["hermes"], name="acmish", aliases=())
+acmish = replace(load_families()["hermes"], name="acmish", aliases=())
 
 
 class Acmic(FramedDialect):
     def __init__(self):
-        super().__init__(families()["hermes"])
+        super().__init__(load_families()["hermes"])
         self.name = "acmic"
 """,
     "acme_broken": "raise RuntimeError('no licence')\n",

@@ -13,8 +13,8 @@ import pytest
 
 from ferrule import calculator
 from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult, assistant, system, user
-from ferrule.dialects import dialect_names, get_dialect
-from ferrule.dialects.catalogue import families, get_notation
+from ferrule.dialects import get_dialect, list_dialects
+from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.text_protocol import encode_conversation
 from ferrule.errors import DialectError, ToolFailed
 from ferrule.toolspec import ToolSpec
@@ -141,8 +141,8 @@ def all_texts() -> dict[str, dict[str, Any]]:
     """Every text, by what writes it."""
     return {
         "calculator": {expression: reason(expression) for expression in EXPRESSIONS},
-        "notations": {name: texts_of_notation(name) for name in sorted(families())},
-        "dialects": {name: texts_of_dialect(name) for name in dialect_names()},
+        "notations": {name: texts_of_notation(name) for name in sorted(load_families())},
+        "dialects": {name: texts_of_dialect(name) for name in list_dialects()},
     }
 
 
@@ -164,7 +164,7 @@ def test_the_calculator_answers_what_the_embedded_model_was_trained_on() -> None
 
 
 def test_every_family_is_among_the_texts() -> None:
-    assert (sorted(families()), list(dialect_names())) == (sorted(KEPT["notations"]), sorted(KEPT["dialects"]))
+    assert (sorted(load_families()), list(list_dialects())) == (sorted(KEPT["notations"]), sorted(KEPT["dialects"]))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from ferrule.conversation import Conversation
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.tokens.render import render
-from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
+from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 from ferrule.toolspec import ToolSpec
 from ferrule.training.embedded.checkpoint import export
 from ferrule.training.embedded.network import Network, Shape
@@ -35,7 +35,7 @@ HERMES_TOKENS = (
 def write_tokenizer(path: Path, control: Sequence[str] = CONTROL_TOKENS) -> ByteTokenizer:
     """A byte tokenizer with these control tokens, written to `path`."""
     padded = [*control, *(f"<|reserved_{n}|>" for n in range(16 - len(control)))]
-    path.write_text(json.dumps(byte_tokenizer_json(padded)))
+    path.write_text(json.dumps(make_byte_tokenizer_json(padded)))
     return ByteTokenizer(path)
 
 

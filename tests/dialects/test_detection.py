@@ -7,9 +7,9 @@ import pytest
 from template_cases import EMBEDDED, LLAMA, MISTRAL, NAMES, QWEN, WEATHER, answered, trained
 
 from ferrule.conversation import Conversation, assistant, system, user
-from ferrule.dialects.catalogue import families
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.template.detection import detect_by_markers, detect_family
-from ferrule.dialects.template.dialect import dialect_for_template
+from ferrule.dialects.template.dialect import make_template_dialect
 from ferrule.errors import DialectError
 from ferrule.events import ReasoningDelta, TextDelta
 
@@ -97,7 +97,7 @@ def test_calls_that_no_notation_reads_are_shown():
     assert '%call weather %with {"place": ' in str(caught.value)
     assert "name it" in str(caught.value)
     # Without tools the template serves all the same.
-    dialect = dialect_for_template(template)
+    dialect = make_template_dialect(template)
     assert trained(dialect.layout(Conversation((user("Hi"), assistant("Hello"))))) == ["Hello<|im_end|>"]
     assert dialect.capabilities.tools == ()
     with pytest.raises(DialectError, match=r"%call weather .*can't be offered weather"):
@@ -111,13 +111,13 @@ def test_a_template_that_refuses_calls_says_why():
     with pytest.raises(DialectError, match=r"writes no tool calls: the chat template refuses .*no calls here"):
         detect_family(template)
     with pytest.raises(DialectError, match=r"no calls here.*can't be offered weather; tell it of them in its text"):
-        dialect_for_template(template).layout(Conversation((user("Hi"),)), [WEATHER])
+        make_template_dialect(template).layout(Conversation((user("Hi"),)), [WEATHER])
 
 
 def test_a_template_for_tools_alone_whose_calls_nobody_reads():
     template = written("%call {{ name }} {{ arguments | tojson }}%", before="{{ tools | length }}")
     with pytest.raises(DialectError, match=r"no notation reads the calls (.|\n)*name it.*; without tools, .*refuses"):
-        dialect_for_template(template)
+        make_template_dialect(template)
 
 
 def test_a_template_without_calls():
@@ -128,7 +128,7 @@ def test_a_template_without_calls():
         "{% if add_generation_prompt %}{{ '<start_of_turn>assistant\\n' }}{% endif %}"
     )
     assert detect_family(template) is None
-    dialect = dialect_for_template(template)
+    dialect = make_template_dialect(template)
     assert (dialect.capabilities.tools, dialect.capabilities.system) == ((), False)
     layout = dialect.layout(Conversation((user("Hi"), assistant("Hello"))))
     assert trained(layout) == ["Hello<end_of_turn>"]
@@ -157,7 +157,7 @@ def test_the_reasoning_of_a_template_without_calls(written_as):
         "{% for m in messages %}{{ '<|' + m.role + '|>' }}{% if m.reasoning_content %}" + written_as + "{% endif %}"
         "{{ m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
     )
-    events = dialect_for_template(template).reader().feed("<think>So.</think>Hello.")
+    events = make_template_dialect(template).reader().feed("<think>So.</think>Hello.")
     assert "".join(e.text for e in events if isinstance(e, ReasoningDelta)) == "So."
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "Hello."
 
@@ -175,4 +175,4 @@ def test_what_real_templates_write(part):
 def test_only_known_families_are_named():
     from ferrule.dialects.template.detection import _IN_WORDS, _SIGNS, _WITHOUT
 
-    assert {*_SIGNS, *_WITHOUT, *_IN_WORDS} <= families().keys()
+    assert {*_SIGNS, *_WITHOUT, *_IN_WORDS} <= load_families().keys()

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ferrule.conversation import Message, Reasoning, Text, ToolCall, ToolResult
-from ferrule.dialects.catalogue import families, get_notation
+from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.family import NO_GAPS, NO_PARALLEL, NO_TEXT_BESIDE
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, CallStarted
 from ferrule.toolspec import ToolSpec
 
-NAMES = list(families())
+NAMES = list(load_families())
 PROPERTIES = {
     "text": {"type": "string"},
     "count": {"type": "integer"},

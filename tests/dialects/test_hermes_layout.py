@@ -19,7 +19,7 @@ from ferrule.conversation import (
     tool_message,
     user,
 )
-from ferrule.dialects import dialect_names, get_dialect
+from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.segments import Content, Control, SampledIds
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -147,8 +147,8 @@ def test_an_image_becomes_a_note_and_a_loss():
 
 
 def test_dialects_are_found_by_name():
-    assert {"hermes", "nanochat", "qwen25", "qwen3_coder", "qwq"} <= set(dialect_names())
-    for name in dialect_names():
+    assert {"hermes", "nanochat", "qwen25", "qwen3_coder", "qwq"} <= set(list_dialects())
+    for name in list_dialects():
         assert get_dialect(name).name == name
     with pytest.raises(DialectError, match=r"unknown dialect 'herms'; known are .*hermes, .*nanochat, .*qwen25"):
         get_dialect("herms")

@@ -7,7 +7,7 @@ from mask_checks import conversation_of, family_of, tool_for
 from template_cases import ALL as TEMPLATES
 from test_masks import STORIES
 
-from ferrule.dialects import dialect_names, get_dialect
+from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.segments import Content, Control
 from ferrule.errors import DialectError
 
@@ -47,7 +47,7 @@ def stories_rewritten(dialect):
     return found
 
 
-@pytest.mark.parametrize("name", dialect_names())
+@pytest.mark.parametrize("name", list_dialects())
 def test_a_dialect_rewrites_history_where_it_says_so(name):
     dialect = get_dialect(name)
     found = stories_rewritten(dialect)

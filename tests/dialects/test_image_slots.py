@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ferrule.conversation import Conversation, Image, user
-from ferrule.dialects import dialect_names, get_dialect
-from ferrule.dialects.catalogue import families
+from ferrule.dialects import get_dialect, list_dialects
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.framing.dialect import FramedDialect
 from ferrule.dialects.segments import Content, Control, ImageSlot
 
@@ -15,7 +15,7 @@ SHOWN = Conversation((user("This:", PICTURE, "What is it?"),))
 
 
 def test_an_image_has_its_slot_between_the_markers_of_its_family():
-    family = families()["hermes"]
+    family = load_families()["hermes"]
     turns = replace(family.turns, image=("<|vision_start|>", "<|vision_end|>"))
     segments = FramedDialect(replace(family, turns=turns)).layout(SHOWN).segments
     assert segments == (
@@ -29,7 +29,7 @@ def test_an_image_has_its_slot_between_the_markers_of_its_family():
     )
 
 
-@pytest.mark.parametrize("name", dialect_names())
+@pytest.mark.parametrize("name", list_dialects())
 def test_a_slot_is_written_where_users_can_show_images_and_nowhere_else(name):
     dialect = get_dialect(name)
     layout = dialect.layout(SHOWN)

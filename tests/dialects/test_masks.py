@@ -6,7 +6,7 @@ import pytest
 from mask_checks import conversation_of, family_of, faults, tool_for
 from template_cases import ALL as TEMPLATES
 
-from ferrule.dialects import dialect_names, get_dialect
+from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.segments import Content, Control
 from ferrule.errors import DialectError
 
@@ -33,7 +33,7 @@ STORIES = (
 )
 
 
-@pytest.mark.parametrize("name", dialect_names())
+@pytest.mark.parametrize("name", list_dialects())
 def test_what_the_assistant_wrote_is_trained_and_nothing_else(name):
     dialect = get_dialect(name)
     one_tool, found = family_of(dialect).one_tool, {}

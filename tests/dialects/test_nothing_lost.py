@@ -17,13 +17,13 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "fuzz"))
 from dialect_events import calls, joined, read
 
 from ferrule.conversation import Message, Reasoning, Text, ToolCall
-from ferrule.dialects.catalogue import families, get_notation
+from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.notation import TextNotation
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished, CallMalformed, CallStarted, ReasoningDelta, TextDelta
 from target import TOOLS, check_whole
 
-NAMES = list(families())
+NAMES = list(load_families())
 WORDS = (" LOST ", "\nLOST\n", "x", '"', "<", "}", "]", ",")
 
 

@@ -7,13 +7,15 @@ from dialect_events import calls, check_spans, joined, parts, read
 
 from ferrule.conversation import MalformedCall, Reasoning, Text, ToolCall
 from ferrule.dialects import get_dialect
-from ferrule.dialects.catalogue import families, get_notation
+from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.toolspec import ToolSpec
 
 TOOL = ToolSpec("f", "", {"properties": {"a": {"type": "string"}}})
 CALL = ToolCall("call_1", "f", '{"a": "x"}')
 NAMES = [
-    name for name, family in families().items() if family.message.thinking and family.message.thinking.may_stay_open
+    name
+    for name, family in load_families().items()
+    if family.message.thinking and family.message.thinking.may_stay_open
 ]
 
 

@@ -22,8 +22,8 @@ from ferrule.conversation import (
     tool_message,
     user,
 )
-from ferrule.dialects import dialect_names
-from ferrule.dialects.catalogue import families
+from ferrule.dialects import list_dialects
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.framing.dialect import FramedDialect
 
 RECORDED = json.loads((Path(__file__).parent / "template_outputs.json").read_text(encoding="utf-8"))
@@ -105,7 +105,7 @@ IDS = {
 @cache
 def framed(name):
     """The dialect made of a family's turns, also where a hand-written one has its name."""
-    found = (f for f in families().values() if name == f.name or name in dict(f.other_turns))
+    found = (f for f in load_families().values() if name == f.name or name in dict(f.other_turns))
     return FramedDialect(next(found), name)
 
 
@@ -155,7 +155,7 @@ def test_every_dialect_is_compared_or_said_not_to_be():
     compared = {record["dialect"] for record in RECORDED}
     assert {record["dialect"] for record in RECORDED if record["different"]} == set(DIFFERENT)
     assert all(record["equal"] or record["dialect"] in DIFFERENT for record in RECORDED)
-    assert compared | set(NOT_COMPARED) | {"nanochat", "qwen25"} >= set(dialect_names())
+    assert compared | set(NOT_COMPARED) | {"nanochat", "qwen25"} >= set(list_dialects())
     assert not compared & set(NOT_COMPARED)
 
 

@@ -19,7 +19,7 @@ from ferrule.conversation import (
     user,
 )
 from ferrule.dialects.segments import SampledIds
-from ferrule.dialects.template.dialect import dialect_for_template
+from ferrule.dialects.template.dialect import make_template_dialect
 from ferrule.dialects.template.messages import encode_messages, encode_tools, keep_text
 from ferrule.errors import DialectError
 
@@ -180,7 +180,7 @@ def rendered(dialect, conversation, tools, prompt=False):
 
 @pytest.fixture(scope="module")
 def dialects():
-    return {name: dialect_for_template(text) for name, text in TEMPLATES.items()}
+    return {name: make_template_dialect(text) for name, text in TEMPLATES.items()}
 
 
 @pytest.mark.parametrize("how", TEMPLATES)
@@ -269,7 +269,7 @@ def test_calls_that_end_where_the_next_turn_begins():
         "user": "<|begin|>user<|content|>{{ m.content }}<|end|>",
         "tool": "<|begin|>tool<|content|>{{ m.content }}",
     }
-    dialect = dialect_for_template(
+    dialect = make_template_dialect(
         template(
             assistant_="<|begin|>assistant",
             body="{% if m.reasoning_content %}<|think|>{{ m.reasoning_content }}<|end|><|begin|>assistant{% endif %}"
@@ -289,7 +289,7 @@ def test_calls_that_end_where_the_next_turn_begins():
 
 def test_a_header_is_a_stray_unless_the_model_writes_it(dialects):
     assert "<|a|>" in dialects["nothing of the kind"].layout(Conversation((user(ASK),))).forbidden_tokens
-    own = dialect_for_template(
+    own = make_template_dialect(
         template(
             body="{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think><|eom|><|a|>{% endif %}"
             "{{ m.content or '' }}" + CALLS
@@ -310,7 +310,7 @@ def test_an_end_that_is_not_written_is_told(dialects, what):
 
 def test_ids_that_hold_the_functions_name():
     """As Kimi's: a call is named by its id alone."""
-    dialect = dialect_for_template(
+    dialect = make_template_dialect(
         template(
             body="{{ m.content or '' }}{% if m.tool_calls %}<|tool_calls_section_begin|>{% for c in m.tool_calls %}"
             "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>{{ c.function.arguments | tojson }}"
@@ -347,7 +347,7 @@ ONE_TURN = (
 
 
 def test_a_result_and_the_next_answer_in_the_turn_of_a_call():
-    dialect = dialect_for_template(ONE_TURN)
+    dialect = make_template_dialect(ONE_TURN)
     assert dialect.notation.name == "gemma4"
     for beside in ((), (SAY,)):
         first = assistant(Reasoning(THINK), *beside, PARIS, ROME)
@@ -393,7 +393,7 @@ MARKUP = template(
 
 @pytest.mark.parametrize("city", ["Paris", "<|end|>", "a & b", "two\nlines", "</param>"])
 def test_values_that_a_template_frames_by_what_is_in_them(city):
-    dialect = dialect_for_template(MARKUP)
+    dialect = make_template_dialect(MARKUP)
     assert dialect.notation.name == "minicpm5"
     layout = dialect.layout(Conversation((user(ASK), assistant(call(1, city)))), [WEATHER])
     assert city in contents(layout)
@@ -406,7 +406,7 @@ def test_values_that_a_template_frames_by_what_is_in_them(city):
 )
 def test_values_with_escapes(written):
     quoted = '{{ "\'" + (' + written + ') + "\'" }}' if "replace" in written else "{{ " + written + " }}"
-    dialect = dialect_for_template(
+    dialect = make_template_dialect(
         template(
             body="{% if m.tool_calls %}<|tool_call_start|>[{% for c in m.tool_calls %}{{ c.function.name }}("
             "{% for k, v in c.function.arguments.items() %}{{ k }}={% if v is string %}" + quoted + "{% else %}"
@@ -422,7 +422,7 @@ def test_values_with_escapes(written):
 
 
 def test_a_conversation_that_wants_another_shape():
-    dialect = dialect_for_template(
+    dialect = make_template_dialect(
         template(
             body="{% if not m.content and not m.tool_calls %}{{ raise_exception('empty') }}{% endif %}"
             "{% if m.content is string %}{{ m.content }}{% else %}"
@@ -445,7 +445,7 @@ FIRST_IS_A_USER = (
 
 
 def test_an_assistant_who_is_taken_for_a_user():
-    dialect = dialect_for_template(FIRST_IS_A_USER)
+    dialect = make_template_dialect(FIRST_IS_A_USER)
     conversation = Conversation(CONVERSATIONS["the assistant first"])
     assert trained(dialect.layout(conversation)) == [f"{SAY}<|end|>", f"{END}<|end|>"]
     with pytest.raises(DialectError, match="that begin a conversation as a user's"):
@@ -455,7 +455,7 @@ def test_an_assistant_who_is_taken_for_a_user():
 @pytest.mark.parametrize("prompt", ["", "<|tools|>"])
 def test_an_assistant_who_begins_without_a_header(prompt):
     """Templates whose header is the end of a user's turn, or that have none."""
-    dialect = dialect_for_template(
+    dialect = make_template_dialect(
         template(user="<|u|>{{ m.content }}" + prompt, assistant_="", prompt="", before="{{ messages[0].role[:0] }}")
     )
     said = trained(dialect.layout(Conversation(CONVERSATIONS["the assistant first"]), [WEATHER]))
@@ -463,7 +463,7 @@ def test_an_assistant_who_begins_without_a_header(prompt):
 
 
 def test_a_template_for_tools_and_nothing_else():
-    dialect = dialect_for_template(TEMPLATES["wants tools"])
+    dialect = make_template_dialect(TEMPLATES["wants tools"])
     assert dialect.layout(Conversation((user(ASK),)), [WEATHER]).text.endswith(f"{ASK}<|end|>")
     with pytest.raises(DialectError, match="tools!"):
         dialect.layout(Conversation((user(ASK),)))

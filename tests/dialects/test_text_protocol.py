@@ -20,7 +20,7 @@ from ferrule.conversation import (
     tool_message,
     user,
 )
-from ferrule.dialects.catalogue import families, get_notation
+from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.family import NO_PARALLEL, NO_TEXT_BESIDE
 from ferrule.dialects.text_protocol import WRITTEN, encode_conversation, keep_source
 from ferrule.errors import DialectError
@@ -68,7 +68,7 @@ def test_the_offer_joins_the_system_message_and_results_are_the_users():
 @pytest.mark.parametrize("name", ANY_MODEL)
 def test_every_notation_that_any_model_can_write(name):
     notation = get_notation(name)
-    losses = families()[name].losses
+    losses = load_families()[name].losses
     said = () if NO_TEXT_BESIDE in losses else ("So:\n",)
     calls = (call(1),) if NO_PARALLEL in losses else (call(1), call(2, "Rome"))
     answers = [answer(number) for number in range(1, len(calls) + 1)]

@@ -24,8 +24,8 @@ from ferrule.conversation import (
     tool_message,
     user,
 )
-from ferrule.dialects import dialect_names, get_dialect
-from ferrule.dialects.catalogue import families
+from ferrule.dialects import get_dialect, list_dialects
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.framing.dialect import FramedDialect
 from ferrule.dialects.segments import Content, Control, SampledIds
 from ferrule.errors import DialectError
@@ -110,13 +110,13 @@ IDS = {
 @cache
 def framed(name):
     """The dialect made of a family's turns, also where a hand-written one has its name."""
-    for family in families().values():
+    for family in load_families().values():
         if name == family.name or name in dict(family.other_turns):
             return FramedDialect(family, name)
     raise AssertionError(name)
 
 
-FRAMED = sorted(set(dialect_names()) - {"nanochat", "qwen25"})
+FRAMED = sorted(set(list_dialects()) - {"nanochat", "qwen25"})
 every_dialect = pytest.mark.parametrize("name", FRAMED)
 
 
@@ -349,7 +349,7 @@ def test_what_has_no_place_is_reported_or_refused():
     with pytest.raises(DialectError, match="no place for text beside calls"):
         llama.layout(Conversation((assistant("So:", ToolCall("call_1", "weather", "{}")),)))
     with pytest.raises(DialectError, match="react frames whole conversations is not declared"):
-        FramedDialect(families()["react"])
+        FramedDialect(load_families()["react"])
 
 
 def test_a_malformed_call_is_written_as_it_was_and_not_trained():

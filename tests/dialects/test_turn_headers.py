@@ -4,7 +4,7 @@ import pytest
 from dialect_events import calls as calls_of
 
 from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, system, tool_message, user
-from ferrule.dialects import dialect_names, get_dialect
+from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.segments import Control
 
 # As each model's own template writes a system prompt and a question, up to where the model goes on.
@@ -36,7 +36,7 @@ BEFORE_THE_ANSWER = {
     "seed_oss": "<seed:bos>system\nSYS<seed:eos><seed:bos>user\nUSER<seed:eos><seed:bos>assistant\n",
 }  # fmt: skip
 QUESTION = (system("SYS"), user("USER"))
-WITH_TURNS = sorted(set(dialect_names()) - {"nanochat", "qwen25"})
+WITH_TURNS = sorted(set(list_dialects()) - {"nanochat", "qwen25"})
 
 
 @pytest.mark.parametrize("name", BEFORE_THE_ANSWER)

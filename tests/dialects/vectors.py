@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.dialects.catalogue import families
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.notation import TextNotation
 from ferrule.dialects.reader.parameters import ToolParameters
 from ferrule.events import CallFinished, CallMalformed, CallStarted, Framing, ReaderEvent, ReasoningDelta, TextDelta
@@ -36,7 +36,7 @@ def differences(name: str) -> dict[str, str]:
 
 def format_names(kind: str) -> list[str]:
     """The formats of the folder that a family here reads."""
-    known = {name for family in families().values() for name in (family.name, *family.aliases)}
+    known = {name for family in load_families().values() for name in (family.name, *family.aliases)}
     return sorted(path.stem for path in (FOLDER / kind).glob("*.json") if path.stem in known)
 
 
@@ -115,7 +115,7 @@ def _argument_faults(given: Any, want: Any, asserted: Any, typed: ToolParameters
     for key, value in want.items():
         is_same = key in given and given[key] == value and (given[key] is True) == (value is True)
         if typed is not None and not is_same and key in given:
-            is_same = _look_alike(given[key], value) and not typed.of(key).types - {"object", "array"}
+            is_same = _look_alike(given[key], value) and not typed.get(key).types - {"object", "array"}
         if "argval" in asserted and not is_same:
             found.append(f"{key} is {given.get(key)!r}, wanted {value!r}")
     return found

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.models.embedded import local_model
 from ferrule.models.local import LocalModel
-from ferrule.tokens.tokenizer import byte_tokenizer_json
+from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 
 # A chat template that keeps what was written, in the manner of many.
 TEMPLATE = """{% if tools %}<|im_start|>system
@@ -55,7 +55,7 @@ def random_model(
     The dialect "template" is that of the folder's chat template, `template`; `options` are those of `local_model`.
     """
     control = CONTROL_TOKENS if dialect == "nanochat" else _HERMES
-    (folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer_json(control)))
+    (folder / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(control)))
     shape = {**SHAPE, "vocab_size": 256 + len(control), "max_position_embeddings": context}
     (folder / "config.json").write_text(json.dumps(shape))
     save_file(_weights(shape, seed, likely), folder / "model.safetensors")

@@ -18,7 +18,7 @@ from ferrule.events import MessageFinished
 from ferrule.models.embedded import local_model
 from ferrule.models.protocol import ModelSettings
 from ferrule.tokens.render import Trace
-from ferrule.tokens.tokenizer import byte_tokenizer_json
+from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from ferrule.tokens.truncation import ContextMeter
 from ferrule.tools.decorator import tool
 
@@ -195,6 +195,6 @@ def test_a_folder_says_itself_how_it_is_framed(tmp_path: Path) -> None:
     (hermes / "chat_template.jinja").unlink()
     assert local_model(hermes).dialect.name == "hermes"
     assert local_model(hermes, dialect="minicpm5").dialect.name == "minicpm5"
-    (hermes / "tokenizer.json").write_text(json.dumps(byte_tokenizer_json(["<|end|>"])))
+    (hermes / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(["<|end|>"])))
     with pytest.raises(ModelError, match=r"put its chat_template\.jinja there, or name a dialect"):
         local_model(hermes)

@@ -18,7 +18,7 @@ from ferrule.execution.decisions import ApprovalRequest
 from ferrule.formats import nanochat, ovis
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tokens.render import render
-from ferrule.tokens.tokenizer import ByteTokenizer, Detokenizer, byte_tokenizer_json
+from ferrule.tokens.tokenizer import ByteTokenizer, Detokenizer, make_byte_tokenizer_json
 from ferrule.tools.scope import CallScope
 
 # The first seed: nanochat.
@@ -71,7 +71,7 @@ def test_the_training_format_its_tokens_and_their_mask(tmp_path: Path) -> None:
         "<|python_start|>12 * 34<|python_end|><|output_start|>408<|output_end|>The answer is 408.<|assistant_end|>"
     )
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(byte_tokenizer_json(dialect.markers)), encoding="utf-8")
+    path.write_text(json.dumps(make_byte_tokenizer_json(dialect.markers)), encoding="utf-8")
     tokenizer = ByteTokenizer(path)
     trace = render(conversation, dialect, tokenizer)
     trained = [token for token, is_trained in zip(trace.ids, trace.mask, strict=True) if is_trained]

@@ -8,7 +8,7 @@ import pytest
 import ferrule
 from ferrule.conversation import Conversation, ToolCall, assistant, system, user
 from ferrule.errors import TokenizerError
-from ferrule.tokens.chat_template import dialect_for_tokenizer
+from ferrule.tokens.chat_template import load_dialect
 from ferrule.tokens.render import render
 from ferrule.toolspec import ToolSpec
 
@@ -27,7 +27,7 @@ def settings(folder, **values):
 
 def test_from_the_configuration(tmp_path):
     settings(tmp_path, chat_template=TEMPLATE, bos_token={"content": "<s>"}, eos_token=None)
-    dialect = dialect_for_tokenizer(tmp_path)
+    dialect = load_dialect(tmp_path)
     assert dialect.notation.name == "hermes"
     assert 0.8 < dialect.certainty < 1
     assert dialect.layout(HELLO).text.startswith("<s><|im_start|>user\nHi <|im_end|><|im_end|>")
@@ -35,9 +35,9 @@ def test_from_the_configuration(tmp_path):
 
 def test_a_file_of_its_own_stands_for_the_configuration(tmp_path):
     settings(tmp_path, chat_template=[{"name": "default", "template": "x"}, {"name": "tool_use", "template": TEMPLATE}])
-    assert dialect_for_tokenizer(tmp_path).template == TEMPLATE
+    assert load_dialect(tmp_path).template == TEMPLATE
     (tmp_path / "chat_template.jinja").write_text(f"{TEMPLATE}{{# #}}", encoding="utf-8")
-    assert dialect_for_tokenizer(tmp_path).template.endswith("{# #}")
+    assert load_dialect(tmp_path).template.endswith("{# #}")
 
 
 SIMPLE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
@@ -64,7 +64,7 @@ def beside_images(folder):
 @pytest.mark.parametrize("family", [None, "hermes"])
 def test_of_two_templates_each_serves_its_conversations(tmp_path, write, family):
     write(tmp_path)
-    dialect = dialect_for_tokenizer(tmp_path, family=family)
+    dialect = load_dialect(tmp_path, family=family)
     call = ToolCall("call_1", "weather", '{"city": "Paris"}')
     tools = [ToolSpec("weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})]
     asked = Conversation((user("Hi"), assistant("Hello"), user("Weather?")))
@@ -80,25 +80,25 @@ def test_of_two_templates_each_serves_its_conversations(tmp_path, write, family)
 def test_templates_of_other_names(tmp_path):
     settings(tmp_path, chat_template=[{"name": "rag", "template": SIMPLE}, {"name": "tools", "template": SIMPLE}])
     with pytest.raises(TokenizerError, match="chat templates for rag, tools, but no default"):
-        dialect_for_tokenizer(tmp_path)
+        load_dialect(tmp_path)
 
 
 def test_what_is_missing_is_told(tmp_path):
     with pytest.raises(TokenizerError, match="has no chat template"):
-        dialect_for_tokenizer(tmp_path)
+        load_dialect(tmp_path)
     settings(tmp_path, chat_template=SIMPLE)
-    plain = dialect_for_tokenizer(tmp_path)
+    plain = load_dialect(tmp_path)
     assert plain.capabilities.tools == ()
     assert plain.layout(HELLO).text == "<|user|>Hi <|im_end|><|end|><|assistant|>Hello<|end|>"
-    named = dialect_for_tokenizer(tmp_path, family="hermes")
+    named = load_dialect(tmp_path, family="hermes")
     assert named.certainty == 1
     (tmp_path / "tokenizer_config.json").write_text("[", encoding="utf-8")
     with pytest.raises(TokenizerError, match="can't be read"):
-        dialect_for_tokenizer(tmp_path)
+        load_dialect(tmp_path)
 
 
 def test_ids_of_the_embedded_models_folder(nanochat_bytes):
-    dialect = dialect_for_tokenizer(Path(ferrule.__file__).parent / "embedded")
+    dialect = load_dialect(Path(ferrule.__file__).parent / "embedded")
     assert dialect.notation.name == "nanochat"
     conversation = Conversation((user("Hi <|user_end|>"), assistant("Hello")))
     trace = render(conversation, dialect, nanochat_bytes)
@@ -118,7 +118,7 @@ def test_ids_and_mask_are_those_of_transformers(bpe, bpe_file, tmp_path):
         "<|im_end|>{% endgeneration %}\n{% else %}{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}",
     )
     settings(tmp_path, chat_template=marked)
-    dialect = dialect_for_tokenizer(tmp_path)
+    dialect = load_dialect(tmp_path)
     call = ToolCall("call_1", "weather", '{"city": "Paris", "days": 2}')
     conversation = Conversation(
         (system("Be brief."), user("Weather?"), assistant("So: ", call), user("And?"), assistant("No."))

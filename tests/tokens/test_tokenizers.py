@@ -10,7 +10,7 @@ from token_parts import ALL_MARKERS, EVIL, byte_tokenizer
 
 from ferrule.errors import TokenizerError
 from ferrule.tokens.hugging_face import HuggingFaceTokenizer
-from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
+from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 
 many = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -26,7 +26,7 @@ def library(path):
 def test_bytes_are_what_the_library_gives(nanochat_bytes, tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "same.json"
     if not path.exists():
-        path.write_text(json.dumps(byte_tokenizer_json(list(nanochat_bytes.control))), encoding="utf-8")
+        path.write_text(json.dumps(make_byte_tokenizer_json(list(nanochat_bytes.control))), encoding="utf-8")
     theirs = library(path)
     theirs.encode_special_tokens = True  # as text: what is drawn may be a marker
     expected = theirs.encode(text).ids
@@ -34,7 +34,7 @@ def test_bytes_are_what_the_library_gives(nanochat_bytes, tmp_path_factory, text
     assert ours.encode_text(text) == expected
     assert HuggingFaceTokenizer(path).encode_text(text) == expected
     assert HuggingFaceTokenizer(path).fingerprint == ours.fingerprint
-    assert b"".join(map(ours.token_bytes, expected)) == text.encode()
+    assert b"".join(map(ours.decode_token, expected)) == text.encode()
 
 
 def test_both_tokenizers_agree_on_names_and_size(tmp_path):
@@ -43,11 +43,11 @@ def test_both_tokenizers_agree_on_names_and_size(tmp_path):
     theirs = HuggingFaceTokenizer(tmp_path)
     assert theirs.control == ours.control
     assert theirs.vocabulary_size == ours.vocabulary_size == 256 + 9
-    assert [theirs.token_bytes(n) for n in range(265)] == [ours.token_bytes(n) for n in range(265)]
+    assert [theirs.decode_token(n) for n in range(265)] == [ours.decode_token(n) for n in range(265)]
 
 
 def test_a_vocabulary_in_another_order_is_followed(tmp_path):
-    settings = byte_tokenizer_json(["<|bos|>"])
+    settings = make_byte_tokenizer_json(["<|bos|>"])
     settings["model"]["vocab"] = {character: 255 - token for character, token in settings["model"]["vocab"].items()}
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(settings), encoding="utf-8")
@@ -59,7 +59,7 @@ def test_a_vocabulary_in_another_order_is_followed(tmp_path):
 def test_no_text_yields_a_control_token_and_all_of_it_is_kept(bpe, text):
     ids = bpe.encode_text(text)
     assert set(ids).isdisjoint(bpe.control.values())
-    assert b"".join(map(bpe.token_bytes, ids)) == text.encode("utf-8", "replace")
+    assert b"".join(map(bpe.decode_token, ids)) == text.encode("utf-8", "replace")
 
 
 @given(text=st.text())
@@ -76,7 +76,7 @@ def test_a_lone_surrogate_becomes_a_question_mark(bpe, nanochat_bytes):
 
 def test_special_or_not_every_added_token_is_control(bpe):
     assert set(bpe.control) == set(ALL_MARKERS)
-    assert bpe.token_bytes(bpe.control["<tool_call>"]) == b"<tool_call>"
+    assert bpe.decode_token(bpe.control["<tool_call>"]) == b"<tool_call>"
     assert bpe.vocabulary_size == 1 + max(bpe.control.values())
 
 
@@ -99,10 +99,10 @@ def test_an_added_token_that_is_in_the_vocabulary_too_is_not_reached(tmp_path):
     tokenizer = HuggingFaceTokenizer(path)
     ids = tokenizer.encode_text("a </s>b</s>")
     assert 1 not in ids
-    assert b"".join(map(tokenizer.token_bytes, ids)) == b"a </s>b</s>"
-    assert tokenizer.token_bytes(9) == b"c"
-    assert tokenizer.token_bytes(10) == b"\n"
-    assert tokenizer.token_bytes(1) == b"</s>"
+    assert b"".join(map(tokenizer.decode_token, ids)) == b"a </s>b</s>"
+    assert tokenizer.decode_token(9) == b"c"
+    assert tokenizer.decode_token(10) == b"\n"
+    assert tokenizer.decode_token(1) == b"</s>"
 
 
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
@@ -126,4 +126,4 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path):
 def test_ids_that_are_not_there_are_refused(bpe, nanochat_bytes):
     for tokenizer in (bpe, nanochat_bytes):
         with pytest.raises(TokenizerError, match="token id 999999 is not in this vocabulary"):
-            tokenizer.token_bytes(999_999)
+            tokenizer.decode_token(999_999)

@@ -43,9 +43,9 @@ def test_ids_mask_and_logprobs_have_equal_lengths_and_the_text_is_all_there(dial
     trace = encode_segments(layout.segments, tokenizer)
     assert len(trace.ids) == len(trace.mask) == len(trace.logprobs) == len(trace)
     assert set(trace.mask) <= {0, 1}
-    text = b"".join(map(tokenizer.token_bytes, trace.ids))
+    text = b"".join(map(tokenizer.decode_token, trace.ids))
     assert text == layout.text.encode("utf-8", "replace")
-    trained = b"".join(tokenizer.token_bytes(token) for token, on in zip(trace.ids, trace.mask, strict=True) if on)
+    trained = b"".join(tokenizer.decode_token(token) for token, on in zip(trace.ids, trace.mask, strict=True) if on)
     expected = "".join(s.text for s in layout.segments if s.trained)
     assert trained == expected.encode("utf-8", "replace")
 

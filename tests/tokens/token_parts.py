@@ -19,7 +19,7 @@ from ferrule.conversation import (
 )
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat import CONTROL_TOKENS
-from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
+from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 
 HERMES = get_dialect("hermes")
 NANOCHAT = get_dialect("nanochat")
@@ -29,7 +29,7 @@ ALL_MARKERS = (*HERMES.markers, *NANOCHAT.markers)
 def byte_tokenizer(folder, control=CONTROL_TOKENS):
     """A byte tokenizer whose file lies in `folder`."""
     path = folder / "tokenizer.json"
-    path.write_text(json.dumps(byte_tokenizer_json(control), ensure_ascii=False), encoding="utf-8")
+    path.write_text(json.dumps(make_byte_tokenizer_json(control), ensure_ascii=False), encoding="utf-8")
     return ByteTokenizer(path)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.dialects.catalogue import get_notation
-from ferrule.dialects.reader.parameters import ToolParameters, parameter_type
+from ferrule.dialects.reader.parameters import ToolParameters, read_parameter_type
 from ferrule.events import CallFinished
 from ferrule.formats.tool_offers import parameters_schema
 from ferrule.tools.schema_types import standardize_type
@@ -77,10 +77,10 @@ def test_a_type_of_a_document_in_the_words_of_json_schema(given_type, wanted):
 def test_schemas_and_readers_understand_a_type_alike(given_type):
     schema = {"properties": {"x": {"type": given_type}}}
     offered = parameters_schema(schema)
-    assert parameter_type({"type": given_type}, {}) == parameter_type(offered["properties"]["x"], offered)
+    assert read_parameter_type({"type": given_type}, {}) == read_parameter_type(offered["properties"]["x"], offered)
     for value in ("true", "7", "7.5", "null", "[1]", '["a"]', '{"a": [1.5]}', "Rome"):
-        assert ToolParameters(schema).of("x").to_json(value) == ToolParameters(offered).of("x").to_json(value)
-        decoded = {"x": json.loads(ToolParameters(schema).of("x").to_json(value))}
+        assert ToolParameters(schema).get("x").to_json(value) == ToolParameters(offered).get("x").to_json(value)
+        decoded = {"x": json.loads(ToolParameters(schema).get("x").to_json(value))}
         assert ToolParameters(schema).accepts(decoded) == ToolParameters(offered).accepts(decoded)
 
 
@@ -94,7 +94,7 @@ def test_the_words_of_json_schema_stay_as_they_are():
 def test_no_type_raises(given_type):
     schema = parameters_schema({"properties": {"x": {"type": given_type}}})
     jsonschema.Draft202012Validator.check_schema(schema)
-    ToolParameters({"properties": {"x": {"type": given_type}}}).of("x")
+    ToolParameters({"properties": {"x": {"type": given_type}}}).get("x")
 
 
 def test_a_call_of_a_tool_of_a_document_is_read_by_its_types():

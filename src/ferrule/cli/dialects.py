@@ -19,9 +19,9 @@ def dialects(as_json: AsJson = False) -> None:
     """List the families of models whose calls are read and written."""
     import json
 
-    from ferrule.dialects.catalogue import families
+    from ferrule.dialects.catalogue import load_families
 
-    known = list(families().values())
+    known = list(load_families().values())
     if as_json:
         typer.echo(json.dumps([family_json(family) for family in known], ensure_ascii=False, indent=2))
         return
@@ -53,9 +53,9 @@ def print_families(known: Sequence[Family]) -> None:
 
 def dialect_names_of(family: Family) -> tuple[str, ...]:
     """The names of the dialects that write whole conversations for a family's models."""
-    from ferrule.dialects import dialect_names
+    from ferrule.dialects import list_dialects
 
-    known = dialect_names()
+    known = list_dialects()
     names = (family.name, *family.aliases, *(name for name, _ in family.other_turns))
     return tuple(name for name in dict.fromkeys(names) if name in known)
 

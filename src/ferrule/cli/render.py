@@ -142,7 +142,7 @@ def split_by_mask(trace: Trace, tokenizer: Tokenizer) -> list[TextRun]:
     """The text of a trace, cut where the mask changes."""
     pieces = []
     for trained, tokens in groupby(zip(trace.mask, trace.ids, strict=True), key=lambda token: bool(token[0])):
-        data = b"".join(tokenizer.token_bytes(token) for _, token in tokens)
+        data = b"".join(tokenizer.decode_token(token) for _, token in tokens)
         pieces.append(TextRun(trained, data.decode("utf-8", "replace")))
     return pieces
 

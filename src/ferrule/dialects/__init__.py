@@ -9,17 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferrule.dialects.catalogue import dialect_names, get_dialect, get_notation
+    from ferrule.dialects.catalogue import get_dialect, get_notation, list_dialects
     from ferrule.dialects.template.detection import detect_family
 
 _HOMES = {
     "detect_family": "template.detection",
-    "dialect_names": "catalogue",
+    "list_dialects": "catalogue",
     "get_dialect": "catalogue",
     "get_notation": "catalogue",
 }
 
-__all__ = ["detect_family", "dialect_names", "get_dialect", "get_notation"]
+__all__ = ["detect_family", "get_dialect", "get_notation", "list_dialects"]
 
 
 def __getattr__(name: str) -> object:

@@ -19,13 +19,13 @@ from ferrule.tools.plugins import find_plugin
 
 
 @cache
-def families() -> dict[str, Family]:
+def load_families() -> dict[str, Family]:
     """All families by name: those of every file in `families/`, in the order of the files' names."""
     modules = sorted(module.name for module in iter_modules(declared.__path__))
-    return {family.name: family for module in modules for family in _families_in(module)}
+    return {family.name: family for module in modules for family in _load_module(module)}
 
 
-def _families_in(module: str) -> tuple[Family, ...]:
+def _load_module(module: str) -> tuple[Family, ...]:
     return cast("tuple[Family, ...]", import_module(f"{declared.__name__}.{module}").FAMILIES)
 
 
@@ -34,34 +34,34 @@ def get_notation(name: str) -> TextNotation:
 
     Raises `DialectError` and `PluginError`.
     """
-    for family in _likely_families(name):
+    for family in _search_families(name):
         if name == family.name or name in family.aliases:
             return TextNotation(family)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown notation {name!r}; known are {', '.join(sorted(families()))}")
+        raise DialectError(f"unknown notation {name!r}; known are {', '.join(sorted(load_families()))}")
     loaded = plugin.load()
     if isinstance(loaded, Family):
         return TextNotation(loaded)
     raise DialectError(f"{plugin} is a whole dialect and no notation alone; a `Family` is both")
 
 
-def dialect_names() -> tuple[str, ...]:
+def list_dialects() -> tuple[str, ...]:
     """The names that `get_dialect` knows, sorted: families whose turns are declared, and their other turns."""
-    return tuple(sorted(name for family in families().values() for name in _dialects_of(family)))
+    return tuple(sorted(name for family in load_families().values() for name in _list_dialects(family)))
 
 
 def get_dialect(name: str) -> Dialect:
     """A new dialect of that name. Raises `DialectError`, naming those there are, and `PluginError`."""
-    for family in _likely_families(name):
-        if name in _dialects_of(family):
+    for family in _search_families(name):
+        if name in _list_dialects(family):
             return _make_dialect(family, name)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown dialect {name!r}; known are {', '.join(dialect_names())}")
+        raise DialectError(f"unknown dialect {name!r}; known are {', '.join(list_dialects())}")
     loaded = plugin.load()
     if isinstance(loaded, Family):
-        if not _dialects_of(loaded):
+        if not _list_dialects(loaded):
             raise DialectError(f"{plugin} declares no turns, so whole conversations can't be written in it")
         return _make_dialect(loaded, loaded.name)
     if not callable(loaded):
@@ -69,14 +69,14 @@ def get_dialect(name: str) -> Dialect:
     return cast("Dialect", loaded())
 
 
-def _likely_families(name: str) -> Iterator[Family]:
+def _search_families(name: str) -> Iterator[Family]:
     """All families, those of the file of that name first: the others needn't be loaded then."""
     if name.isidentifier() and find_spec(f"{declared.__name__}.{name}") is not None:
-        yield from _families_in(name)
-    yield from families().values()
+        yield from _load_module(name)
+    yield from load_families().values()
 
 
-def _dialects_of(family: Family) -> tuple[str, ...]:
+def _list_dialects(family: Family) -> tuple[str, ...]:
     """The names of the dialects that a family declares."""
     is_framed = family.turns is not None or family.make_dialect is not None
     return (*((family.name,) if is_framed else ()), *(name for name, _ in family.other_turns))

@@ -37,7 +37,7 @@ def write_parts(
     if turns.unthinking and not isinstance(parts[0] if parts else None, Reasoning):
         yield Control(turns.unthinking, trained=True)
     is_first = True
-    for piece in _pieces(family, parts, write_calls, turns):
+    for piece in _write_pieces(family, parts, write_calls, turns):
         if family.message.between and not is_first:
             yield Control(family.message.between, trained=True)
         yield from (segment for segment in piece if segment.text)
@@ -64,7 +64,7 @@ def _complete(family: Family, parts: tuple[Part, ...], turns: Turns, opens: str)
     return parts
 
 
-def _pieces(
+def _write_pieces(
     family: Family,
     parts: tuple[Part, ...],
     write_calls: Callable[[Sequence[ToolCall]], Iterable[TextSegment]],
@@ -88,7 +88,7 @@ def _pieces(
             if isinstance(part, Reasoning) and markers.thinking is not None:
                 is_followed_by_call = isinstance(parts[following] if following < len(parts) else None, ToolCall)
                 is_beside_text = is_followed_by_call and not markers.thinking.closes_before_call
-                yield _reasoning(family, part, is_open=is_beside_text)
+                yield _write_reasoning(family, part, is_open=is_beside_text)
             elif isinstance(part, Text):
                 is_beside_text = bool(part.text) and not after and not turns.tight_calls
                 closer = "" if turns.end_closes_text and following == len(parts) else after
@@ -98,7 +98,7 @@ def _pieces(
                 yield [Content(part.raw)]
 
 
-def _reasoning(family: Family, part: Reasoning, *, is_open: bool) -> list[TextSegment]:
+def _write_reasoning(family: Family, part: Reasoning, *, is_open: bool) -> list[TextSegment]:
     thinking = family.message.thinking
     assert thinking is not None, "reasoning is only written where it has a place"
     opened: list[TextSegment] = [

@@ -166,11 +166,11 @@ def infer_spec(call: ToolCall) -> ToolSpec:
     """A tool that takes just what a call gives: enough to read the call back."""
     arguments = call.decode()
     items = arguments.items() if isinstance(arguments, dict) else ()
-    properties = {key: {"type": _type_name(value)} for key, value in items}
+    properties = {key: {"type": _name_type(value)} for key, value in items}
     return ToolSpec(call.name, "", {"type": "object", "properties": properties})
 
 
-def _type_name(value: Any) -> str:
+def _name_type(value: Any) -> str:
     kinds = ((str, "string"), (bool, "boolean"), (int, "integer"), (float, "number"), (dict, "object"), (list, "array"))
     return next((name for kind, name in kinds if isinstance(value, kind)), "null")
 
@@ -222,6 +222,6 @@ class NoCalls:
         raise NotACall("unreadable")
 
 
-def notation_without_calls(why: str, thinking: Thinking | None = None) -> TextNotation:
+def make_notation_without_calls(why: str, thinking: Thinking | None = None) -> TextNotation:
     """A notation that reads and writes text and, between the markers of `thinking`, reasoning."""
     return TextNotation(Family(name="plain", models="any model", syntax=NoCalls(why), message=MessageMarkers(thinking)))

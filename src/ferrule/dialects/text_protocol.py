@@ -43,7 +43,7 @@ _OF = "of"
 
 def keep_source(notation: TextNotation, text: str, message: Message) -> Message:
     """A message that was read from `text`, with that text for the next time that it is shown."""
-    return replace(message, extra={**message.extra, WRITTEN: {notation.name: text, _OF: _fingerprint(message)}})
+    return replace(message, extra={**message.extra, WRITTEN: {notation.name: text, _OF: _hash_content(message)}})
 
 
 def encode_conversation(
@@ -65,7 +65,7 @@ def encode_conversation(
         _add_results(notation, results, tools, messages, losses)
         messages.append(_encode_message(notation, message, tools) if message.role == "assistant" else message)
     _add_results(notation, results, tools, messages, losses)
-    return replace(conversation, messages=_with_offer(messages, notation.offer(tools))), losses
+    return replace(conversation, messages=_add_offer(messages, notation.offer(tools))), losses
 
 
 def _add_results(
@@ -82,7 +82,7 @@ def _add_results(
         results.clear()
 
 
-def _with_offer(messages: list[Message], offer: str) -> tuple[Message, ...]:
+def _add_offer(messages: list[Message], offer: str) -> tuple[Message, ...]:
     if not offer:
         return tuple(messages)
     if messages and messages[0].role == "system":
@@ -98,7 +98,7 @@ def _encode_message(notation: TextNotation, message: Message, tools: Sequence[To
     kept = message.extra.get(WRITTEN, {})
     written = kept.get(notation.name)
     if not isinstance(written, str) or not (
-        kept.get(_OF) == _fingerprint(message) or _is_unchanged(notation, written, said, tools)
+        kept.get(_OF) == _hash_content(message) or _is_unchanged(notation, written, said, tools)
     ):
         # White space between text and calls is the notation's own.
         trimmed = (Text(part.text.strip()) if isinstance(part, Text) else part for part in said.parts)
@@ -117,7 +117,7 @@ def _read_reasoning(notation: TextNotation, written: str, tools: Sequence[ToolSp
     return "".join(event.text for event in events if isinstance(event, ReasoningDelta))
 
 
-def _fingerprint(message: Message) -> str:
+def _hash_content(message: Message) -> str:
     """A hash of a message's texts and calls: of their ids nothing, since no text holds them."""
     said: list[str | list[str]] = []
     for part in message.parts:
@@ -157,14 +157,14 @@ def decode_conversation(
     number = conversation.next_call_number
     for message in conversation.messages:
         if message.role == "assistant":
-            lifted = _assistant(notation, message, tools, number)
+            lifted = _decode_assistant(notation, message, tools, number)
             number += len(lifted.calls) - len(message.calls)
             calls = lifted.calls
             messages.append(lifted)
             continue
-        results = _results(reader, message, calls) if message.role == "user" and calls else []
+        results = _decode_results(reader, message, calls) if message.role == "user" and calls else []
         if message.role == "system":
-            messages += _without_offer(notation, message, tools)
+            messages += _remove_offer(notation, message, tools)
         else:
             messages += map(tool_message, results) if results else [message]
         calls = ()
@@ -173,7 +173,7 @@ def decode_conversation(
     return found
 
 
-def _assistant(notation: TextNotation, message: Message, tools: Sequence[ToolSpec], number: int) -> Message:
+def _decode_assistant(notation: TextNotation, message: Message, tools: Sequence[ToolSpec], number: int) -> Message:
     parts: list[Part] = []
     for part in message.parts:
         parts += _read(notation, part.text, tools, number) if isinstance(part, Text) else [part]
@@ -189,7 +189,9 @@ def _read(notation: TextNotation, text: str, tools: Sequence[ToolSpec], number: 
     return read.parts
 
 
-def _results(reader: ResultReader, message: Message, calls: Sequence[ToolCall | MalformedCall]) -> Sequence[ToolResult]:
+def _decode_results(
+    reader: ResultReader, message: Message, calls: Sequence[ToolCall | MalformedCall]
+) -> Sequence[ToolResult]:
     found = reader.read(message.text)
     if found is None or len(found) != len(calls):
         return ()
@@ -204,7 +206,7 @@ def _results(reader: ResultReader, message: Message, calls: Sequence[ToolCall | 
     ]
 
 
-def _without_offer(notation: TextNotation, message: Message, tools: Sequence[ToolSpec]) -> list[Message]:
+def _remove_offer(notation: TextNotation, message: Message, tools: Sequence[ToolSpec]) -> list[Message]:
     offer = notation.offer(tools)
     if not offer or not message.text.endswith(offer):
         return [message]

@@ -75,12 +75,12 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 def _dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat where its tokens are: no template could say how results stand within a turn. Else the template's own."""
-    from ferrule.tokens.chat_template import dialect_for_tokenizer, has_chat_template
+    from ferrule.tokens.chat_template import has_chat_template, load_dialect
 
     if PYTHON_START in tokenizer.control:
         return get_dialect("nanochat")
     if has_chat_template(folder):
-        return dialect_for_tokenizer(folder)
+        return load_dialect(folder)
     if "<|im_start|>" in tokenizer.control:
         return get_dialect("hermes")
     raise ModelError(

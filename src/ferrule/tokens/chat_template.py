@@ -7,28 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.dialects.catalogue import get_notation
-from ferrule.dialects.template.dialect import TemplateDialect, dialect_for_template
+from ferrule.dialects.template.dialect import TemplateDialect, make_template_dialect
 from ferrule.errors import TokenizerError
 
 _TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
 
-def dialect_for_tokenizer(folder: Path, *, family: str | None = None) -> TemplateDialect:
+def load_dialect(folder: Path, *, family: str | None = None) -> TemplateDialect:
     """The dialect of a model's folder, by the chat template in it.
 
     Its `certainty` says how sure the detection of the family is; naming a `family` makes it certain.
     Where the template writes no calls, or writes them as no family does, tools are refused when they are used. Raises
     `TokenizerError` where there is no template, `DialectError` for one that can't be rendered.
     """
-    settings = _settings(folder / "tokenizer_config.json")
-    templates = _templates(folder, settings)
+    settings = _read_settings(folder / "tokenizer_config.json")
+    templates = _list_templates(folder, settings)
     if not templates:
         raise TokenizerError(
             f"{folder} has no chat template: neither chat_template.jinja or chat_template.json nor one in "
             "tokenizer_config.json; put one there, or use one of ferrule's own dialects "
             "(`ferrule.dialects.get_dialect`)"
         )
-    named = {name: text for name in _TOKENS if (text := _text(settings.get(name))) is not None}
+    named = {name: text for name in _TOKENS if (text := _get_text(settings.get(name))) is not None}
     template = templates.get("tool_use") or templates.get("default")
     if template is None:
         names = ", ".join(templates)
@@ -36,15 +36,15 @@ def dialect_for_tokenizer(folder: Path, *, family: str | None = None) -> Templat
     default = templates.get("default") if "tool_use" in templates else None
     if family is not None:
         return TemplateDialect(get_notation(family), template, special_tokens=named, without_tools=default)
-    return dialect_for_template(template, special_tokens=named, without_tools=default)
+    return make_template_dialect(template, special_tokens=named, without_tools=default)
 
 
 def has_chat_template(folder: Path) -> bool:
     """Whether a folder says how its model frames a conversation. Raises `TokenizerError` for files that are broken."""
-    return bool(_templates(folder, _settings(folder / "tokenizer_config.json")))
+    return bool(_list_templates(folder, _read_settings(folder / "tokenizer_config.json")))
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def _read_settings(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
@@ -56,7 +56,7 @@ def _settings(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _templates(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
+def _list_templates(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
     """The templates by name, `default` and `tool_use` among them: files of their own stand for the configuration,
     and that for the file that is meant for processors of images."""
     paths = sorted((folder / "additional_chat_templates").glob("*.jinja"))
@@ -70,7 +70,7 @@ def _templates(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
     return (
         found
         or _read_templates(settings.get("chat_template"))
-        or _read_templates(_settings(folder / "chat_template.json").get("chat_template"))
+        or _read_templates(_read_settings(folder / "chat_template.json").get("chat_template"))
     )
 
 
@@ -84,6 +84,6 @@ def _read_templates(value: Any) -> dict[str, str]:
     return {str(name): text for name, text in items if isinstance(text, str) and text.strip()}
 
 
-def _text(token: Any) -> str | None:
+def _get_text(token: Any) -> str | None:
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.errors import TokenizerError
-from ferrule.tokens.tokenizer import byte_alphabet
+from ferrule.tokens.tokenizer import make_byte_alphabet
 
 _SPACE = "▁"
 
@@ -32,13 +32,13 @@ class HuggingFaceTokenizer:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
         self.fingerprint = hashlib.sha256(raw).hexdigest()[:16]
-        self._plain = _without_added_tokens(settings, path)
+        self._plain = _remove_added_tokens(settings, path)
         vocabulary = self._plain.get_vocab(with_added_tokens=False)
         self.vocabulary_size = 1 + max(*self.control.values(), *vocabulary.values(), -1, -1)
         self._control_ids = frozenset(self.control.values())
         # Only where the name of an added token is also an ordinary entry can plain encoding arrive at its id.
         self._can_leak = any(name in vocabulary for name in self.control)
-        self._is_byte_level = "ByteLevel" in _types(settings.get("decoder"), settings.get("pre_tokenizer"))
+        self._is_byte_level = "ByteLevel" in _collect_types(settings.get("decoder"), settings.get("pre_tokenizer"))
         self._is_metaspace = _SPACE in json.dumps([settings.get("decoder")], ensure_ascii=False)
         self._names = {token: name for name, token in self.control.items()}
         self._texts: dict[int, str] = {token: text for text, token in vocabulary.items() if token not in self._names}
@@ -46,10 +46,10 @@ class HuggingFaceTokenizer:
     def encode_text(self, text: str) -> list[int]:
         """The ids of ordinary text; a lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
         # The batch of one: only this way in leaves out the offsets, which cost a tenth of the time.
-        ids: list[int] = self._plain.encode_batch_fast((_encodable(text),), add_special_tokens=False)[0].ids
-        return self._without_control(text, ids) if self._can_leak else ids
+        ids: list[int] = self._plain.encode_batch_fast((_make_encodable(text),), add_special_tokens=False)[0].ids
+        return self._break_control(text, ids) if self._can_leak else ids
 
-    def _without_control(self, text: str, ids: list[int]) -> list[int]:
+    def _break_control(self, text: str, ids: list[int]) -> list[int]:
         """`ids`, or where one is a control token's, those of the text cut inside of the names that gave it."""
         found = self._control_ids.intersection(ids)
         if not found:
@@ -63,7 +63,7 @@ class HuggingFaceTokenizer:
         cut = [half + name[0] if at < len(halves) - 1 else half for at, half in enumerate(halves)]
         return [token for piece in cut if piece for token in self.encode_text(piece)]
 
-    def token_bytes(self, token: int) -> bytes:
+    def decode_token(self, token: int) -> bytes:
         """The bytes of an ordinary token, the name of a control token.
 
         Raises `TokenizerError` for an id that isn't there, and where the decoder is neither byte-level nor
@@ -75,7 +75,7 @@ class HuggingFaceTokenizer:
         if text is None:
             raise TokenizerError(f"token id {token} is not in this vocabulary")
         if self._is_byte_level:
-            alphabet = byte_alphabet()
+            alphabet = make_byte_alphabet()
             return bytes(alphabet[character] for character in text)
         if self._is_metaspace:
             is_byte = len(text) == 6 and text.startswith("<0x") and text.endswith(">")
@@ -83,11 +83,11 @@ class HuggingFaceTokenizer:
         raise TokenizerError("this tokenizer's decoder is not known here, so a single token has no certain bytes")
 
 
-def _encodable(text: str) -> str:
+def _make_encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _without_added_tokens(settings: dict[str, Any], path: Path) -> Any:
+def _remove_added_tokens(settings: dict[str, Any], path: Path) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
@@ -95,7 +95,7 @@ def _without_added_tokens(settings: dict[str, Any], path: Path) -> Any:
             f"reading {path} needs the tokenizers library; install it with: pip install 'ferrule[local]'"
         ) from error
     plain = {**settings, "added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
-    for step in _steps(plain.get("pre_tokenizer")):
+    for step in _iterate_steps(plain.get("pre_tokenizer")):
         # "first" puts a space before the first text of a prompt only; a run here is hardly ever that.
         if step.get("prepend_scheme") == "first":
             plain = json.loads(json.dumps(plain).replace('"prepend_scheme": "first"', '"prepend_scheme": "never"'))
@@ -105,13 +105,13 @@ def _without_added_tokens(settings: dict[str, Any], path: Path) -> Any:
         raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
 
 
-def _steps(part: Any) -> Iterator[dict[str, Any]]:
+def _iterate_steps(part: Any) -> Iterator[dict[str, Any]]:
     """A pre-tokenizer or decoder, and those inside of it where it is a sequence."""
     if isinstance(part, dict):
         yield part
         for inner in part.get("pretokenizers") or part.get("decoders") or ():
-            yield from _steps(inner)
+            yield from _iterate_steps(inner)
 
 
-def _types(*parts: Any) -> set[str]:
-    return {str(step.get("type")) for part in parts for step in _steps(part)}
+def _collect_types(*parts: Any) -> set[str]:
+    return {str(step.get("type")) for part in parts for step in _iterate_steps(part)}

@@ -79,7 +79,7 @@ class _Encoder:
 
 
 @lru_cache(maxsize=8)
-def _encoder_of(tokenizer: Tokenizer) -> _Encoder:
+def _get_encoder(tokenizer: Tokenizer) -> _Encoder:
     return _Encoder(tokenizer)
 
 
@@ -98,7 +98,7 @@ class _Writer:
         self._run_trained = False
         self._run_recurs = True
 
-    def text(self, text: str, trained: bool, recurs: bool) -> None:
+    def write_text(self, text: str, trained: bool, recurs: bool) -> None:
         if trained != self._run_trained:
             self.end_run()
             self._run_trained = trained
@@ -115,16 +115,16 @@ class _Writer:
             self._run = ""
         self._run_recurs = True
 
-    def control(self, text: str, trained: bool) -> None:
+    def write_control(self, text: str, trained: bool) -> None:
         for piece in self._encoder.split(text):
             if isinstance(piece, int):
                 self.end_run()
                 self.ids.append(piece)
                 self.mask.append(1 if trained else 0)
             else:
-                self.text(piece, trained, recurs=True)
+                self.write_text(piece, trained, recurs=True)
 
-    def sampled(self, segment: SampledIds) -> None:
+    def write_sampled(self, segment: SampledIds) -> None:
         self.end_run()
         self.logprobs += (None,) * (len(self.ids) - len(self.logprobs))
         self.logprobs += segment.logprobs
@@ -132,7 +132,7 @@ class _Writer:
         self.mask += (1,) * len(segment.ids)
         closer = self._encoder.control.get(segment.closer)
         if segment.closer and (closer is None or segment.ids[-1:] != (closer,)):
-            self.control(segment.closer, trained=False)
+            self.write_control(segment.closer, trained=False)
             self.end_run()
 
     def trace(self) -> Trace:
@@ -143,17 +143,17 @@ class _Writer:
 
 def encode_segments(segments: Iterable[Segment], tokenizer: Tokenizer) -> Trace:
     """The ids, mask and log-probabilities of segments. Raises `TokenizerError` for an image: none is text."""
-    writer = _Writer(_encoder_of(tokenizer))
+    writer = _Writer(_get_encoder(tokenizer))
     for segment in segments:
         if isinstance(segment, Control):
-            writer.control(segment.text, segment.trained)
+            writer.write_control(segment.text, segment.trained)
             if segment.ends_run:
                 writer.end_run()
         elif isinstance(segment, Content):
             if segment.text:
-                writer.text(segment.text, segment.trained, segment.recurs)
+                writer.write_text(segment.text, segment.trained, segment.recurs)
         elif isinstance(segment, SampledIds):
-            writer.sampled(segment)
+            writer.write_sampled(segment)
         elif isinstance(segment, ImageSlot):
             raise TokenizerError(f"image {segment.image.hash}: this tokenizer has no placeholder for images")
     return writer.trace()

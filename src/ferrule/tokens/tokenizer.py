@@ -41,13 +41,13 @@ class Tokenizer(Protocol):
         """Ids of ordinary text. No id of `control` is among them."""
         ...
 
-    def token_bytes(self, token: int) -> bytes:
+    def decode_token(self, token: int) -> bytes:
         """The bytes that a token stands for; of a control token, those of its name."""
         ...
 
 
 @lru_cache(maxsize=1)
-def byte_alphabet() -> dict[str, int]:
+def make_byte_alphabet() -> dict[str, int]:
     """The character that stands for each byte in a byte-level `tokenizer.json`, as GPT-2 introduced it.
 
     Printable bytes stand for themselves; the others are moved to the code points from 256 on, in order.
@@ -73,7 +73,7 @@ class ByteTokenizer:
         except (OSError, ValueError) as error:
             raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
         self.fingerprint = hashlib.sha256(raw).hexdigest()[:16]
-        self.control, ids_by_byte = _tables(settings, path)
+        self.control, ids_by_byte = _read_tables(settings, path)
         self._names = {token: name for name, token in self.control.items()}
         self._bytes = {token: bytes([byte]) for byte, token in enumerate(ids_by_byte)}
         self.vocabulary_size = 1 + max(*self._names, *self._bytes)
@@ -86,7 +86,7 @@ class ByteTokenizer:
         encoded = text.encode("utf-8", "replace")
         return list(encoded) if self._identity else [self._ids_by_byte[byte] for byte in encoded]
 
-    def token_bytes(self, token: int) -> bytes:
+    def decode_token(self, token: int) -> bytes:
         """The byte of an ordinary token, the name of a control token. Raises `TokenizerError` for neither."""
         found = self._bytes.get(token)
         if found is not None:
@@ -96,26 +96,26 @@ class ByteTokenizer:
         raise TokenizerError(f"token id {token} is not in this vocabulary")
 
 
-def _tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:
+def _read_tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:
     try:
         model = settings["model"]
         if model["type"] != "BPE" or model["merges"]:
             raise TokenizerError(f"{path} has merges; the byte tokenizer reads vocabularies of single bytes")
         control = {entry["content"]: int(entry["id"]) for entry in settings["added_tokens"]}
         vocabulary = model["vocab"]
-        return control, [int(vocabulary[character]) for character in _characters_in_order()]
+        return control, [int(vocabulary[character]) for character in _list_characters()]
     except (KeyError, TypeError) as error:
         raise TokenizerError(
             f"{path} is not a byte-level tokenizer.json: {error!r} is missing or not as expected"
         ) from error
 
 
-def _characters_in_order() -> list[str]:
-    alphabet = byte_alphabet()
+def _list_characters() -> list[str]:
+    alphabet = make_byte_alphabet()
     return sorted(alphabet, key=alphabet.__getitem__)
 
 
-def byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
+def make_byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
     """A `tokenizer.json` of 256 bytes, ids equal to the bytes, and the given control tokens after them."""
     return {
         "version": "1.0",
@@ -146,7 +146,7 @@ def byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": {character: byte for byte, character in enumerate(_characters_in_order())},
+            "vocab": {character: byte for byte, character in enumerate(_list_characters())},
             "merges": [],
         },
     }
@@ -167,7 +167,7 @@ class Detokenizer:
         for token in ids:
             name = self._names.get(token)
             if name is None:
-                run.append(self._tokenizer.token_bytes(token))
+                run.append(self._tokenizer.decode_token(token))
                 continue
             # A control token ends the text before it, so bytes of an unfinished character become U+FFFD here.
             text = self._decoder.decode(b"".join(run), final=True)

@@ -15,7 +15,7 @@ from ferrule.dialects.wording import TAGS_FOLLOW, TOOL_LINES, TOOL_LIST, JsonOff
 _DEEPSEEK = ("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>")
 
 
-def _dsml(wrapper: str, misspelled: tuple[str, ...] = ()) -> Invokes:
+def _make_dsml_syntax(wrapper: str, misspelled: tuple[str, ...] = ()) -> Invokes:
     """DeepSeek's notation; models leave the section's opener away, or write another word for it."""
     call = "<｜DSML｜invoke"
     return Invokes(
@@ -28,7 +28,7 @@ def _dsml(wrapper: str, misspelled: tuple[str, ...] = ()) -> Invokes:
     )
 
 
-def _dsml_offer(wrapper: str) -> JsonOffer:
+def _make_dsml_offer(wrapper: str) -> JsonOffer:
     return JsonOffer(
         TOOL_LIST,
         f'{TAGS_FOLLOW}<｜DSML｜{wrapper}>\n<｜DSML｜invoke name="name">\n<｜DSML｜parameter name="key" string="true">'
@@ -40,25 +40,25 @@ def _dsml_offer(wrapper: str) -> JsonOffer:
 DEEPSEEK_V32 = Family(
     name="deepseek_v32",
     models="DeepSeek V3.2",
-    syntax=_dsml("function_calls"),
+    syntax=_make_dsml_syntax("function_calls"),
     message=MessageMarkers(
         TIGHT_THINKING, turn_markers=_DEEPSEEK, result=("<function_results>", "</function_results>"), before_call="\n\n"
     ),
     results=WrappedResults("<result>", "</result>", before="<function_results>\n", after="\n</function_results>"),
-    offer=_dsml_offer("function_calls"),
+    offer=_make_dsml_offer("function_calls"),
     turns=replace(DEEPSEEK, results=("\n\n", ""), opens="<think>", resumes=("\n\n", "<think>"), spaced_calls=True),
 )
 
 DEEPSEEK_V4 = Family(
     name="deepseek_v4",
     models="DeepSeek V4, V4.1",
-    syntax=_dsml("tool_calls", ("tool", "toolcalls")),
+    syntax=_make_dsml_syntax("tool_calls", ("tool", "toolcalls")),
     message=MessageMarkers(
         replace(TIGHT_THINKING, ends_at_call=True), turn_markers=_DEEPSEEK, result=("<tool_result>", "</tool_result>"),
         before_call="\n\n",
     ),
     results=WrappedResults("<tool_result>", "</tool_result>", between="\n\n"),
-    offer=_dsml_offer("tool_calls"),
+    offer=_make_dsml_offer("tool_calls"),
     turns=replace(DEEPSEEK, results=("<｜User｜>", ""), opens="<think>", spaced_calls=True),
 )  # fmt: skip
 

@@ -43,23 +43,23 @@ _BARE_THINKING = Thinking(after_open="", before_close="", after_close="", may_st
 _HUNYUAN_ROLES = ("hy_eos", "hy_User", "hy_Assistant")
 
 
-def _hunyuan(name: str, models: str, suffix: str, begin: str, also: KeyValue | None = None) -> Family:
+def _make_family(name: str, models: str, suffix: str, begin: str, also: KeyValue | None = None) -> Family:
     """Hunyuan 3, with what stands at the end of each of its tags."""
 
-    def pair(tag: str) -> tuple[str, str]:
+    def make_pair(tag: str) -> tuple[str, str]:
         return f"<{tag}{suffix}>", f"</{tag}{suffix}>"
 
-    def turn(word: str) -> str:
+    def make_turn(word: str) -> str:
         return f"<｜{word}{suffix}｜>"
 
     calls, responses, mode = (
-        pair("tool_calls"),
-        pair("tool_responses"),
-        f"{turn('reasoning_mode')}reasoning_effort:high",
+        make_pair("tool_calls"),
+        make_pair("tool_responses"),
+        f"{make_turn('reasoning_mode')}reasoning_effort:high",
     )
-    opened, closed = pair("tool_call")
-    sep, result, eos, user, model = f"<tool_sep{suffix}>", pair("tool_response"), *map(turn, _HUNYUAN_ROLES)
-    key, value, thinking = pair("arg_key"), pair("arg_value"), pair("think")
+    opened, closed = make_pair("tool_call")
+    sep, result, eos, user, model = f"<tool_sep{suffix}>", make_pair("tool_response"), *map(make_turn, _HUNYUAN_ROLES)
+    key, value, thinking = make_pair("arg_key"), make_pair("arg_value"), make_pair("think")
     return Family(
         name=name,
         models=models,
@@ -95,7 +95,7 @@ def _hunyuan(name: str, models: str, suffix: str, begin: str, also: KeyValue | N
 
 
 HY_V3 = replace(
-    _hunyuan(
+    _make_family(
         "hy_v3",
         "Hunyuan 3 and 4",
         ":opensource",
@@ -107,7 +107,7 @@ HY_V3 = replace(
 
 # Released checkpoints as in the template of Hy3 that llama.cpp has; the preview as in chat_template.jinja of
 # Fisher-Ju/Hy3-preview at f06e5e7.
-HY_V3_PREVIEW = _hunyuan("hy_v3_preview", "Hunyuan 3 Preview", "", "<｜hy_begin▁of▁sentence｜>")
+HY_V3_PREVIEW = _make_family("hy_v3_preview", "Hunyuan 3 Preview", "", "<｜hy_begin▁of▁sentence｜>")
 
 FAMILIES = (
     HUNYUAN_A13B,

@@ -31,7 +31,7 @@ _MISTRAL_FRAMES = Turns(
 )
 
 
-def _mistral(name: str, models: str, form: str, results: WrappedResults) -> Family:
+def _make_family(name: str, models: str, form: str, results: WrappedResults) -> Family:
     return Family(
         name=name,
         models=models,
@@ -43,21 +43,21 @@ def _mistral(name: str, models: str, form: str, results: WrappedResults) -> Fami
     )
 
 
-MISTRAL = _mistral(
+MISTRAL = _make_family(
     "mistral",
     "Mistral since tokenizer v11: Magistral, Devstral, Ministral 3",
     "named",
     WrappedResults("[TOOL_RESULTS]", "[/TOOL_RESULTS]", between=""),
 )
 
-MISTRAL_SMALL = _mistral(
+MISTRAL_SMALL = _make_family(
     "mistral_small",
     "Mistral Small 3.2",
     "named with id",
     WrappedResults("[TOOL_RESULTS]{id}[TOOL_CONTENT]", "[/TOOL_RESULTS]", between=""),
 )
 
-MISTRAL_V7 = _mistral(
+MISTRAL_V7 = _make_family(
     "mistral_v7",
     "Mistral up to tokenizer v7: Mistral Nemo, Mistral Large 2",
     "list",

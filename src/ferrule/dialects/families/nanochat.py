@@ -74,11 +74,11 @@ class Nanochat:
 
     def call(self, call: ToolCall) -> str:
         """`<|python_start|>expression<|python_end|>`."""
-        return f"{PYTHON_START}{self.expression(call)}{PYTHON_END}"
+        return f"{PYTHON_START}{self.get_expression(call)}{PYTHON_END}"
 
-    def expression(self, call: ToolCall) -> str:
+    def get_expression(self, call: ToolCall) -> str:
         """The expression of a call. Raises `DialectError` where the call has another tool or other arguments."""
-        return self._syntax.expression(call)
+        return self._syntax.get_expression(call)
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """`<|output_start|>text<|output_end|>`; markers inside of the text are made visible as plain text."""
@@ -133,7 +133,7 @@ class Nanochat:
     def _write_calls(self, calls: Sequence[ToolCall]) -> Iterator[TextSegment]:
         for call in calls:
             yield Control(PYTHON_START, trained=True)
-            yield Content(self.expression(call), trained=True)
+            yield Content(self.get_expression(call), trained=True)
             yield Control(PYTHON_END, trained=True)
 
     def reader(

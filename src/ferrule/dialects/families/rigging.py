@@ -24,7 +24,7 @@ _NATIVE_CALLS = Invokes(
 )
 
 
-def _native_among(tools: Sequence[ToolSpec]) -> tuple[Invokes, NativeResults]:
+def _select_groups(tools: Sequence[ToolSpec]) -> tuple[Invokes, NativeResults]:
     groups = map_groups(tools)
     return replace(_NATIVE_CALLS, groups=groups), NativeResults(groups)
 
@@ -36,7 +36,7 @@ NATIVE = Family(
     message=MessageMarkers(Thinking(), result=("<tool-results>", "</tool-results>"), before_call="\n"),
     results=NativeResults(),
     offer=NativeOffer(),
-    among=_native_among,
+    among=_select_groups,
 )
 
 

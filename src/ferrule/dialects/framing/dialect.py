@@ -124,18 +124,18 @@ class _LayoutWriter:
         turns = [(role, message, group) for role, group in groups for message in group]
         for position, (role, message, group) in enumerate(turns):
             if role == "assistant":
-                self._assistant(message, previous)
+                self._write_assistant(message, previous)
             elif role == "tool":
                 if message is group[0]:
-                    self._results(group)
+                    self._write_results(group)
             elif role == "user":
-                self._user(message)
+                self._write_user(message)
             elif position:
-                self._system(message.text)
+                self._write_system(message.text)
             previous = role
         if self._waiting:
             self._losses.append(Loss("system", "not written: no user message follows it"))
-        prompt = (Control("".join(self._header(previous)), ends_run=True),)
+        prompt = (Control("".join(self._choose_header(previous)), ends_run=True),)
         thinking = self._family.message.thinking
         opens = thinking.open if thinking and self._messages.thinks and previous == "tool" else ""
         return Layout(
@@ -146,13 +146,13 @@ class _LayoutWriter:
     def _forbidden_tokens(self) -> tuple[str, ...]:
         return (*self._turns.forbidden_tokens, *(self._family.message.result or ()))
 
-    def _header(self, previous: str) -> tuple[str, str]:
+    def _choose_header(self, previous: str) -> tuple[str, str]:
         """What opens the assistant's turn, and what of its message the prompt writes."""
         turns = self._turns
         header, opens = turns.resumes if turns.resumes and previous == "tool" else (turns.assistant, turns.opens)
         return (turns.asks if self._tools else "") + header, opens
 
-    def _open(self, header: str) -> None:
+    def _open_assistant(self, header: str) -> None:
         if header:
             self._add(header.removeprefix(self._shared))
             self._shared = ""
@@ -164,9 +164,9 @@ class _LayoutWriter:
         system = first[0].text if first and first[0].role == "system" else turns.default_system
         is_begun = bool(first) and first[0].role != "assistant"
         self._add(turns.begin)
-        offer = list(self._offer()) if self._tools else []
+        offer = list(self._write_offer()) if self._tools else []
         if turns.offer == "before system":
-            self._apart(offer, is_begun=is_begun)
+            self._write_offer_turn(offer, is_begun=is_begun)
         content: list[Segment] = [Content(system, recurs=True)] if system else []
         if offer and turns.offer == "in system":
             content += [Control("\n\n"), *offer] if system else offer
@@ -175,9 +175,9 @@ class _LayoutWriter:
         elif is_begun:
             self._add(turns.no_system)
         if turns.offer == "after system":
-            self._apart(offer, is_begun=is_begun)
+            self._write_offer_turn(offer, is_begun=is_begun)
 
-    def _apart(self, offer: Sequence[Segment], *, is_begun: bool) -> None:
+    def _write_offer_turn(self, offer: Sequence[Segment], *, is_begun: bool) -> None:
         """The tools in a turn of their own."""
         if offer:
             self._add(self._turns.tools[0])
@@ -190,17 +190,17 @@ class _LayoutWriter:
         if self._turns.system is None:
             self._waiting += [*content, Control("\n\n")]
             return
-        self._open(self._turns.system[0])
+        self._open_assistant(self._turns.system[0])
         self._segments += content
         self._add(self._turns.system[1])
         self._follows_system = True
 
-    def _system(self, text: str) -> None:
+    def _write_system(self, text: str) -> None:
         self._add_system([Content(text)])
 
-    def _user(self, message: Message) -> None:
+    def _write_user(self, message: Message) -> None:
         after_system = self._turns.after_system
-        self._open(after_system if after_system is not None and self._follows_system else self._turns.user[0])
+        self._open_assistant(after_system if after_system is not None and self._follows_system else self._turns.user[0])
         self._follows_system = False
         if self._waiting:
             self._losses.append(Loss("system", "written at the start of the user message that follows it"))
@@ -223,7 +223,7 @@ class _LayoutWriter:
             elif isinstance(part, Text):
                 self._segments.append(Content(part.text))
 
-    def _offer(self) -> Iterator[Segment]:
+    def _write_offer(self) -> Iterator[Segment]:
         offer = self._family.offer
         if isinstance(offer, JsonOffer):
             yield Control(offer.before)
@@ -233,26 +233,26 @@ class _LayoutWriter:
         clean = [self._found.neutralise_spec(spec) for spec in self._tools]
         is_clean = all(one is other for one, other in zip(clean, self._tools, strict=True))
         other = None if is_clean else offer.write(clean)
-        yield from self._found.segments(offer.write(self._tools), other, recurs=True)
+        yield from self._found.split(offer.write(self._tools), other, recurs=True)
 
-    def _results(self, messages: Sequence[Message]) -> None:
+    def _write_results(self, messages: Sequence[Message]) -> None:
         if self._turns.inline:
             for message in messages:
-                self._inline_result(message)
+                self._write_inline_result(message)
             return
         results = [message.result for message in messages]
         groups = [[result] for result in results] if self._turns.each_result else [list(results)]
         for index, group in enumerate(groups, 1):
             opening, closing = self._turns.results
-            self._segments_of_wrapper(opening, group[0], index, is_header=True)
-            answers = self._answers(group)
+            self._add_wrapper(opening, group[0], index, is_header=True)
+            answers = self._join_results(group)
             if self._shared and answers and isinstance(answers[0], Control):
                 answers = [Control(answers[0].text.removeprefix(self._shared)), *answers[1:]]
             self._shared = ""
             self._segments += answers
             self._add(closing)
 
-    def _inline_result(self, message: Message) -> None:
+    def _write_inline_result(self, message: Message) -> None:
         """A result as it stood in a row, where it is from one: with the white space before it, and the markers of
         images that the row doesn't hold."""
         writer = self._family.results
@@ -272,36 +272,38 @@ class _LayoutWriter:
         if texts or not has_images:
             self._segments += [Control(writer.open), Content("\n".join(texts)), Control(writer.close)]
 
-    def _segments_of_wrapper(self, text: str, result: ToolResult, index: int = 0, *, is_header: bool = False) -> None:
-        for at, piece in enumerate(_at_placeholders(text)):
+    def _add_wrapper(self, text: str, result: ToolResult, index: int = 0, *, is_header: bool = False) -> None:
+        for at, piece in enumerate(_split_at_placeholders(text)):
             if at % 2:
-                fields = {"{name}": result.name, "{id}": self._id_of(result), "{index}": str(index)}
+                fields = {"{name}": result.name, "{id}": self._get_written_id(result), "{index}": str(index)}
                 self._segments.append(Content(fields[piece]))
             elif is_header and at == 0:
-                self._open(piece)
+                self._open_assistant(piece)
             else:
                 self._add(piece)
 
-    def _id_of(self, result: ToolResult) -> str:
+    def _get_written_id(self, result: ToolResult) -> str:
         return self._messages.ids.get(result.call_id, result.call_id)
 
-    def _answers(self, results: Sequence[ToolResult]) -> Sequence[Segment]:
+    def _join_results(self, results: Sequence[ToolResult]) -> Sequence[Segment]:
         """The results of one turn, without markers: not every tokenizer of a family has tokens for all of these."""
         writer = self._family.results
         texts = [self._neutralise(result.text) for result in results]
         if not isinstance(writer, WrappedResults):
             named = [
-                replace(result, name=self._neutralise(result.name), call_id=self._neutralise(self._id_of(result)))
+                replace(
+                    result, name=self._neutralise(result.name), call_id=self._neutralise(self._get_written_id(result))
+                )
                 for result in results
             ]
-            return [*self._found.segments(writer.write(named, texts))]
+            return [*self._found.split(writer.write(named, texts))]
         start = len(self._segments)
         self._add(writer.before)
         for number, (result, text) in enumerate(zip(results, texts, strict=True)):
             self._add(writer.between if number else "")
-            self._segments_of_wrapper(writer.open, result)
+            self._add_wrapper(writer.open, result)
             self._segments.append(Content(text))
-            self._segments_of_wrapper(writer.close, result)
+            self._add_wrapper(writer.close, result)
         self._add(writer.after)
         written = self._segments[start:]
         del self._segments[start:]
@@ -316,21 +318,21 @@ class _LayoutWriter:
         self._losses += broken
         return clean
 
-    def _assistant(self, message: Message, previous: str) -> None:
+    def _write_assistant(self, message: Message, previous: str) -> None:
         turns = self._turns
         self._shared, self._follows_system = "", False
         if previous != "tool":
             self._messages.thinks = False
-        header, opens = self._header(previous)
+        header, opens = self._choose_header(previous)
         self._segments.append(_control(header + opens, ends_run=True))
         ends_in_calls = bool(message.parts) and isinstance(message.parts[-1], ToolCall | MalformedCall)
         end = turns.calls_end if ends_in_calls and turns.calls_end is not None else turns.end
         if message.sampled is not None and message.sampled.dialect == self._dialect.name:
-            closer = turns.token_of(end)
+            closer = turns.get_last_token(end)
             self._segments.append(SampledIds(message.sampled.ids, message.sampled.logprobs, closer))
             self._messages.follow_sampled(message)
         else:
-            self._segments += self._messages.segments(message, opens)
+            self._segments += self._messages.write(message, opens)
             if end:
                 self._segments.append(_control(end, trained=True))
         after = turns.after if end.endswith(turns.end) else ""
@@ -339,14 +341,16 @@ class _LayoutWriter:
 
 
 @cache
-def _at_placeholders(text: str) -> list[str]:
+def _split_at_placeholders(text: str) -> list[str]:
     """A text cut at its placeholders: every other piece is one of them."""
     pieces = [text]
     for name in ("{name}", "{id}", "{index}"):
-        pieces = [part for at, piece in enumerate(pieces) for part in (_cut(piece, name) if at % 2 == 0 else [piece])]
+        pieces = [
+            part for at, piece in enumerate(pieces) for part in (_split_at(piece, name) if at % 2 == 0 else [piece])
+        ]
     return pieces
 
 
-def _cut(text: str, name: str) -> list[str]:
+def _split_at(text: str, name: str) -> list[str]:
     first, *others = text.split(name)
     return [first, *(part for other in others for part in (name, other))]

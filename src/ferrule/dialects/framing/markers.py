@@ -27,7 +27,7 @@ class StructuralMarkers:
         self._pattern = re.compile("|".join(map(re.escape, names)) if names else "(?!)")
         self._clean = lru_cache(maxsize=256)(self._clean_marker)
 
-    def segments(
+    def split(
         self, written: str, clean: str | None = None, *, trained: bool = False, recurs: bool = False
     ) -> Iterator[TextSegment]:
         """`written` as markers and content; `clean` is the same without markers in values, where they hold some.
@@ -35,7 +35,7 @@ class StructuralMarkers:
         Raises `DialectError` where the two don't tell which is which.
         """
         at = 0
-        for start, end in self._structural(written, clean):
+        for start, end in self._find_structural(written, clean):
             if start > at:
                 yield Content(written[at:start], trained, recurs)
             yield Control(written[start:end], trained)
@@ -43,7 +43,7 @@ class StructuralMarkers:
         if at < len(written):
             yield Content(written[at:], trained, recurs)
 
-    def _structural(self, written: str, clean: str | None) -> list[tuple[int, int]]:
+    def _find_structural(self, written: str, clean: str | None) -> list[tuple[int, int]]:
         spans = [match.span() for match in self._pattern.finditer(written)]
         if clean is None:
             return spans
@@ -55,7 +55,7 @@ class StructuralMarkers:
             return spans
         raise DialectError("a value holds a marker of the notation, and can't be told from it once it is written")
 
-    def in_order(self, text: str) -> list[str]:
+    def list_markers(self, text: str) -> list[str]:
         """All that look like markers, one after the other."""
         return self._pattern.findall(text)
 

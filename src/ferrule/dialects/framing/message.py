@@ -53,7 +53,7 @@ class PartsWriter:
             return segments
 
         written = write_parts(self._notation.family, parts, write_calls, self._turns, opens)
-        return tuple(_without_opening([*written], opens)), ids
+        return tuple(_strip_opening([*written], opens)), ids
 
     def write_calls(self, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> tuple[Segments, Mapping[str, str]]:
         """As `write`, for a run of calls."""
@@ -63,7 +63,7 @@ class PartsWriter:
         other = None if is_clean else self._notation.family.syntax.write(clean)
         if is_clean and any(call.source for call in calls):
             written = self.repeat_sources(calls, written, tools)
-        return tuple(self._found.segments(written, other, trained=True)), self._ids(calls, written, tools)
+        return tuple(self._found.split(written, other, trained=True)), self._map_ids(calls, written, tools)
 
     def repeat_sources(self, calls: Sequence[ToolCall], written: str, tools: Sequence[ToolSpec] = ()) -> str:
         """`written` with each call as a reader saw it, where that says the same with the same markers."""
@@ -77,14 +77,16 @@ class PartsWriter:
         repeated = "".join((*parts, written[at:]))
         said = [(call.name, call.decode()) for call in self._read(repeated, tools)]
         is_same = said == [(call.name, call.decode()) for call in calls]
-        return repeated if is_same and self._found.in_order(repeated) == self._found.in_order(written) else written
+        return (
+            repeated if is_same and self._found.list_markers(repeated) == self._found.list_markers(written) else written
+        )
 
     def _read(self, written: str, tools: Sequence[ToolSpec]) -> list[ToolCall]:
         reader = self._notation.reader(tools)
         events = reader.feed(written) + reader.close(stopped=True)
         return [event.call for event in events if isinstance(event, CallFinished)]
 
-    def _ids(self, calls: Sequence[ToolCall], written: str, tools: Sequence[ToolSpec]) -> Mapping[str, str]:
+    def _map_ids(self, calls: Sequence[ToolCall], written: str, tools: Sequence[ToolSpec]) -> Mapping[str, str]:
         """The ids as they were written, where results name them: a notation may have its own form of them."""
         if not self._names_ids:
             return {}
@@ -112,7 +114,7 @@ class MessageWriter:
         # Whether reasoning is open, after a call that stands in it.
         self.thinks = False
 
-    def segments(self, message: Message, opens: str) -> Sequence[Segment]:
+    def write(self, message: Message, opens: str) -> Sequence[Segment]:
         """What the assistant wrote after `opens`, which its prompt wrote already. Raises `DialectError`."""
         if self._turns.inline:
             return [*self._write_inline(message)]
@@ -155,7 +157,7 @@ class MessageWriter:
                 yield from self._write_calls((part,))
 
 
-def _without_opening(segments: list[TextSegment], opens: str) -> Sequence[TextSegment]:
+def _strip_opening(segments: list[TextSegment], opens: str) -> Sequence[TextSegment]:
     """The segments of a message without what its prompt wrote."""
     for at, segment in enumerate(segments):
         if not opens or not isinstance(segment, Control):

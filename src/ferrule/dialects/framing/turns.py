@@ -67,14 +67,14 @@ class Turns:
     forbidden_tokens: tuple[str, ...] = ()
     rewrites_history: bool = False
 
-    def token_of(self, end: str) -> str:
+    def get_last_token(self, end: str) -> str:
         """The token in which `end`, or `calls_end`, ends."""
         return self.last if self.last and end == self.end else end.strip()
 
     @property
     def all_stops(self) -> tuple[str, ...]:
         """The tokens with which a model ends its message."""
-        ends = (self.token_of(self.end), self.token_of(self.calls_end or ""), *self.stops)
+        ends = (self.get_last_token(self.end), self.get_last_token(self.calls_end or ""), *self.stops)
         return tuple(dict.fromkeys(end for end in ends if end))
 
 

@@ -54,16 +54,16 @@ class BareJson:
             call.finish()
         except NotACall as fault:
             yield from repair_object(stream, calls, fault, (*self.openers, *self.before), len(opener), self.keys)
-        yield from self._more(stream, calls)
+        yield from self._read_more(stream, calls)
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a call that a message begins with, and those after it."""
         stream.begin_trial()
         yield from self._try_call(stream, calls)
-        yield from self._more(stream, calls)
+        yield from self._read_more(stream, calls)
         return True
 
-    def _more(self, stream: InputStream, calls: Calls) -> Reading[None]:
+    def _read_more(self, stream: InputStream, calls: Calls) -> Reading[None]:
         while True:
             stream.begin_trial()
             if (yield from stream.skip_space()) == self.separator:

@@ -57,9 +57,9 @@ class ExpressionSyntax:
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls. Raises `DialectError` for another tool, or other arguments."""
-        return "".join(f"{self.open}{self.expression(call)}{self.close}" for call in calls)
+        return "".join(f"{self.open}{self.get_expression(call)}{self.close}" for call in calls)
 
-    def expression(self, call: ToolCall) -> str:
+    def get_expression(self, call: ToolCall) -> str:
         """The text that a call consists of. Raises `DialectError` where the call has another tool or arguments."""
         if call.name != self.tool:
             raise DialectError(f"this notation can't write a call of {call.name!r}, only of {self.tool!r}")

@@ -54,7 +54,7 @@ class JsonObjects:
         stream.begin_trial(with_opener=True)
         start = stream.raw.tell() if stream.raw is not None else 0
         try:
-            call = yield from _object(stream, calls)
+            call = yield from _read_object(stream, calls)
             yield from skip_blank(stream)
             yield from stream.take_marker(self.close)
             call.finish()
@@ -64,17 +64,17 @@ class JsonObjects:
             stops = stream.make_stops(self.close, self.open)
             yield from repair_call(stream, calls, fault, start, stops, self.close, reread_call(_KEYS))
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a message that is nothing but objects."""
         if self.open:
             return False
         while True:
             stream.begin_trial()
-            call = yield from _object(stream, calls)
+            call = yield from _read_object(stream, calls)
             call.finish()
 
 
-def _object(stream: InputStream, calls: Calls) -> Reading[CallBuilder]:
+def _read_object(stream: InputStream, calls: Calls) -> Reading[CallBuilder]:
     """An object that is tried until it has named a tool; from there on it is a call, and streams."""
     if (yield from stream.skip_space()) != "{":
         raise NotACall(INVALID)
@@ -113,9 +113,9 @@ class FencedCode:
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The code of each call in its block. Raises `DialectError` for calls of other tools."""
-        return "\n".join(f"{self.openers[0]}{self._code(call)}{self.closers[0]}" for call in calls)
+        return "\n".join(f"{self.openers[0]}{self._get_code(call)}{self.closers[0]}" for call in calls)
 
-    def _code(self, call: ToolCall) -> str:
+    def _get_code(self, call: ToolCall) -> str:
         arguments = json.loads(validate_arguments(call))
         code = arguments.get(self.parameter)
         if call.name != self.tool or set(arguments) != {self.parameter} or not isinstance(code, str):

@@ -66,7 +66,7 @@ class FunctionXml:
             raise NotACall(_UNEXPECTED)
         call = calls.begin(stream)
         try:
-            yield from _Function(self, stream, calls, call).whole()
+            yield from _Function(self, stream, calls, call).read()
         except NotACall as fault:
             if opener == self.open or call.keys:
                 raise
@@ -75,7 +75,7 @@ class FunctionXml:
             # It was no more than the mention of a tag, and the answer goes on after it.
             call.fail(fault.kind)
 
-    def value_ends(self, stream: InputStream, names: tuple[str, ...], *, is_framed: bool) -> Stops:
+    def make_value_stops(self, stream: InputStream, names: tuple[str, ...], *, is_framed: bool) -> Stops:
         """What ends a value: its closer, or else a tag of this tool's parameters `names`, or the call's own end."""
         leads = ((_END_PARAMETER, self.frame),) if is_framed else ()
         tags = tuple(f"{self.inner}{_PARAMETER}{name}>" for name in names)
@@ -93,18 +93,18 @@ class _Function:
     call: CallBuilder
     unclosed: bool = False
 
-    def whole(self) -> Reading[None]:
+    def read(self) -> Reading[None]:
         """Read it to its end."""
-        yield from self._name()
-        if not (yield from self._parameters()):
-            yield from self._outer_closer()
+        yield from self._read_name()
+        if not (yield from self._read_parameters()):
+            yield from self._take_outer_closer()
         self.call.close_object()
         if self.unclosed and not self._is_accepted():
             self.call.fail(_UNEXPECTED)
         else:
             self.call.finish((_UNCLOSED,) if self.unclosed else ())
 
-    def _name(self) -> Reading[None]:
+    def _read_name(self) -> Reading[None]:
         stream = self.stream
         name, mark = yield from take_text_until(stream, stream.make_stops(structural=(">", "\n", "<")))
         if mark == ">":
@@ -113,7 +113,7 @@ class _Function:
             self._note_missing_tag()
         self.call.set_name(name.strip())
 
-    def _parameters(self) -> Reading[bool]:
+    def _read_parameters(self) -> Reading[bool]:
         """Read the parameters and the tag after them; whether that was the outer one."""
         close = self.notation.close
         key = ""
@@ -122,8 +122,8 @@ class _Function:
                 tag = yield from self.stream.take_one_of(_PARAMETER, _END_FUNCTION, close)
                 if tag != _PARAMETER:
                     break
-                key = yield from self._key()
-            tag = yield from self._value(key)
+                key = yield from self._read_key()
+            tag = yield from self._read_value(key)
             if tag == close:
                 break
             key = "" if tag == _END_PARAMETER else tag.strip()[len(_PARAMETER) : -1]
@@ -133,7 +133,7 @@ class _Function:
             self.unclosed = True
         return tag == close
 
-    def _key(self) -> Reading[str]:
+    def _read_key(self) -> Reading[str]:
         stream = self.stream
         key, mark = yield from take_text_until(stream, stream.make_stops(structural=(">", "\n")))
         if mark != ">" or not key.strip():
@@ -141,12 +141,12 @@ class _Function:
         stream.take_framing(stream.marker_end)
         return key.strip()
 
-    def _value(self, key: str) -> Reading[str]:
+    def _read_value(self, key: str) -> Reading[str]:
         """Read a value; the tag that ended it."""
         frame = self.notation.frame
         is_framed = bool(frame) and (yield from self.stream.take_optional(frame))
         names = self.call.parameters.names if self.call.parameters and self.calls.repair else ()
-        ends = self.notation.value_ends(self.stream, names, is_framed=is_framed)
+        ends = self.notation.make_value_stops(self.stream, names, is_framed=is_framed)
         tag = yield from self.call.read_raw_value(key, ends)
         if not tag:
             raise EndOfText
@@ -154,7 +154,7 @@ class _Function:
             self.unclosed = True
         return tag
 
-    def _outer_closer(self) -> Reading[None]:
+    def _take_outer_closer(self) -> Reading[None]:
         """The outer closer, where it stands here: a function that is closed is whole without it."""
         try:
             yield from self.stream.take_one_of(self.notation.close)

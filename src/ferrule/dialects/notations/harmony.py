@@ -91,7 +91,7 @@ class Harmony:
         head = f"{self.channel}commentary to=functions.{call.name} {self.constrain}json{self.message}"
         return f"{head}{validate_arguments(call)}{self.call}"
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a message whose header begins with its recipient, the prompt having ended with the role."""
         if not (yield from stream.is_ahead(" to=")):
             return False

@@ -48,24 +48,24 @@ class HeadingJson:
         """The calls, each with its marker: a framing may leave out the first, which ends the prompt."""
         return "".join(f"{self.open}{call.name}\n{validate_arguments(call)}" for call in calls)
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read what stands under the heading that a message begins with."""
         stream.begin_trial()
-        yield from self._under_heading(stream, calls)
+        yield from self._read_arguments(stream, calls)
         return True
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read what stands under a heading."""
         stream.begin_trial(with_opener=True)
-        yield from self._under_heading(stream, calls)
+        yield from self._read_arguments(stream, calls)
 
-    def _under_heading(self, stream: InputStream, calls: Calls) -> Reading[None]:
-        name = yield from self._heading(stream)
+    def _read_arguments(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        name = yield from self._read_heading(stream)
         if name == self.text:
             stream.keep_trial()
             stream.raw = None
             return
-        is_known = not calls.has_tools or calls.parameters_of(name) is not None
+        is_known = not calls.has_tools or calls.get_parameters(name) is not None
         if not is_known or (yield from stream.peek()) != "{":
             raise NotACall("unexpected_text")
         start = stream.raw.tell() if stream.raw else 0
@@ -79,7 +79,7 @@ class HeadingJson:
             stops = stream.make_stops(*self.openers, *self.before)
             yield from repair_call(stream, calls, fault, start, stops, "", reread_arguments)
 
-    def _heading(self, stream: InputStream) -> Reading[str]:
+    def _read_heading(self, stream: InputStream) -> Reading[str]:
         """The name on this line, and its line break. Raises `NotACall` where the line is something else."""
         name: list[str] = []
         while _NAME.fullmatch((yield from stream.peek())) and len(name) < _LONGEST_NAME:

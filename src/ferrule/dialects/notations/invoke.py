@@ -17,9 +17,9 @@ from ferrule.dialects.notations.json_object import JsonObject
 from ferrule.dialects.notations.sections import (
     UNEXPECTED,
     SectionTags,
+    make_structural_stops,
     read_attributes,
     read_section,
-    structural_stops,
     take_next_tag,
 )
 from ferrule.dialects.notations.tag_values import TagValues
@@ -111,9 +111,9 @@ class Invokes:
             call.finish()
             return ""
         if (yield from stream.skip_space()) == "{":
-            yield from self._json_body(stream, calls, call)
+            yield from self._read_json_body(stream, calls, call)
             return ""
-        return (yield from self._parameters(stream, calls, call))
+        return (yield from self._read_parameters(stream, calls, call))
 
     def _resolve_name(self, calls: Calls, found: Mapping[str, str]) -> str:
         """The name of the tool."""
@@ -122,9 +122,9 @@ class Invokes:
             return join_name(found.get(self.owner, ""), name, map_groups(calls.tools)) if name else ""
         half = name[: len(name) // 2]
         # Muse writes a name twice: `weather.weather`.
-        return half if half and name == f"{half}.{half}" and calls.parameters_of(name) is None else name
+        return half if half and name == f"{half}.{half}" and calls.get_parameters(name) is None else name
 
-    def _json_body(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[None]:
+    def _read_json_body(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[None]:
         """The arguments as one JSON object."""
         start = stream.raw.tell() if stream.raw is not None else 0
         close = self.tags.call_close
@@ -132,21 +132,21 @@ class Invokes:
             yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
             if (yield from stream.skip_space()) != close[0]:
                 raise NotACall(INVALID)
-            yield from take_next_tag(stream, structural_stops(stream, close))
+            yield from take_next_tag(stream, make_structural_stops(stream, close))
             call.finish()
         except NotACall as fault:
-            stops = structural_stops(stream, close, self.tags.close, self.tags.call_open)
+            stops = make_structural_stops(stream, close, self.tags.close, self.tags.call_open)
             yield from repair_call(stream, calls, fault, start, stops, close, reread_arguments)
 
-    def _parameters(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[str]:
+    def _read_parameters(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[str]:
         """The arguments one by one, and the end of the call: its closer, or the section's where that is missing."""
-        tags = structural_stops(stream, self.parameter[0], self.tags.call_close, self.tags.close)
+        tags = make_structural_stops(stream, self.parameter[0], self.tags.call_close, self.tags.close)
         marker, is_whole = "", True
         while True:
             marker = marker or (yield from take_next_tag(stream, tags))
             if marker != self.parameter[0]:
                 break
-            marker = yield from self._parameter(stream, call)
+            marker = yield from self._read_parameter(stream, call)
             if marker:
                 # A value that its call's closer cuts off has lost some of itself, one before a next value has not.
                 is_whole = False
@@ -162,7 +162,7 @@ class Invokes:
             call.fail(UNEXPECTED)
         return marker if marker == self.tags.close else ""
 
-    def _parameter(self, stream: InputStream, call: CallBuilder) -> Reading[str]:
+    def _read_parameter(self, stream: InputStream, call: CallBuilder) -> Reading[str]:
         """One argument, its tag begun; "", or the tag that ended its value where the closer is missing."""
         found, is_empty = yield from read_attributes(stream, self.end, escaped=self.escapes_names)
         key = found.get(self.key)
@@ -179,7 +179,7 @@ class Invokes:
         stops = (
             stream.make_stops(*listed, structural=inside)
             if close in self.tokens
-            else structural_stops(stream, *listed, *inside)
+            else make_structural_stops(stream, *listed, *inside)
         )
         told = found.get(self.typed[0]) == self.typed[1] if self.typed and self.typed[0] in found else None
         marker = yield from self.values.read(stream, call, key, stops, told)
@@ -206,23 +206,23 @@ class Invokes:
             body = f"\n{text}\n"
         else:
             layout = self.layout
-            pieces = [f"{layout.indent}{self._argument(key, value)}" for key, value in json.loads(text).items()]
+            pieces = [f"{layout.indent}{self._write_argument(key, value)}" for key, value in json.loads(text).items()]
             body = layout.before + (layout.before or layout.after).join(pieces) + (layout.after if pieces else "")
-        return f"{self.tags.call_open} {self._names(call.name, number)}{self.end}{body}{self.tags.call_close}"
+        return f"{self.tags.call_open} {self._write_names(call.name, number)}{self.end}{body}{self.tags.call_close}"
 
-    def _names(self, name: str, number: int) -> str:
+    def _write_names(self, name: str, number: int) -> str:
         """The attributes of a call."""
         group, function = split_name(name, self.groups) if self.owner else ("", name)
-        owned = f'{self.owner}="{self._attribute(group)}" ' if self.owner else ""
+        owned = f'{self.owner}="{self._write_attribute(group)}" ' if self.owner else ""
         index = f' index="{number}"' if self.is_numbered else ""
-        return f'{owned}{self.name}="{self._attribute(function)}"{index}'
+        return f'{owned}{self.name}="{self._write_attribute(function)}"{index}'
 
-    def _argument(self, key: str, value: Any) -> str:
-        kind = f' {self.typed[0]}="{_kind(value, self.typed[1])}"' if self.typed else ""
-        text = self.values.text_of(value, self.parameter[1])
-        return f'{self.parameter[0]} {self.key}="{self._attribute(key)}"{kind}{self.end}{text}{self.parameter[1]}'
+    def _write_argument(self, key: str, value: Any) -> str:
+        kind = f' {self.typed[0]}="{_describe_kind(value, self.typed[1])}"' if self.typed else ""
+        text = self.values.write_value(value, self.parameter[1])
+        return f'{self.parameter[0]} {self.key}="{self._write_attribute(key)}"{kind}{self.end}{text}{self.parameter[1]}'
 
-    def _attribute(self, text: str) -> str:
+    def _write_attribute(self, text: str) -> str:
         if self.escapes_names:
             return escape(text)
         if '"' in text:
@@ -230,7 +230,7 @@ class Invokes:
         return text
 
 
-def _kind(value: Any, of_a_string: str) -> str:
+def _describe_kind(value: Any, of_a_string: str) -> str:
     """What an attribute says of a value's type: whether it is a string, or which type it is."""
     if of_a_string == "true":
         return "true" if isinstance(value, str) else "false"

@@ -146,7 +146,7 @@ class JsonArray:
         array = self.layout.write([self.element.write(call) for call in calls])
         return f"{self.open.removesuffix('[')}{array}{self.close}"
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read an array that a message begins with, where the family writes it so."""
         if self.open:
             return False
@@ -178,9 +178,9 @@ class JsonArray:
         elif character != "[" and (character != "{" or stream.is_trying):
             raise NotACall("unexpected_text")
         try:
-            is_open = yield from self._elements(stream, calls, closer, in_array=character == "[")
+            is_open = yield from self._read_elements(stream, calls, closer, in_array=character == "[")
             while is_open and self.in_lines and (yield from self._has_more(stream)):
-                is_open = yield from self._elements(stream, calls, closer, in_array=False)
+                is_open = yield from self._read_elements(stream, calls, closer, in_array=False)
         except (NotACall, EndOfText):
             if stream.is_trying:
                 calls.current = None
@@ -195,13 +195,13 @@ class JsonArray:
         except EndOfText:
             return False
 
-    def _elements(self, stream: InputStream, calls: Calls, closer: str, *, in_array: bool) -> Reading[bool]:
+    def _read_elements(self, stream: InputStream, calls: Calls, closer: str, *, in_array: bool) -> Reading[bool]:
         """The calls of an array up to its end; False where one was wrong and what closes them all is taken."""
         character = yield from stream.skip_space()
         while character != "]":
             if character != "{":
                 raise NotACall(INVALID)
-            if not (yield from self._element(stream, calls, closer)):
+            if not (yield from self._read_element(stream, calls, closer)):
                 return False
             stream.raw = StringIO()
             if not in_array:
@@ -214,13 +214,13 @@ class JsonArray:
                 stream.take_framing(stream.at + 1)
                 character = yield from stream.skip_space()
             elif character != "]":
-                if not (yield from self._ends_here(stream, closer)):
+                if not (yield from self._is_at_end(stream, closer)):
                     raise NotACall(INVALID)
                 return False
         stream.take_framing(stream.at + 1)
         return True
 
-    def _element(self, stream: InputStream, calls: Calls, closer: str) -> Reading[bool]:
+    def _read_element(self, stream: InputStream, calls: Calls, closer: str) -> Reading[bool]:
         """One call; False where it could not be read as it stands."""
         start = stream.raw.tell() if stream.is_trying and stream.raw else 0
         if not stream.is_trying:
@@ -268,7 +268,7 @@ class JsonArray:
             stream.take_framing(len(stream.text))
         return stream.ended and stream.at == len(stream.text)
 
-    def _ends_here(self, stream: InputStream, closer: str) -> Reading[bool]:
+    def _is_at_end(self, stream: InputStream, closer: str) -> Reading[bool]:
         """Whether an array whose bracket is missing ends here after all."""
         if closer and (yield from self._take_closer(stream, closer)):
             return True

@@ -112,9 +112,9 @@ def read_call_object(
         if character != '"':
             raise NotACall(INVALID)
         key = yield from read_json_word(stream)
-        yield from _punctuation(stream, ":")
+        yield from _take_punctuation(stream, ":")
         met(key)
-        yield from _member(stream, call, keys, key, seen)
+        yield from _read_member(stream, call, keys, key, seen)
         character = yield from stream.skip_space()
         if character == ",":
             stream.take_framing(stream.at + 1)
@@ -127,7 +127,7 @@ def read_call_object(
         raise NotACall("no_name")
 
 
-def _member(stream: InputStream, call: CallBuilder, keys: Keys, key: str, seen: set[str]) -> Reading[None]:
+def _read_member(stream: InputStream, call: CallBuilder, keys: Keys, key: str, seen: set[str]) -> Reading[None]:
     """The value of one key of the object."""
     meaning = "name" if key in keys.name else "arguments" if key in keys.arguments else key
     if meaning in seen:
@@ -190,7 +190,7 @@ def parse_call_object(text: str, keys: Keys, repairs: tuple[str, ...] = ()) -> R
     return RepairedCall(call.name, call.arguments or "{}", repairs, call.native_id)
 
 
-def _punctuation(stream: InputStream, character: str) -> Reading[None]:
+def _take_punctuation(stream: InputStream, character: str) -> Reading[None]:
     if (yield from stream.skip_space()) != character:
         raise NotACall(INVALID)
     stream.take_framing(stream.at + 1)

@@ -15,7 +15,7 @@ from ferrule.conversation import ToolCall
 from ferrule.dialects.notations.common import take_text_until, write_raw_text
 from ferrule.dialects.notations.json_object import JsonObject
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
-from ferrule.dialects.reader.parameters import ParameterType, parameter_type
+from ferrule.dialects.reader.parameters import ParameterType, read_parameter_type
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _UNEXPECTED = "unexpected_text"
@@ -114,11 +114,11 @@ class KeyValue:
             yield from self.in_json.read(stream, calls, taken)
             return
         call = calls.begin(stream)
-        tag = yield from self._name(stream, call)
+        tag = yield from self._read_name(stream, call)
         repairs: dict[str, None] = {}
         while tag == self.key[0]:
-            key = yield from self._key(stream)
-            tag, has_value = yield from self._value(stream, call, key)
+            key = yield from self._read_key(stream)
+            tag, has_value = yield from self._read_value(stream, call, key)
             if not has_value:
                 if not calls.repair:
                     raise NotACall(_UNEXPECTED)
@@ -128,7 +128,7 @@ class KeyValue:
         call.close_object()
         call.finish(tuple(repairs))
 
-    def _name(self, stream: InputStream, call: CallBuilder) -> Reading[str]:
+    def _read_name(self, stream: InputStream, call: CallBuilder) -> Reading[str]:
         """Read the name; the tag after it."""
         yield from stream.skip_space()
         sep = (self.after_name,) if self.after_name else ()
@@ -137,33 +137,33 @@ class KeyValue:
         call.set_name(name.strip().removesuffix(_SPELLED_BREAK))
         stream.take_framing(stream.marker_end)
         if tag == "\n":
-            tag = yield from self._tag(stream, *sep, self.key[0], self.close)
-        return (yield from self._tag(stream, self.key[0], self.close)) if tag in sep else tag
+            tag = yield from self._take_tag(stream, *sep, self.key[0], self.close)
+        return (yield from self._take_tag(stream, self.key[0], self.close)) if tag in sep else tag
 
-    def _key(self, stream: InputStream) -> Reading[str]:
+    def _read_key(self, stream: InputStream) -> Reading[str]:
         key, tag = yield from take_text_until(stream, stream.make_stops(self.key[1], self.value[0], self.close))
         if tag != self.key[1]:
             raise NotACall(_UNEXPECTED)
         stream.take_framing(stream.marker_end)
         return key.strip()
 
-    def _value(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[tuple[str, bool]]:
+    def _read_value(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[tuple[str, bool]]:
         """Read what follows a key: (the tag after it, whether a value was there)."""
         told: ParameterType | None = None
         begin = (self.key[0], self.value[0], self.close)
-        tag = yield from self._tag(stream, *begin, *(self.type[:1] if self.type else ()))
+        tag = yield from self._take_tag(stream, *begin, *(self.type[:1] if self.type else ()))
         if self.type is not None and tag == self.type[0]:
             kind, _ = yield from take_text_until(stream, stream.make_stops(self.type[1]))
             stream.take_framing(stream.marker_end)
-            told = parameter_type({"type": kind.strip()}, {})
-            tag = yield from self._tag(stream, *begin)
+            told = read_parameter_type({"type": kind.strip()}, {})
+            tag = yield from self._take_tag(stream, *begin)
         if tag != self.value[0]:
             return tag, False
         if not (yield from call.read_raw_value(key, stream.make_stops(self.value[1]), told)):
             raise EndOfText
-        return (yield from self._tag(stream, self.key[0], self.close)), True
+        return (yield from self._take_tag(stream, self.key[0], self.close)), True
 
-    def _tag(self, stream: InputStream, *tags: str) -> Reading[str]:
+    def _take_tag(self, stream: InputStream, *tags: str) -> Reading[str]:
         """The next of `tags`; line breaks before it may be spelled out, as `\\n`. Raises `NotACall` if none follows."""
         while not (tag := (yield from stream.take_one_of(*tags))):
             if not (yield from stream.take_optional(_SPELLED_BREAK)):

@@ -56,14 +56,14 @@ class Mistral:
         """The calls, in the form that is written."""
         if self.form == "list":
             objects = (
-                f'{write_call_object(call, self.keys)[:-1]}, "id": "{_short_id(call, number)}"}}'
+                f'{write_call_object(call, self.keys)[:-1]}, "id": "{_make_short_id(call, number)}"}}'
                 for number, call in enumerate(calls)
             )
             return f"{self.open}[{', '.join(objects)}]"
         return "".join(self._write_named(call, number) for number, call in enumerate(calls))
 
     def _write_named(self, call: ToolCall, number: int) -> str:
-        identifier = f"{self.identifier}{_short_id(call, number)}" if self.form == "named with id" else ""
+        identifier = f"{self.identifier}{_make_short_id(call, number)}" if self.form == "named with id" else ""
         return f"{self.open}{call.name}{identifier}{self.arguments}{validate_arguments(call)}"
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
@@ -75,7 +75,7 @@ class Mistral:
         call = calls.begin(stream)
         start = len(opener)
         try:
-            has_arguments = yield from self._head(stream, call)
+            has_arguments = yield from self._read_head(stream, call)
             start = stream.raw.tell() if stream.raw else 0
             if has_arguments:
                 yield from read_arguments(stream, call, (yield from stream.skip_space()))
@@ -108,14 +108,14 @@ class Mistral:
             stream.take_framing(stream.at + 1)
         return character == ","
 
-    def _head(self, stream: InputStream, call: CallBuilder) -> Reading[bool]:
+    def _read_head(self, stream: InputStream, call: CallBuilder) -> Reading[bool]:
         """The name, and the id where there is one; whether arguments follow. None may follow where the call is over."""
-        name, marker = yield from self._word(stream, self.identifier, self.arguments)
+        name, marker = yield from self._read_word(stream, self.identifier, self.arguments)
         if not _NAME.fullmatch(name):
             raise NotACall("no_name")
         identifier = ""
         if marker == self.identifier:
-            identifier, marker = yield from self._word(stream, self.arguments)
+            identifier, marker = yield from self._read_word(stream, self.arguments)
             if not marker and not _ID.fullmatch(identifier):
                 # A name may be all of a call, with an id or without; where the id is cut off, more was to come.
                 raise EndOfText
@@ -124,7 +124,7 @@ class Mistral:
         call.set_name(name, identifier or None)
         return marker in (self.arguments, "{")
 
-    def _word(self, stream: InputStream, *ends: str) -> Reading[tuple[str, str]]:
+    def _read_word(self, stream: InputStream, *ends: str) -> Reading[tuple[str, str]]:
         pieces: list[str] = []
         stops = stream.make_stops(self.open, *self.before, structural=(*ends, "{"))
         marker = yield from stream.scan(stops, lambda end: pieces.append(stream.take_framing(end)))
@@ -133,6 +133,6 @@ class Mistral:
         return "".join(pieces).strip(), marker
 
 
-def _short_id(call: ToolCall, number: int) -> str:
+def _make_short_id(call: ToolCall, number: int) -> str:
     """An id of nine letters and digits, as these models know them."""
     return call.id if _ID.fullmatch(call.id) else f"call{number + 1:05d}"

@@ -64,7 +64,7 @@ class NamedJson:
         return f"{self.section[0]}{written}{self.section[1]}" if self.section else written
 
     def _write_call(self, call: ToolCall, number: int) -> str:
-        name = native_id(call, number) if self.has_ids else call.name
+        name = write_native_id(call, number) if self.has_ids else call.name
         kind = call.id if self.id_first else self.kind[0]
         head = f"{self.open}{kind}{self.kind[1]}{name}{self.separator}"
         return f"{head}{self.fence[0]}{validate_arguments(call)}{self.fence[1]}{self.close}"
@@ -77,13 +77,13 @@ class NamedJson:
             return
         is_empty = True
         while True:
-            marker, is_blank = yield from self._between(stream, is_first=is_empty)
+            marker, is_blank = yield from self._scan_between(stream, is_first=is_empty)
             if marker in self.before or not marker:
                 if is_empty:
                     raise EndOfText
                 return
             if marker in self._inside:
-                yield from self._headless(stream, calls)
+                yield from self._fail_headless(stream, calls)
                 is_empty = False
                 continue
             if is_empty and not is_blank:
@@ -104,7 +104,7 @@ class NamedJson:
         """The markers that stand inside of a call only."""
         return tuple(marker for marker in (self.kind[1], self.separator) if len(marker) > 1)
 
-    def _between(self, stream: InputStream, *, is_first: bool) -> Reading[tuple[str, bool]]:
+    def _scan_between(self, stream: InputStream, *, is_first: bool) -> Reading[tuple[str, bool]]:
         """(the next marker in a section, not taken; whether only white space stands before it). After a call, what
         else stands there is said as it comes."""
         is_blank = True
@@ -121,7 +121,7 @@ class NamedJson:
         marker = yield from stream.scan(stops, sink)
         return marker, is_blank
 
-    def _headless(self, stream: InputStream, calls: Calls) -> Reading[None]:
+    def _fail_headless(self, stream: InputStream, calls: Calls) -> Reading[None]:
         """A call whose opener is missing: it can't be read."""
         calls.begin(stream)
         stream.take_framing(stream.marker_end)
@@ -132,7 +132,7 @@ class NamedJson:
         call = calls.begin(stream)
         start = len(opener)
         try:
-            kind, identifier = yield from self._name(stream)
+            kind, identifier = yield from self._read_name(stream)
             start = stream.raw.tell() if stream.raw else 0
             if self.id_first and kind:
                 call.native_id = kind
@@ -140,13 +140,13 @@ class NamedJson:
                 self._identify(call, identifier)
             else:
                 call.set_name(identifier)
-            yield from self._arguments(stream, call)
+            yield from self._read_arguments(stream, call)
             yield from self._end(stream, calls, call)
         except NotACall as fault:
             stops = stream.make_stops(*self.closers, *self.openers, *self.before)
             yield from repair_call(stream, calls, fault, start, stops, self.close, self._reread_body)
 
-    def _name(self, stream: InputStream) -> Reading[tuple[str, str]]:
+    def _read_name(self, stream: InputStream) -> Reading[tuple[str, str]]:
         """What stands before the kind's marker and the separator. Raises `NotACall` where a call ends before it."""
         found: list[str] = []
         others = (*self.closers, *self.openers, *self.before)
@@ -178,7 +178,7 @@ class NamedJson:
         elif not _NUMBER.fullmatch(identifier):
             raise NotACall("no_name")
 
-    def _arguments(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
+    def _read_arguments(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
         character = yield from stream.skip_space()
         fence = self.fence[0].strip()
         if fence and character == fence[0]:
@@ -208,7 +208,7 @@ class NamedJson:
         return reread_arguments(body)
 
 
-def native_id(call: ToolCall, number: int) -> str:
+def write_native_id(call: ToolCall, number: int) -> str:
     """The id of a call as these families write it: its own, where it is one of theirs."""
     numbered = _NUMBERED.fullmatch(call.id)
     return call.id if numbered and numbered[1] == call.name else f"functions.{call.name}:{number}"

@@ -77,24 +77,24 @@ class NativeOffer:
 
 
 def _group(group: ToolGroup, specs: Sequence[ToolSpec]) -> str:
-    functions = "".join(_function(spec) for spec in specs)
+    functions = "".join(_write_function(spec) for spec in specs)
     return (
-        f"   <tool-description {_attributes(name=group.name, description=group.description)}>\n"
+        f"   <tool-description {_write_attributes(name=group.name, description=group.description)}>\n"
         f"      <functions>\n{functions}      </functions>\n   </tool-description>\n"
     )
 
 
-def _function(spec: ToolSpec) -> str:
+def _write_function(spec: ToolSpec) -> str:
     properties = spec.parameters.get("properties")
     properties = properties if isinstance(properties, Mapping) else {}
-    parameters = "".join(_parameter(key, schema, spec) for key, schema in properties.items())
+    parameters = "".join(_write_parameter(key, schema, spec) for key, schema in properties.items())
     inside = f"<parameters>\n{parameters}            </parameters>" if parameters else "<parameters />"
     # What a tool without a group does is said of it already.
-    opening = _attributes(name=spec.name, description=spec.description if spec.group else "")
+    opening = _write_attributes(name=spec.name, description=spec.description if spec.group else "")
     return f"         <tool-function {opening}>\n            {inside}\n         </tool-function>\n"
 
 
-def _parameter(key: str, schema: Any, spec: ToolSpec) -> str:
+def _write_parameter(key: str, schema: Any, spec: ToolSpec) -> str:
     """One parameter; `wants`, `required` and `default` are ours, and are written only where needed."""
     root = spec.parameters
     schema = schema if isinstance(schema, Mapping) else {}
@@ -110,10 +110,10 @@ def _parameter(key: str, schema: Any, spec: ToolSpec) -> str:
         attributes["required"] = "false"
         if schema.get("default") is not None:
             attributes["default"] = str(schema["default"])
-    return f"               <tool-parameter {_attributes(**attributes)} />\n"
+    return f"               <tool-parameter {_write_attributes(**attributes)} />\n"
 
 
-def _attributes(**values: str) -> str:
+def _write_attributes(**values: str) -> str:
     return " ".join(f'{name}="{_escape(value).replace(chr(34), "&quot;")}"' for name, value in values.items())
 
 
@@ -129,12 +129,12 @@ class NativeResults:
 
     def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
         """The results, each as it is: white space in it is its own."""
-        written = (self._one(result, text) for result, text in zip(results, texts, strict=True))
+        written = (self._write_one(result, text) for result, text in zip(results, texts, strict=True))
         return f"{_OPEN}\n{''.join(written)}{_CLOSE}"
 
-    def _one(self, result: ToolResult, text: str) -> str:
+    def _write_one(self, result: ToolResult, text: str) -> str:
         group, function = split_name(result.name, self.groups)
-        attributes = _attributes(tool=group, function=function, error=str(result.is_error).lower())
+        attributes = _write_attributes(tool=group, function=function, error=str(result.is_error).lower())
         # As the seed has it, beyond ASCII by number.
         value = _escape(text).encode("ascii", "xmlcharrefreplace").decode()
         if _strip_own_lines(text) is not None:
@@ -156,9 +156,9 @@ class NativeResults:
 
 
 def _read(written: str, value: str) -> ResultRead:
-    attributes = {key: _unescape(text) for key, text in _ATTRIBUTE.findall(written)}
+    attributes = {key: _unescape_xml(text) for key, text in _ATTRIBUTE.findall(written)}
     inner = _strip_own_lines(value)
-    text = _unescape(value if inner is None else inner)
+    text = _unescape_xml(value if inner is None else inner)
     return ResultRead(attributes.get("function", ""), text, attributes.get("error") == "true")
 
 
@@ -169,12 +169,12 @@ def _strip_own_lines(value: str) -> str | None:
     return None if first or not begins or not ends or last.strip(" \t") else inner.lstrip(" \t")
 
 
-def _unescape(text: str) -> str:
+def _unescape_xml(text: str) -> str:
     """Text as XML means it; `html.unescape` takes the numbers from 128 to 159 for characters of Windows."""
-    return _REFERENCE.sub(_character, text)
+    return _REFERENCE.sub(_decode_character, text)
 
 
-def _character(reference: re.Match[str]) -> str:
+def _decode_character(reference: re.Match[str]) -> str:
     decimal, hexadecimal, name = reference.groups()
     if name:
         return html5.get(f"{name};", reference[0])
@@ -200,28 +200,28 @@ def format_type(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
         return f"Literal[{', '.join(map(repr, choices))}]"
     for word in ("anyOf", "oneOf"):
         if schema.get(word):
-            return _union([format_type(one, root, depth + 1) for one in schema[word]])
+            return _join_union([format_type(one, root, depth + 1) for one in schema[word]])
     named = schema.get("type", "object" if "properties" in schema else None)
     kinds = named if isinstance(named, list) else [named]
-    return _union([_of_kind(str(kind), schema, root, depth + 1) for kind in kinds])
+    return _join_union([_format_kind(str(kind), schema, root, depth + 1) for kind in kinds])
 
 
-def _union(names: list[str]) -> str:
+def _join_union(names: list[str]) -> str:
     """Alternatives, None last as people write it."""
     found = dict.fromkeys(names)
     is_nullable = found.pop("None", "") is None
     return " | ".join((*found, "None") if is_nullable else found)
 
 
-def _of_kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _format_kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if kind == "array":
-        return _list_name(schema, root, depth)
+        return _format_list(schema, root, depth)
     if kind == "object":
-        return _object_name(schema, root, depth)
+        return _format_object(schema, root, depth)
     return _PLAIN.get(kind, _ANY)
 
 
-def _list_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _format_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     first = schema.get("prefixItems")
     if isinstance(first, list) and first:
         return f"tuple[{', '.join(format_type(one, root, depth) for one in first)}]"
@@ -229,7 +229,7 @@ def _list_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -
     return f"list[{format_type(items, root, depth)}]" if isinstance(items, Mapping) and items else "list"
 
 
-def _object_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _format_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     """Its fields, those that may be left out marked as TypeScript does, Python having no mark for them."""
     fields, required = schema.get("properties"), schema.get("required") or ()
     if isinstance(fields, Mapping) and fields:

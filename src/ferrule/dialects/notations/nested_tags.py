@@ -16,15 +16,15 @@ from ferrule.conversation import ToolCall
 from ferrule.dialects.notations.sections import (
     UNEXPECTED,
     SectionTags,
+    make_structural_stops,
     read_attributes,
     read_plain_text,
     read_section,
-    structural_stops,
     take_next_tag,
 )
 from ferrule.dialects.reader.calls import CallBuilder, Calls, escape_json, validate_arguments
 from ferrule.dialects.reader.json import INVALID
-from ferrule.dialects.reader.parameters import ParameterType, parameter_type, subschema
+from ferrule.dialects.reader.parameters import ParameterType, find_subschema, read_parameter_type
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.errors import DialectError
 
@@ -74,25 +74,25 @@ class NestedTags:
     def _call(self, stream: InputStream, calls: Calls, call: CallBuilder, begun: str) -> Reading[str]:  # noqa: ARG002
         found, _ = yield from read_attributes(stream, ">", begun)
         call.set_name(found.get("name", ""))
-        tag = structural_stops(stream, f"{self.token}<")
+        tag = make_structural_stops(stream, f"{self.token}<")
         while True:
             yield from take_next_tag(stream, tag)
-            name = yield from self._name(stream)
+            name = yield from self._read_name(stream)
             if name == "/invoke":
                 break
             if name.startswith("/"):
                 raise NotACall(UNEXPECTED)
-            yield from self._argument(stream, call, name)
+            yield from self._read_argument(stream, call, name)
         call.close_object()
         call.finish()
         return ""
 
-    def _name(self, stream: InputStream) -> Reading[str]:
+    def _read_name(self, stream: InputStream) -> Reading[str]:
         """The name of a tag that has begun, with the slash that makes it a closer."""
         text = StringIO()
         if not (
             yield from stream.take_until(
-                structural_stops(stream, ">"), lambda end: text.write(stream.take_framing(end))
+                make_structural_stops(stream, ">"), lambda end: text.write(stream.take_framing(end))
             )
         ):
             raise EndOfText
@@ -100,31 +100,31 @@ class NestedTags:
             raise NotACall(UNEXPECTED)
         return text.getvalue()
 
-    def _argument(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[None]:
+    def _read_argument(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[None]:
         parameter = call.begin_key(key)
-        tag = structural_stops(stream, f"{self.token}<")
+        tag = make_structural_stops(stream, f"{self.token}<")
         if parameter.is_string:
             call.put_value('"', stream.at)
             yield from read_plain_text(stream, tag, lambda piece, end: call.put(escape_json(piece), end))
-            if (yield from self._name(stream)) != f"/{key}":
+            if (yield from self._read_name(stream)) != f"/{key}":
                 raise NotACall(UNEXPECTED)
             call.end_string()
             return
-        node = yield from self._node(stream, key)
+        node = yield from self._read_node(stream, key)
         root = call.parameters.schema if call.parameters else None
         try:
-            value = _value(node, subschema(root, key, root), root or {}, parameter)
+            value = _convert_node(node, find_subschema(root, key, root), root or {}, parameter)
             written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except (ValueError, RecursionError) as error:
             # A number too large to be one, or lists inside of lists beyond what any reader follows.
             raise NotACall(INVALID) from error
         call.put_value(written, stream.at)
 
-    def _node(self, stream: InputStream, key: str) -> Reading[_Node]:
+    def _read_node(self, stream: InputStream, key: str) -> Reading[_Node]:
         """All of a tag that has been opened."""
         root = _Node(key)
         opened = [root]
-        tag = structural_stops(stream, f"{self.token}<")
+        tag = make_structural_stops(stream, f"{self.token}<")
         while opened:
             node = opened[-1]
 
@@ -133,7 +133,7 @@ class NestedTags:
                 stream.take_framing(end)
 
             yield from read_plain_text(stream, tag, keep)
-            name = yield from self._name(stream)
+            name = yield from self._read_name(stream)
             if name == f"/{node.name}":
                 opened.pop()
             elif name.startswith("/") or len(opened) == _DEEPEST + 1:
@@ -151,10 +151,10 @@ class NestedTags:
         return f"{tags.open}\n{written}{tags.close}"
 
     def _write_call(self, call: ToolCall) -> str:
-        members = self._members(json.loads(validate_arguments(call)))
+        members = self._write_members(json.loads(validate_arguments(call)))
         return f'{self._tags.call_open} name="{call.name}">{members}{self._tags.call_close}\n'
 
-    def _members(self, value: Any) -> str:
+    def _write_members(self, value: Any) -> str:
         """What stands between the tags of a value."""
         if isinstance(value, dict):
             return "".join(self._write_tag(key, item) for key, item in value.items())
@@ -165,10 +165,10 @@ class NestedTags:
     def _write_tag(self, key: str, value: Any) -> str:
         if not key or key.startswith("/") or ">" in key:
             raise DialectError(f"{key!r} can't be the name of a tag")
-        return f"{self.token}<{key}>{self._members(value)}{self.token}</{key}>"
+        return f"{self.token}<{key}>{self._write_members(value)}{self.token}</{key}>"
 
 
-def _value(node: _Node, schema: Any, root: Mapping[str, Any], parameter: ParameterType) -> Any:
+def _convert_node(node: _Node, schema: Any, root: Mapping[str, Any], parameter: ParameterType) -> Any:
     """What a tag stands for under a schema."""
     text = node.text.getvalue()
     types = parameter.types
@@ -177,13 +177,13 @@ def _value(node: _Node, schema: Any, root: Mapping[str, Any], parameter: Paramet
             return [] if "array" in types else {}
         return json.loads(parameter.to_json(text))
     if "array" in types and all(child.name == "item" for child in node.children):
-        items = subschema(schema, None, root)
-        return [_value(child, items, root, parameter_type(items, root)) for child in node.children]
+        items = find_subschema(schema, None, root)
+        return [_convert_node(child, items, root, read_parameter_type(items, root)) for child in node.children]
     found: dict[str, Any] = {}
     many: set[str] = set()
     for child in node.children:
-        part = subschema(schema, child.name, root)
-        value = _value(child, part, root, parameter_type(part, root))
+        part = find_subschema(schema, child.name, root)
+        value = _convert_node(child, part, root, read_parameter_type(part, root))
         if child.name not in found:
             found[child.name] = value
         elif child.name in many:

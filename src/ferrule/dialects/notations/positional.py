@@ -48,7 +48,7 @@ class Positional:
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each between its markers."""
-        return "".join(f"{self.open}{call.name}{_values(call)}{self.close}" for call in calls)
+        return "".join(f"{self.open}{call.name}{_write_values(call)}{self.close}" for call in calls)
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read a call, its opener taken."""
@@ -57,16 +57,16 @@ class Positional:
         call.set_name((yield from read_word(stream, _NAME)))
         if (yield from stream.skip_space()) == "[":
             names = call.parameters.names if call.parameters else (UNBOUND,)
-            if len(names) == 1 and (call.parameters is None or "array" in call.parameters.of(names[0]).types):
+            if len(names) == 1 and (call.parameters is None or "array" in call.parameters.get(names[0]).types):
                 call.begin_key(names[0])
                 yield from read_json_value(stream, call.put_fragment, call.hold)
             else:
-                yield from _bound(stream, call, names)
+                yield from _read_bound(stream, call, names)
         call.close_object()
         yield from finish_call(stream, call, self.close, self.open)
 
 
-def _bound(stream: InputStream, call: CallBuilder, names: tuple[str, ...]) -> Reading[None]:
+def _read_bound(stream: InputStream, call: CallBuilder, names: tuple[str, ...]) -> Reading[None]:
     """The values of a list, each for the next of `names`."""
     stream.take_framing(stream.at + 1)
     character = yield from stream.skip_space()
@@ -87,7 +87,7 @@ def _bound(stream: InputStream, call: CallBuilder, names: tuple[str, ...]) -> Re
     stream.take_framing(stream.at + 1)
 
 
-def _values(call: ToolCall) -> str:
+def _write_values(call: ToolCall) -> str:
     values = list(json.loads(validate_arguments(call)).values())
     if not values:
         return ""
@@ -115,9 +115,9 @@ class MarkedResults:
 
     def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
         """The results, one after the other."""
-        return "\n".join(self._one(result, text) for result, text in zip(results, texts, strict=True))
+        return "\n".join(self._write_one(result, text) for result, text in zip(results, texts, strict=True))
 
-    def _one(self, result: ToolResult, text: str) -> str:
+    def _write_one(self, result: ToolResult, text: str) -> str:
         images = self.image * sum(isinstance(part, Image) for part in result.content)
         return f"{images}{self.open}{text}{self.close}" if text or not images else images
 
@@ -131,8 +131,8 @@ class UsageOffer:
 
     def write(self, tools: Sequence[ToolSpec]) -> str:
         """The block."""
-        return self.before + "\n".join(self._usage(spec) for spec in tools)
+        return self.before + "\n".join(self._write_usage(spec) for spec in tools)
 
-    def _usage(self, spec: ToolSpec) -> str:
+    def _write_usage(self, spec: ToolSpec) -> str:
         names = ",".join(spec.parameters.get("properties") or ())
         return f"{self.syntax.open}{spec.name} [{names}]{self.syntax.close}: {spec.description}"

@@ -62,7 +62,7 @@ class Pythonic:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls between the markers."""
         written = (", " if self.is_list else "\n").join(
-            _write_call(call, repr if self.as_python else _literal) for call in calls
+            _write_call(call, repr if self.as_python else _write_literal) for call in calls
         )
         return f"{self.open}[{written}]{self.close}" if self.is_list else f"{self.open}{written}{self.close}"
 
@@ -71,12 +71,12 @@ class Pythonic:
         character = yield from stream.skip_space()
         if character == "[":
             stream.take_framing(stream.at + 1)
-            yield from self._list(stream, calls)
+            yield from self._read_list(stream, calls)
             yield from skip_blank(stream)
             yield from stream.take_marker(self.close)
             return
         while not (yield from stream.take_marker(self.close)):
-            yield from self._call(stream, calls)
+            yield from self._read_call(stream, calls)
             if (yield from skip_blank(stream)) == ",":
                 stream.take_framing(stream.at + 1)
                 yield from skip_blank(stream)
@@ -84,7 +84,7 @@ class Pythonic:
                 stream.raw = None
                 return
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a bare list of calls, where one stands here."""
         if not self.is_bare:
             return False
@@ -103,12 +103,12 @@ class Pythonic:
         stream.keep_trial()
         call = calls.begin(stream)
         call.set_name(name)
-        yield from self._arguments(stream, call, key)
+        yield from self._read_arguments(stream, call, key)
         yield from self._finish_call(stream, call, is_bare=True)
-        yield from self._list(stream, calls, is_bare=True)
+        yield from self._read_list(stream, calls, is_bare=True)
         return True
 
-    def _list(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
+    def _read_list(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
         """The calls of a list and its bracket; of a bare one, the first was read."""
         is_begun = is_bare
         character = yield from (skip_blank(stream) if is_begun else stream.skip_space())
@@ -118,7 +118,7 @@ class Pythonic:
                 character = yield from stream.skip_space()
             is_begun = True
             if character != "]":
-                yield from self._call(stream, calls, is_bare=is_bare)
+                yield from self._read_call(stream, calls, is_bare=is_bare)
                 character = yield from skip_blank(stream)
             if stream.is_at_turn_end or (stream.ended and stream.at == stream.limit):
                 break
@@ -126,7 +126,7 @@ class Pythonic:
             stream.take_framing(stream.at + 1)
         stream.raw = None
 
-    def _call(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
+    def _read_call(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
         """One call: Python's, or an object of JSON."""
         character = yield from stream.skip_space()
         call = calls.begin(stream)
@@ -137,7 +137,7 @@ class Pythonic:
         name = yield from read_word(stream, _NAME)
         yield from stream.expect("(", "unexpected_text" if name else "no_name")
         call.set_name(name)
-        yield from self._arguments(stream, call, "")
+        yield from self._read_arguments(stream, call, "")
         yield from self._finish_call(stream, call, is_bare=is_bare)
 
     def _finish_call(self, stream: InputStream, call: CallBuilder, *, is_bare: bool) -> Reading[None]:
@@ -155,7 +155,7 @@ class Pythonic:
         # What stands between two calls is kept, for the case that no call follows.
         stream.raw = StringIO()
 
-    def _arguments(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[None]:
+    def _read_arguments(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[None]:
         """Keywords and their values up to the parenthesis; `key` was read already."""
         character = yield from stream.skip_space()
         while character != ")":
@@ -183,11 +183,13 @@ def _write_call(call: ToolCall, literal: Callable[[Any], str]) -> str:
     return f"{call.name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
 
 
-def _literal(value: Any) -> str:
+def _write_literal(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_literal(v)}" for k, v in value.items()) + "}"
+        return (
+            "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_write_literal(v)}" for k, v in value.items()) + "}"
+        )
     if isinstance(value, list):
-        return f"[{', '.join(map(_literal, value))}]"
+        return f"[{', '.join(map(_write_literal, value))}]"
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     return json.dumps(value, ensure_ascii=False)

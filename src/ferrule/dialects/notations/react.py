@@ -39,20 +39,20 @@ class ReAct:
             raise DialectError("the name of a tool takes one line in ReAct")
         return "\n".join(f"{ACTION} {call.name}\n{INPUT} {validate_arguments(call)}" for call in calls)
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read an action with which a message begins."""
         stream.begin_trial()
         yield from stream.skip_space()
         yield from stream.expect(ACTION)
-        yield from self._action(stream, calls)
+        yield from self._read_action(stream, calls)
         return True
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read an action, its word taken; without an input after it, it was text."""
         stream.begin_trial(with_opener=True)
-        yield from self._action(stream, calls)
+        yield from self._read_action(stream, calls)
 
-    def _action(self, stream: InputStream, calls: Calls) -> Reading[None]:
+    def _read_action(self, stream: InputStream, calls: Calls) -> Reading[None]:
         name = (yield from read_word(stream, _NAME)).strip()
         yield from stream.skip_space()
         yield from stream.expect(INPUT)
@@ -60,18 +60,18 @@ class ReAct:
         call = calls.begin(stream)
         call.set_name(name)
         stops = stream.make_stops(*_ENDS)
-        character = yield from self._first_of_input(stream)
+        character = yield from self._peek_input(stream)
         start = stream.raw.tell() if stream.raw is not None else 0
         try:
             if character == "{":
                 yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
-                marker = yield from self._end(stream, call, stops)
+                marker = yield from self._read_end(stream, call, stops)
             elif character:
-                marker = yield from self._text(stream, call, stops)
+                marker = yield from self._read_text(stream, call, stops)
             else:
                 if stream.ended and not stream.stopped:
                     raise EndOfText
-                marker = yield from self._end(stream, call, stops)
+                marker = yield from self._read_end(stream, call, stops)
         except NotACall as fault:
             yield from repair_call(stream, calls, fault, start, stops, _ENDS[0], reread_arguments)
             return
@@ -81,7 +81,7 @@ class ReAct:
                 calls.begin(stream)
                 raise NotACall("forged_result")
 
-    def _first_of_input(self, stream: InputStream) -> Reading[str]:
+    def _peek_input(self, stream: InputStream) -> Reading[str]:
         """The first character of the input, the white space before it taken; "" where there is no input."""
         while True:
             character = yield from stream.peek()
@@ -93,7 +93,7 @@ class ReAct:
                 return character
             stream.take_framing(stream.at + 1)
 
-    def _end(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
+    def _read_end(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
         """What follows a whole input: one of the words, or the end."""
         rest: list[str] = []
         marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
@@ -104,9 +104,9 @@ class ReAct:
         call.finish()
         return marker
 
-    def _text(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
+    def _read_text(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
         """An input that is plain text: whole where one of the words follows, or where the model was stopped."""
-        parameter = call.begin_key(_only_parameter(call))
+        parameter = call.begin_key(_find_only_parameter(call))
         kept = StringIO()
 
         def sink(end: int) -> None:
@@ -135,7 +135,7 @@ class ReAct:
         return marker
 
 
-def _only_parameter(call: CallBuilder) -> str:
+def _find_only_parameter(call: CallBuilder) -> str:
     """The parameter that a plain text is meant for: the only one, or the only one that is required."""
     if call.parameters is None:
         return "input"

@@ -46,21 +46,21 @@ class Recipients:
         """The end of a section of calls."""
         return self.calls.closers
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a turn whose beginning stands in the prompt."""
         if not (yield from stream.is_ahead(self.to)):
             return False
         stream.begin_trial()
         stream.take_framing(stream.at + len(self.to))
-        yield from self._turn(stream, calls)
+        yield from self._read_turn(stream, calls)
         stream.raw = None
         return True
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is but one
         """Read a turn, the beginning of its header taken."""
-        yield from self._turn(stream, calls)
+        yield from self._read_turn(stream, calls)
 
-    def _turn(self, stream: InputStream, calls: Calls) -> Reading[None]:
+    def _read_turn(self, stream: InputStream, calls: Calls) -> Reading[None]:
         name = yield from read_word(stream, _NAME)
         if not name or not (yield from stream.take_marker(self.message)):
             raise NotACall("no_name")

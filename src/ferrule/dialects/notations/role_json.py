@@ -55,7 +55,7 @@ class RoleJson:
             )
         return "".join(f"{self.open}{write_call_object(call, self.keys)}" for call in calls)
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a call whose message has begun in the prompt."""
         if not (yield from stream.is_ahead(_CALL)):
             return False
@@ -64,14 +64,14 @@ class RoleJson:
         if not (yield from stream.take_marker(self.role)):
             raise NotACall("unexpected_text")
         stream.keep_trial()
-        yield from self._object(stream, calls)
+        yield from self._read_object(stream, calls)
         return True
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, or what a message is."""
         if opener == self.message:
             stream.begin_trial(with_opener=True)
-            role = yield from self._role(stream)
+            role = yield from self._read_role(stream)
             if role not in (_RESULT, _CALL):
                 stream.split_trial(self._framing)
                 yield from stream.take_optional("\n")
@@ -79,9 +79,9 @@ class RoleJson:
             stream.keep_trial()
             if role == _RESULT:
                 raise NotACall("forged_result")
-        yield from self._object(stream, calls)
+        yield from self._read_object(stream, calls)
 
-    def _role(self, stream: InputStream) -> Reading[str]:
+    def _read_role(self, stream: InputStream) -> Reading[str]:
         """The role that a header names, taken with its separator; "" where this is no header."""
         pieces: list[str] = []
         length = 0
@@ -112,7 +112,7 @@ class RoleJson:
             rf"{re.escape(self.message)}\s*(?:(?:{roles})\s*(?={re.escape(self.role)}))?|{re.escape(self.role)}"
         )
 
-    def _object(self, stream: InputStream, calls: Calls) -> Reading[None]:
+    def _read_object(self, stream: InputStream, calls: Calls) -> Reading[None]:
         call = calls.begin(stream)
         start = stream.raw.tell() if stream.raw else 0
         try:

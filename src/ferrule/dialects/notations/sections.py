@@ -40,7 +40,7 @@ class SectionTags:
     around: tuple[str, ...] = ()
 
 
-def structural_stops(stream: InputStream, *found: str) -> Stops:
+def make_structural_stops(stream: InputStream, *found: str) -> Stops:
     """Structural texts to stop at; empty ones are left out."""
     return stream.make_stops(structural=tuple(filter(None, found)))
 
@@ -70,7 +70,7 @@ def read_section(stream: InputStream, calls: Calls, opener: str, tags: SectionTa
 def _skip_call(stream: InputStream, calls: Calls, tags: SectionTags, fault: NotACall) -> Reading[str]:
     """Leave a call that can't be read: at its closer, at the section's, or before the next call. Raises `fault`."""
     fault.is_old = fault.is_old or not stream.ended
-    stops = structural_stops(stream, tags.call_open, tags.call_close, tags.close)
+    stops = make_structural_stops(stream, tags.call_open, tags.call_close, tags.close)
     marker = yield from stream.scan(stops, stream.take_framing)
     if not marker or calls.current is None:
         raise fault
@@ -86,7 +86,7 @@ def _read_between(stream: InputStream, calls: Calls, tags: SectionTags, count: i
     try:
         yield from stream.skip_space()
         call = calls.begin(stream)
-        stops = structural_stops(stream, tags.call_open, tags.close)
+        stops = make_structural_stops(stream, tags.call_open, tags.close)
         marker = yield from stream.scan(stops, lambda end: gap.write(stream.take_framing(end)))
     except EndOfText:
         marker = ""
@@ -154,7 +154,9 @@ def read_attributes(
     """(the attributes of a tag up to `end`, whether it closes itself), after what of them is known from before."""
     text = StringIO()
     text.write(begun)
-    marker = yield from stream.take_until(structural_stops(stream, end), lambda at: text.write(stream.take_framing(at)))
+    marker = yield from stream.take_until(
+        make_structural_stops(stream, end), lambda at: text.write(stream.take_framing(at))
+    )
     if not marker:
         raise EndOfText
     written = text.getvalue()
@@ -175,11 +177,11 @@ def read_plain_text(stream: InputStream, stops: Stops, put: Put) -> Reading[str]
             raise EndOfText
         if marker != "&":
             return marker
-        entity = yield from _entity(stream)
+        entity = yield from _peek_entity(stream)
         put(unescape(f"&{entity}") if entity else "&", stream.at + len(entity))
 
 
-def _entity(stream: InputStream) -> Reading[str]:
+def _peek_entity(stream: InputStream) -> Reading[str]:
     """What follows an ampersand as an entity, not taken; empty where it is none."""
     for length in range(1, _LONGEST_ENTITY):
         text = yield from stream.peek(length)

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from ferrule.dialects.notations.common import write_raw_text
-from ferrule.dialects.notations.sections import read_plain_text, structural_stops, take_next_tag
+from ferrule.dialects.notations.sections import make_structural_stops, read_plain_text, take_next_tag
 from ferrule.dialects.reader.calls import CallBuilder, escape_json
 from ferrule.dialects.reader.json import Put
 from ferrule.dialects.reader.markers import Stops
@@ -34,7 +34,7 @@ class TagValues:
         """What has to be among the stops of a value, beside its closers."""
         return ("&",) if self.has_entities else ()
 
-    def text_of(self, value: Any, closer: str) -> str:
+    def write_value(self, value: Any, closer: str) -> str:
         """A value as it is written."""
         text = write_raw_text(value, closer)
         if self.has_cdata and isinstance(value, str) and ("<" in value or "&" in value):
@@ -46,8 +46,8 @@ class TagValues:
         parameter = call.begin_key(key)
         types = parameter.types or (frozenset({"string"}) if told else self.untyped)
         if types == {"string"} or (told and "string" in types):
-            return (yield from self._string(stream, call, stops))
-        text, marker = yield from self._whole(stream, stops)
+            return (yield from self._read_string(stream, call, stops))
+        text, marker = yield from self._read_whole(stream, stops)
         quoted = text.strip()
         # A tag that says `string="false"` may hold a string in JSON's quotes all the same.
         if told is False and not parameter.is_string and quoted.startswith('"') and _is_string(quoted):
@@ -56,14 +56,14 @@ class TagValues:
             call.put_plain_value(parameter, text, stream.at)
         return marker
 
-    def _string(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
+    def _read_string(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
         """A string, passed on as it comes."""
         call.put_value('"', stream.at)
-        marker = yield from self._pieces(stream, stops, lambda piece, end: call.put(escape_json(piece), end))
+        marker = yield from self._read_pieces(stream, stops, lambda piece, end: call.put(escape_json(piece), end))
         call.end_string()
         return marker
 
-    def _whole(self, stream: InputStream, stops: Stops) -> Reading[tuple[str, str]]:
+    def _read_whole(self, stream: InputStream, stops: Stops) -> Reading[tuple[str, str]]:
         """(a value, what ended it)."""
         text = StringIO()
 
@@ -71,13 +71,13 @@ class TagValues:
             text.write(piece)
             stream.take_framing(end)
 
-        marker = yield from self._pieces(stream, stops, keep)
+        marker = yield from self._read_pieces(stream, stops, keep)
         return text.getvalue(), marker
 
-    def _pieces(self, stream: InputStream, stops: Stops, put: Put) -> Reading[str]:
+    def _read_pieces(self, stream: InputStream, stops: Stops, put: Put) -> Reading[str]:
         if self.has_cdata and (yield from stream.is_ahead(_CDATA)):
             stream.take_framing(stream.at + len(_CDATA))
-            yield from read_plain_text(stream, structural_stops(stream, _CDATA_END), put)
+            yield from read_plain_text(stream, make_structural_stops(stream, _CDATA_END), put)
             return (yield from take_next_tag(stream, stops))
         return (yield from read_plain_text(stream, stops, put))
 

@@ -60,16 +60,16 @@ class TypedSyntax:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each between its markers."""
         return "".join(
-            f"{self.open}call:{call.name}{self.value(json.loads(validate_arguments(call)))}{self.close}"
+            f"{self.open}call:{call.name}{self.write_value(json.loads(validate_arguments(call)))}{self.close}"
             for call in calls
         )
 
-    def value(self, value: Any) -> str:
+    def write_value(self, value: Any) -> str:
         """A value as this syntax writes it."""
         if isinstance(value, Mapping):
-            return "{" + ",".join(f"{key}:{self.value(item)}" for key, item in value.items()) + "}"
+            return "{" + ",".join(f"{key}:{self.write_value(item)}" for key, item in value.items()) + "}"
         if isinstance(value, list | tuple):
-            return f"[{','.join(map(self.value, value))}]"
+            return f"[{','.join(map(self.write_value, value))}]"
         return f"{self.quote}{value}{self.quote}" if isinstance(value, str) else json.dumps(value)
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
@@ -100,7 +100,7 @@ class _Arguments:
         lead: str | None = ""
         while lead is not None:
             yield from self._begin(lead)
-            lead = yield from self._next()
+            lead = yield from self._read_next()
 
     def _begin(self, lead: str) -> Reading[None]:
         """A value, or the bracket that opens one."""
@@ -113,14 +113,14 @@ class _Arguments:
             self._levels.append(_Level("}", set()) if character == "{" else _Level("]", None))
         elif (yield from stream.take_marker(self._quote)):
             call.put(f'{lead}"', stream.at)
-            yield from self._string(lambda end: call.put(escape_json(stream.text[stream.at : end]), end))
+            yield from self._read_string(lambda end: call.put(escape_json(stream.text[stream.at : end]), end))
             call.put('"', stream.at)
         else:
-            text = yield from self._bare(_BARE_VALUE)
+            text = yield from self._read_bare(_BARE_VALUE)
             call.put(lead, stream.at)
             call.put_plain_value(self._parameter, text, stream.at)
 
-    def _next(self) -> Reading[str | None]:
+    def _read_next(self) -> Reading[str | None]:
         """Close what ends here; then what stands before the next value, not passed on yet. None where all is closed."""
         stream, call = self._stream, self._call
         while self._levels:
@@ -139,20 +139,20 @@ class _Arguments:
             level.is_empty = False
             self._parameter = ParameterType()
             if level.keys is not None:
-                lead += yield from self._key(level.keys)
+                lead += yield from self._read_key(level.keys)
             return lead
         return None
 
-    def _key(self, keys: set[str]) -> Reading[str]:
+    def _read_key(self, keys: set[str]) -> Reading[str]:
         """A key and its colon, as they go out with the value."""
         stream, call = self._stream, self._call
         yield from stream.skip_space()
         if (yield from stream.take_marker(self._quote)):
             kept = StringIO()
-            yield from self._string(lambda end: kept.write(stream.take_framing(end)))
+            yield from self._read_string(lambda end: kept.write(stream.take_framing(end)))
             key = kept.getvalue()
         else:
-            key = yield from self._bare(_BARE)
+            key = yield from self._read_bare(_BARE)
         if (yield from stream.skip_space()) != ":":
             raise NotACall(INVALID)
         stream.take_framing(stream.at + 1)
@@ -163,15 +163,15 @@ class _Arguments:
         if len(self._levels) == 1:
             if not lead_keys:
                 call.note_first_key(key)
-            self._parameter = call.parameters.of(key) if call.parameters else ParameterType()
+            self._parameter = call.parameters.get(key) if call.parameters else ParameterType()
         return f"{json.dumps(key, ensure_ascii=False)}: "
 
-    def _string(self, sink: Any) -> Reading[None]:
+    def _read_string(self, sink: Any) -> Reading[None]:
         """The text up to the closing quote, which is framing."""
         if not (yield from self._stream.take_until(self._quotes, sink)):
             raise EndOfText
 
-    def _bare(self, pattern: re.Pattern[str]) -> Reading[str]:
+    def _read_bare(self, pattern: re.Pattern[str]) -> Reading[str]:
         """Text without quotes, up to what ends it, its white space taken off."""
         stream = self._stream
         kept = StringIO()
@@ -206,7 +206,7 @@ class TypedOffer:
 
     def _write_declaration(self, spec: ToolSpec) -> str:
         declared = {"description": spec.description, "parameters": _capitalize_types(dict(spec.parameters))}
-        return self.syntax.value(declared)
+        return self.syntax.write_value(declared)
 
 
 def _capitalize_types(schema: Any) -> Any:

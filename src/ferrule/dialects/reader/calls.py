@@ -39,7 +39,7 @@ class Calls:
         self.current: CallBuilder | None = None
         self.repair = repair
 
-    def parameters_of(self, tool: str) -> ToolParameters | None:
+    def get_parameters(self, tool: str) -> ToolParameters | None:
         """What is known of a tool's parameters; None for a tool that was not offered."""
         if tool not in self._known and tool in self._schemas:
             self._known[tool] = ToolParameters(self._schemas[tool])
@@ -53,7 +53,7 @@ class Calls:
     def find_only_fitting(self, arguments: str) -> str:
         """The name of the one tool that takes these arguments; empty where none does, or several do."""
         given = json.loads(arguments or "{}")
-        known = ((name, self.parameters_of(name)) for name in self._schemas)
+        known = ((name, self.get_parameters(name)) for name in self._schemas)
         fitting = [name for name, one in known if one and one.accepts(given) and set(given) <= set(one.names)]
         return fitting[0] if len(fitting) == 1 else ""
 
@@ -113,7 +113,7 @@ class CallBuilder:
             raise NotACall("no_name")
         self.name = name
         self.native_id = native_id or self.native_id
-        self.parameters = self._calls.parameters_of(name)
+        self.parameters = self._calls.get_parameters(name)
         self.started = True
         self._stream.events.append(CallStarted(self.index, name, self.native_id, self._stream.here))
 
@@ -163,7 +163,7 @@ class CallBuilder:
             self.note_first_key(key)
         self._lead = f"{', ' if self._keys else '{'}{json.dumps(key, ensure_ascii=False)}: "
         self._keys.add(key)
-        return self.parameters.of(key) if self.parameters else ParameterType()
+        return self.parameters.get(key) if self.parameters else ParameterType()
 
     def put_value(self, fragment: str, end: int) -> None:
         """As `put`, for a piece of the value of the last key."""

@@ -55,7 +55,7 @@ def read_json_value(
     lead: str | None = ""
     while lead is not None:
         yield from _begin(stream, put, lead, levels)
-        lead = yield from _next(stream, put, levels, repeated, begun)
+        lead = yield from _read_next(stream, put, levels, repeated, begun)
 
 
 def read_json_string(stream: InputStream, put: Put, lead: str = "") -> Reading[None]:
@@ -103,7 +103,7 @@ def read_json_word(stream: InputStream) -> Reading[str]:
 
 def _begin(stream: InputStream, put: Put, lead: str, levels: list[_Level]) -> Reading[None]:
     """A string or a scalar whole, or the bracket that opens an object or a list."""
-    lead += yield from _white(stream, put, hold=True)
+    lead += yield from _take_white_space(stream, put, hold=True)
     character = stream.text[stream.at]
     if character == '"':
         yield from read_json_string(stream, put, lead)
@@ -113,16 +113,16 @@ def _begin(stream: InputStream, put: Put, lead: str, levels: list[_Level]) -> Re
         put(lead + character, stream.at + 1)
         levels.append(_Level("}", set()) if character == "{" else _Level("]", None))
     else:
-        yield from _scalar(stream, put, lead)
+        yield from _read_scalar(stream, put, lead)
 
 
-def _next(
+def _read_next(
     stream: InputStream, put: Put, levels: list[_Level], repeated: Callable[[], object], begun: Callable[[str], object]
 ) -> Reading[str | None]:
     """Close what ends here; then what stands before the next value, not passed on yet. None where all is closed."""
     while levels:
         level = levels[-1]
-        lead = yield from _white(stream, put, hold=level.is_empty)
+        lead = yield from _take_white_space(stream, put, hold=level.is_empty)
         character = stream.text[stream.at]
         if character == level.closer:
             put(lead + character, stream.at + 1)
@@ -136,16 +136,16 @@ def _next(
         level.is_empty = False
         if level.keys is not None:
             is_first = len(levels) == 1 and not level.keys
-            lead += yield from _key(stream, put, level.keys, repeated)
+            lead += yield from _read_key(stream, put, level.keys, repeated)
             if is_first:
                 begun(*level.keys)
         return lead
     return None
 
 
-def _key(stream: InputStream, put: Put, keys: set[str], repeated: Callable[[], object]) -> Reading[str]:
+def _read_key(stream: InputStream, put: Put, keys: set[str], repeated: Callable[[], object]) -> Reading[str]:
     """A key and its colon, held back: they go out with the value."""
-    held = [(yield from _white(stream, put, hold=True))]
+    held = [(yield from _take_white_space(stream, put, hold=True))]
     if stream.text[stream.at] != '"':
         raise NotACall(INVALID)
 
@@ -158,14 +158,14 @@ def _key(stream: InputStream, put: Put, keys: set[str], repeated: Callable[[], o
     if key in keys:
         repeated()
     keys.add(key)
-    held.append((yield from _white(stream, put, hold=True)))
+    held.append((yield from _take_white_space(stream, put, hold=True)))
     if stream.text[stream.at] != ":":
         raise NotACall(INVALID)
     put("", stream.at + 1)
     return "".join((*held, ":"))
 
 
-def _scalar(stream: InputStream, put: Put, lead: str) -> Reading[None]:
+def _read_scalar(stream: InputStream, put: Put, lead: str) -> Reading[None]:
     pieces: list[str] = []
     while True:
         run = _SCALAR.match(stream.text, stream.at, stream.limit)
@@ -181,7 +181,7 @@ def _scalar(stream: InputStream, put: Put, lead: str) -> Reading[None]:
     put(lead + scalar, stream.at)
 
 
-def _white(stream: InputStream, put: Put, *, hold: bool) -> Reading[str]:
+def _take_white_space(stream: InputStream, put: Put, *, hold: bool) -> Reading[str]:
     """Take white space, up to a character that is none; with `hold` it is returned, else passed on."""
     held = ""
     while True:

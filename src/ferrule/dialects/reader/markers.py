@@ -27,7 +27,7 @@ class MarkerSet:
         self._longest = max((len(prefix) for prefix in self._prefixes), default=0)
         self._nested = any(one in other[1:-1] for one in known for other in known)
 
-    def next(self, text: str, start: int, limit: int | None = None, *, final: bool = False) -> tuple[int, int]:
+    def find_next(self, text: str, start: int, limit: int | None = None, *, final: bool = False) -> tuple[int, int]:
         """(end of what is surely text, end of the marker that follows it), looking from `start` up to `limit`.
 
         Where no marker is found both are equal, and what follows them may be the beginning of one. `final`: nothing
@@ -64,7 +64,7 @@ class Stops:
         self.by_text = MarkerSet(self._marker_of)
         self.by_id = MarkerSet(by_name, held - {""})
 
-    def marker_of(self, text: str) -> str | None:
+    def match_marker(self, text: str) -> str | None:
         """The marker that a text is, with what stood before it; None where it is none."""
         return self._marker_of.get(text)
 

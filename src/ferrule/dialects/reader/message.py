@@ -86,7 +86,7 @@ class BareCallSyntax(Protocol):
     """A syntax some of whose calls have no opener: they are looked for where a message, or its text after the
     reasoning, begins."""
 
-    def first(self, stream: InputStream, calls: Calls) -> Reading[bool]:
+    def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a call that has no opener, if one stands here; whether there was one."""
         ...
 
@@ -123,14 +123,14 @@ class MessageReader:
         self._stream = InputStream("", spelled_out, prose.turn_markers)
         thinking = prose.thinking
         self._thinks = thinking is not None and opens.rfind(thinking.open) > opens.rfind(thinking.close)
-        self._in_text, self._in_thought, self._after_failure = self._stop_sets()
+        self._in_text, self._in_thought, self._after_failure = self._make_stop_sets()
         self._in_open_thought = self._in_thought
         if thinking is not None and thinking.may_stay_open:
-            self._in_open_thought = self._stops_of_thought(syntax.openers)
+            self._in_open_thought = self._make_thought_stops(syntax.openers)
         self._reading = self._read_message()
         next(self._reading)
 
-    def _stop_sets(self) -> tuple[Stops, Stops, Stops]:
+    def _make_stop_sets(self) -> tuple[Stops, Stops, Stops]:
         """What ends a run of text, of reasoning, and of what could not be read."""
         stream, prose, syntax = self._stream, self._prose, self._syntax
         thinking = prose.thinking
@@ -139,7 +139,7 @@ class MessageReader:
         results = prose.result or ()
         told = () if thinking and thinking.read_by_syntax else marks
         in_text = stream.make_stops(*syntax.openers, *told, *results, *prose.turn_markers, leads=leads)
-        in_thought = self._stops_of_thought(syntax.openers if thinking and thinking.ends_at_call else ())
+        in_thought = self._make_thought_stops(syntax.openers if thinking and thinking.ends_at_call else ())
         return in_text, in_thought, stream.make_stops(*syntax.closers, *syntax.openers, *prose.turn_markers)
 
     @property
@@ -151,7 +151,7 @@ class MessageReader:
         thinking = prose.thinking
         return (*leads, (thinking.close, thinking.before_close)) if thinking and thinking.before_close else leads
 
-    def _stops_of_thought(self, openers: tuple[str, ...]) -> Stops:
+    def _make_thought_stops(self, openers: tuple[str, ...]) -> Stops:
         """What ends a run of reasoning."""
         prose = self._prose
         ends = (prose.thinking.close,) if prose.thinking else ()
@@ -211,7 +211,7 @@ class MessageReader:
     def _is_part(self, token: str) -> bool:
         """Whether a token is no marker, but a part of some: then it counts as its characters."""
         known = (self._in_text, self._in_thought, self._after_failure)
-        return any(token in marker for marker in self._spelled_out) and not any(s.marker_of(token) for s in known)
+        return any(token in marker for marker in self._spelled_out) and not any(s.match_marker(token) for s in known)
 
     def close(self, stopped: bool = False) -> list[ReaderEvent]:
         """The text has ended; a call that is not whole is malformed, whether the model or a limit ended it."""
@@ -290,7 +290,7 @@ class MessageReader:
                 stream.raw = None
                 yield from stream.take_optional(self._prose.after_calls)
             elif isinstance(self._syntax, BareCallSyntax):
-                yield from self._syntax.first(stream, calls)
+                yield from self._syntax.read_at_start(stream, calls)
         except EndOfText:
             if stream.is_trying:
                 self._drop_trial(in_thought=in_thought)
@@ -349,15 +349,15 @@ class MessageReader:
 def _holds_calls(events: list[ReaderEvent], end: int | None, *, stopped: bool) -> bool:
     """Whether there are calls among the events, up to `end` where a turn ends there. Where the text was cut off, only
     one that is whole counts, with nothing said after it."""
-    calls = [e for e in events if isinstance(e, CallFinished | CallMalformed) and (end is None or _end_of(e) <= end)]
+    calls = [e for e in events if isinstance(e, CallFinished | CallMalformed) and (end is None or _get_end(e) <= end)]
     if not calls or stopped:
         return bool(calls)
     said = [e for e in events if isinstance(e, TextDelta | ReasoningDelta) and e.text.strip()]
-    is_last = not said or _end_of(said[-1]) <= _end_of(calls[-1])
+    is_last = not said or _get_end(said[-1]) <= _get_end(calls[-1])
     return is_last and any(isinstance(call, CallFinished) for call in calls)
 
 
-def _end_of(event: ReaderEvent) -> int:
+def _get_end(event: ReaderEvent) -> int:
     return event.span[1] if event.span else 0
 
 

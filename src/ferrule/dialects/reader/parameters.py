@@ -46,7 +46,7 @@ class ParameterType:
             return _quote(text)
         stripped = text.strip()
         wanted = self.types or _EVERY
-        found = _scalar(stripped, wanted) or _structure(stripped, wanted)
+        found = _convert_scalar(stripped, wanted) or _convert_structure(stripped, wanted)
         return found or _quote(text)
 
 
@@ -68,14 +68,14 @@ class ToolParameters:
         """Whether the schema says that there are others beside its properties."""
         return self.schema.get("additionalProperties", False) is not False or "patternProperties" in self.schema
 
-    def of(self, key: str) -> ParameterType:
+    def get(self, key: str) -> ParameterType:
         """What is known of the parameter `key`."""
         if key not in self._known:
             properties = self.schema.get("properties")
             found = properties.get(key) if isinstance(properties, Mapping) else None
             if found is None:
                 found = self.schema.get("additionalProperties")
-            self._known[key] = parameter_type(found, self.schema)
+            self._known[key] = read_parameter_type(found, self.schema)
         return self._known[key]
 
     def accepts(self, arguments: Any) -> bool:
@@ -100,13 +100,13 @@ class _Fitting:
             return True
         key = (id(value), id(schema))
         if key not in self._known:
-            found = any(self._fits_part(value, part, depth) for part in _alternatives(schema, self._root))
+            found = any(self._fits_part(value, part, depth) for part in _list_alternatives(schema, self._root))
             self._known[key] = found, schema
         return self._known[key][0]
 
     def _fits_part(self, value: Any, part: Mapping[str, Any], depth: int) -> bool:
-        types = parameter_type(part, self._root).types
-        kind = _type_of(value)
+        types = read_parameter_type(part, self._root).types
+        kind = _name_type(value)
         if types and kind not in types and not (kind == "integer" and "number" in types):
             return False
         if isinstance(part.get("enum"), list) and value not in part["enum"]:
@@ -126,24 +126,24 @@ class _Fitting:
         return all(self.fits(item, properties.get(key), depth + 1) for key, item in value.items())
 
 
-def parameter_type(schema: Any, root: Mapping[str, Any]) -> ParameterType:
+def read_parameter_type(schema: Any, root: Mapping[str, Any]) -> ParameterType:
     """What a schema allows, its references and alternatives followed."""
     types: set[str] = set()
     choices: list[Any] = []
-    for part in _alternatives(schema, root):
+    for part in _list_alternatives(schema, root):
         named = part.get("type")
         values = part.get("enum", [part["const"]] if "const" in part else [])
         values = values if isinstance(values, list) else []
         choices += values
         if named is None:
-            types |= {_type_of(value) for value in values} or ({"object"} if "properties" in part else {"any"})
+            types |= {_name_type(value) for value in values} or ({"object"} if "properties" in part else {"any"})
         types.update(named if isinstance(named, list) else [named] if named else [])
     return ParameterType() if "any" in types else ParameterType(frozenset(types), tuple(choices))
 
 
-def subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None) -> Any:
+def find_subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None) -> Any:
     """The schema of a property, or with `key` None of a list's items; None where there is none."""
-    for part in _alternatives(schema, root or {}):
+    for part in _list_alternatives(schema, root or {}):
         properties = part.get("properties")
         if key is None:
             found = part.get("items")
@@ -156,7 +156,7 @@ def subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None) -> A
     return None
 
 
-def _alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _list_alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What a schema may be instead. Each reference is followed once: again it says nothing new, or goes in circles."""
     return list(_follow(schema, root, set(), 0))
 
@@ -174,18 +174,18 @@ def _follow(schema: Any, root: Mapping[str, Any], seen: set[str], depth: int) ->
             seen.add(reference)
             yield from _follow(resolve_reference(reference, root), root, seen, depth + 1)
         return
-    if "type" in schema or not any(_list_of(schema.get(word)) for word in (*_UNIONS, "allOf")):
+    if "type" in schema or not any(_as_list(schema.get(word)) for word in (*_UNIONS, "allOf")):
         yield schema
         return
-    unions = [branch for word in _UNIONS for branch in _list_of(schema.get(word))]
+    unions = [branch for word in _UNIONS for branch in _as_list(schema.get(word))]
     found = [part for branch in unions for part in _follow(branch, root, seen, depth + 1)]
-    bounds = [part for branch in _list_of(schema.get("allOf")) for part in _follow(branch, root, seen, depth + 1)]
+    bounds = [part for branch in _as_list(schema.get("allOf")) for part in _follow(branch, root, seen, depth + 1)]
     # Of what holds together, that which says no type (a length, a description) doesn't allow any.
     found += [part for part in bounds if not _TYPED.isdisjoint(part)]
     yield from found or bounds
 
 
-def _list_of(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -201,7 +201,7 @@ def resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
     return node
 
 
-def _type_of(value: Any) -> str:
+def _name_type(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
     for kind, name in ((str, "string"), (int, "integer"), (float, "number"), (dict, "object"), (list, "array")):
@@ -210,7 +210,7 @@ def _type_of(value: Any) -> str:
     return "null"
 
 
-def _scalar(text: str, types: frozenset[str]) -> str | None:
+def _convert_scalar(text: str, types: frozenset[str]) -> str | None:
     literal = _LITERALS.get(text.lower())
     if literal is not None and literal != text and "string" in types:
         # `None` may be somebody's name; only `null` can be nothing else.
@@ -230,7 +230,7 @@ def _scalar(text: str, types: frozenset[str]) -> str | None:
     return None
 
 
-def _structure(text: str, types: frozenset[str]) -> str | None:
+def _convert_structure(text: str, types: frozenset[str]) -> str | None:
     if not text or text[0] not in "{[(" or not types & {"object", "array"}:
         return None
     is_json = True
@@ -238,7 +238,7 @@ def _structure(text: str, types: frozenset[str]) -> str | None:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         is_json = False
-        value = _python(text)
+        value = _parse_python(text)
         if value is None and "string" not in types:
             value = _decode_escaped(text)
     wanted = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else ""
@@ -247,7 +247,7 @@ def _structure(text: str, types: frozenset[str]) -> str | None:
     return text if is_json else json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _python(text: str) -> Any:
+def _parse_python(text: str) -> Any:
     """A Python literal as JSON's values; None where it is none, or holds what JSON can't."""
     try:
         value = ast.literal_eval(text)

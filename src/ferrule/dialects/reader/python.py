@@ -63,7 +63,7 @@ class PythonValue:
     ) -> None:
         self._stream, self._put, self._repeated = stream, put, repeated
         self._note, self._is_string = note, is_string
-        self._strings = PythonStrings(stream, self._say, self._innermost_closer, note, close)
+        self._strings = PythonStrings(stream, self._put_or_hold, self._get_innermost_closer, note, close)
         self._levels: list[_Level] = []
         self._held = StringIO()
         self._brackets: list[tuple[int, str]] = []
@@ -75,12 +75,12 @@ class PythonValue:
         while lead is not None:
             lead = yield from self._begin(lead)
             if lead is None:
-                lead = yield from self._next()
+                lead = yield from self._read_next()
 
-    def _innermost_closer(self) -> str:
+    def _get_innermost_closer(self) -> str:
         return self._levels[-1].closer if self._levels else ""
 
-    def _say(self, fragment: str, end: int) -> None:
+    def _put_or_hold(self, fragment: str, end: int) -> None:
         """Pass on a piece of JSON, or keep it while a parenthesis before it is undecided."""
         if self._undecided and fragment:
             self._held.write(fragment)
@@ -94,9 +94,9 @@ class PythonValue:
         if character in ("[", "("):
             self._open(character, lead)
         elif character == "{":
-            return (yield from self._brace(lead))
+            return (yield from self._read_brace(lead))
         else:
-            yield from self._atom(character, lead)
+            yield from self._read_atom(character, lead)
         return None
 
     def _open(self, character: str, lead: str) -> None:
@@ -105,7 +105,7 @@ class PythonValue:
         level = _Level(_CLOSERS[character])
         self._levels.append(level)
         if character == "[":
-            self._say(lead + "[", self._stream.at + 1)
+            self._put_or_hold(lead + "[", self._stream.at + 1)
             return
         self._stream.take_framing(self._stream.at + 1)
         self._undecided += 1
@@ -128,7 +128,7 @@ class PythonValue:
         self._held, self._brackets = StringIO(), []
         self._put("".join((*pieces, text[start:])), self._stream.at)
 
-    def _brace(self, lead: str) -> Reading[str | None]:
+    def _read_brace(self, lead: str) -> Reading[str | None]:
         """A dictionary or a set: which of them its first item tells."""
         stream = self._stream
         if len(self._levels) >= MOST_LEVELS:
@@ -139,20 +139,20 @@ class PythonValue:
         character = yield from stream.skip_space()
         if character == "}":
             level.json_closer = "}"
-            self._say(lead + "{", stream.at)
+            self._put_or_hold(lead + "{", stream.at)
             return None
         level.is_empty = False
         if character in ("[", "(", "{"):
-            self._say(lead + "[", stream.at)
+            self._put_or_hold(lead + "[", stream.at)
             return ""
-        atom = yield from self._kept_atom(character)
+        atom = yield from self._keep_atom(character)
         if (yield from stream.skip_space()) == ":":
             level.json_closer, level.keys = "}", set()
-            return lead + "{" + self._key(level, atom)
-        self._say(lead + "[" + atom, stream.at)
+            return lead + "{" + self._make_key(level, atom)
+        self._put_or_hold(lead + "[" + atom, stream.at)
         return None
 
-    def _key(self, level: _Level, atom: str) -> str:
+    def _make_key(self, level: _Level, atom: str) -> str:
         """A key whose colon is ahead, as it goes out with its value."""
         key = atom if atom.startswith('"') else f'"{atom}"'
         if level.keys is not None:
@@ -162,7 +162,7 @@ class PythonValue:
         self._stream.take_framing(self._stream.at + 1)
         return f"{key}: "
 
-    def _next(self) -> Reading[str | None]:
+    def _read_next(self) -> Reading[str | None]:
         """Close what ends here; then what stands before the next item, not passed on yet. None where all is closed."""
         stream = self._stream
         while self._levels:
@@ -182,10 +182,10 @@ class PythonValue:
                 continue
             level.is_empty = False
             if level.keys is not None:
-                atom = yield from self._kept_atom(character)
+                atom = yield from self._keep_atom(character)
                 if (yield from stream.skip_space()) != ":":
                     raise NotACall(NOT_A_LITERAL)
-                lead += self._key(level, atom)
+                lead += self._make_key(level, atom)
             return lead
         return None
 
@@ -193,16 +193,16 @@ class PythonValue:
         self._levels.pop()
         stream = self._stream
         if level.bracket < 0:
-            self._say(level.json_closer, stream.at + 1)
+            self._put_or_hold(level.json_closer, stream.at + 1)
         else:
             stream.take_framing(stream.at + 1)
             self._decide(level, "[" if level.is_empty else "")
             if level.is_empty:
-                self._say("]", stream.at)
+                self._put_or_hold("]", stream.at)
 
     # Strings, numbers and words.
 
-    def _kept_atom(self, character: str) -> Reading[str]:
+    def _keep_atom(self, character: str) -> Reading[str]:
         """A string, a number or a word, taken as framing: the JSON that it is."""
         kept = StringIO()
         say, self_put = self._put, self._undecided
@@ -212,11 +212,11 @@ class PythonValue:
             self._stream.take_framing(end)
 
         self._put, self._undecided = keep, 0
-        yield from self._atom(character, "")
+        yield from self._read_atom(character, "")
         self._put, self._undecided = say, self_put
         return kept.getvalue()
 
-    def _atom(self, character: str, lead: str) -> Reading[None]:
+    def _read_atom(self, character: str, lead: str) -> Reading[None]:
         stream = self._stream
         if not character:
             raise EndOfText if stream.is_at_turn_end else NotACall(NOT_A_LITERAL)
@@ -240,11 +240,11 @@ class PythonValue:
         if stream.at < stream.limit and stream.text[stream.at] in "\"'" and word in ("r", "R", "u", "U"):
             yield from self._strings.read(word, lead)
         elif word in ("-", "+") and (yield from stream.skip_space()):
-            yield from self._atom_after(word, lead)
+            yield from self._read_signed_atom(word, lead)
         else:
-            self._say(lead + self._scalar(word), stream.at)
+            self._put_or_hold(lead + self._convert_scalar(word), stream.at)
 
-    def _scalar(self, word: str) -> str:
+    def _convert_scalar(self, word: str) -> str:
         """The JSON of a number or a word."""
         if self._note is None or not _WITH_ZEROS.fullmatch(word):
             return convert_scalar(word)
@@ -253,12 +253,12 @@ class PythonValue:
             return f'"{word}"'
         return convert_scalar(word.lstrip("+-0_") if word[0] != "-" else f"-{word.lstrip('+-0_')}")
 
-    def _atom_after(self, sign: str, lead: str) -> Reading[None]:
+    def _read_signed_atom(self, sign: str, lead: str) -> Reading[None]:
         """A number that stands apart from its sign."""
-        number = yield from self._kept_atom(self._stream.text[self._stream.at])
+        number = yield from self._keep_atom(self._stream.text[self._stream.at])
         if number[:1] not in "0123456789":
             raise NotACall(NOT_A_LITERAL)
-        self._say(lead + (f"-{number}" if sign == "-" else number), self._stream.at)
+        self._put_or_hold(lead + (f"-{number}" if sign == "-" else number), self._stream.at)
 
 
 def convert_scalar(word: str) -> str:

@@ -70,7 +70,7 @@ class PythonStrings:
         quote = closer[:1]
         self._has_quotes, self._last = False, ""
         while closer:
-            yield from self._pass_plain(quote)
+            yield from self._put_plain(quote)
             if stream.at == stream.limit:
                 yield from self._wait_for_more(quote)
             elif stream.text[stream.at] == "\\":
@@ -102,25 +102,25 @@ class PythonStrings:
         if stream.control:
             self._say(escape_json(stream.control), len(stream.text))
         else:
-            stream.expect_run(_BREAKS[quote], self._text)
+            stream.expect_run(_BREAKS[quote], self._put_text)
             yield
 
-    def _pass_plain(self, quote: str) -> Reading[None]:
+    def _put_plain(self, quote: str) -> Reading[None]:
         """Pass on what stands for itself, as much of it as is there. Where quotes were repaired, it is all up to the
         next quote or escape: `NotACall` is raised at `close`, since nothing behind that is a part of the string."""
         stream = self._stream
         if not self._has_quotes:
             run = _RUNS[quote].match(stream.text, stream.at, stream.limit)
             if run is not None:
-                self._text(run.end())
+                self._put_text(run.end())
             return
-        marker = yield from stream.scan(stream.make_stops(self._limit, structural=(quote, "\\")), self._text)
+        marker = yield from stream.scan(stream.make_stops(self._limit, structural=(quote, "\\")), self._put_text)
         if marker == self._limit:
             raise NotACall(NOT_A_LITERAL)
         if not marker:
             raise EndOfText
 
-    def _text(self, end: int) -> None:
+    def _put_text(self, end: int) -> None:
         """Pass on characters of a string that stand for themselves."""
         text = self._stream.text[self._stream.at : end]
         self._last = text.rstrip()[-1:] or self._last
@@ -131,13 +131,13 @@ class PythonStrings:
         if self._note is None or len(quote) > 1:
             return True
         stream = self._stream
-        found = yield from self._after(2)
+        found = yield from self._peek_after(2)
         closer = self._closer() or ")"
         if not found or (found[-1] == ":" and closer == "}"):
             return True
         if found[-1] == closer:
             # After `print("hi")` a string goes on: nothing that ends here has a quote after it.
-            is_end = (yield from self._after(len(found) + 1))[-1:] not in ("'", '"')
+            is_end = (yield from self._peek_after(len(found) + 1))[-1:] not in ("'", '"')
             if is_end:
                 return True
         elif found[-1] == "," and (self._closer() or (yield from self._is_keyword(len(found)))):
@@ -153,7 +153,7 @@ class PythonStrings:
         self._note(UNESCAPED_QUOTE)
         return False
 
-    def _after(self, length: int) -> Reading[str]:
+    def _peek_after(self, length: int) -> Reading[str]:
         """The text ahead up to the first character from `length` on that is no white space; "" where there is none."""
         while length < _LONGEST_NAME:
             seen = yield from self._stream.peek(length)
@@ -166,7 +166,7 @@ class PythonStrings:
 
     def _is_keyword(self, length: int) -> Reading[bool]:
         """Whether a keyword follows the comma that is the last of the `length` characters ahead, or the end."""
-        found = yield from self._after(length + 1)
+        found = yield from self._peek_after(length + 1)
         if not found or found[-1] == ")":
             return True
         while found[-1].isalnum() or found[-1] in "_-":
@@ -176,7 +176,7 @@ class PythonStrings:
             if len(seen) > _LONGEST_NAME:
                 return False
             if seen[-1].isspace():
-                return (yield from self._after(len(seen) + 1))[-1:] in ("=", "")
+                return (yield from self._peek_after(len(seen) + 1))[-1:] in ("=", "")
             found = seen
         return found[-1] == "="
 

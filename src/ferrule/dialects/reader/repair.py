@@ -88,7 +88,7 @@ def _apply(stream: InputStream, calls: Calls, call: CallBuilder, whole: Repaired
 
 def _is_accepted(calls: Calls, name: str, whole: RepairedCall) -> bool:
     """Whether there is such a tool and its schema allows these arguments; any will do where no tools are known."""
-    parameters = calls.parameters_of(name)
+    parameters = calls.get_parameters(name)
     return not calls.has_tools or (parameters is not None and parameters.accepts(json.loads(whole.arguments)))
 
 
@@ -127,7 +127,7 @@ def repair_json(text: str) -> tuple[str, tuple[str, ...]] | None:
     """
     reader = _LenientReader(text)
     try:
-        made = reader.whole()
+        made = reader.read_whole()
     except _RepairError:
         return None
     return made, tuple(reader.repairs)
@@ -146,17 +146,17 @@ class _LenientReader:
         self._closers: list[str] = []
         self._is_empty = False
 
-    def whole(self) -> str:
+    def read_whole(self) -> str:
         """The JSON of the one value that is here."""
         self._unfence()
-        lead: str | None = self._white()
+        lead: str | None = self._take_white_space()
         while lead is not None:
             self._begin(lead)
-            lead = self._next()
-        self._pieces.append(self._white())
+            lead = self._read_next()
+        self._pieces.append(self._take_white_space())
         if self._ahead in ("}", "]", ";"):
             self._take(1, "extra_closer")
-            self._pieces.append(self._white())
+            self._pieces.append(self._take_white_space())
         if self._ahead:
             raise _RepairError
         return "".join(self._pieces)
@@ -178,7 +178,7 @@ class _LenientReader:
         found = pattern.match(self._text, self._at)
         return self._take(found.end() - self._at) if found is not None else ""
 
-    def _white(self) -> str:
+    def _take_white_space(self) -> str:
         return self._match(_SPACE)
 
     def _unfence(self) -> None:
@@ -200,14 +200,14 @@ class _LenientReader:
             self._closers.append(_CLOSERS[character])
             piece = self._take(1)
         else:
-            piece = self._string() if character in _RUNS else self._scalar()
+            piece = self._read_string() if character in _RUNS else self._read_scalar()
         self._is_empty = character in _CLOSERS
         self._pieces.append(lead + piece)
 
-    def _next(self) -> str | None:
+    def _read_next(self) -> str | None:
         """Close what ends here; then what stands before the next value, held back. None where all is closed."""
         while self._closers:
-            self._pieces.append(self._white())
+            self._pieces.append(self._take_white_space())
             if not self._ahead:
                 self._take(0, "missing_closer")
                 self._pieces += reversed(self._closers)
@@ -219,24 +219,24 @@ class _LenientReader:
                 continue
             lead = ""
             if not self._is_empty:
-                lead = self._comma()
+                lead = self._take_comma()
                 if self._ahead in (self._closers[-1], ""):
                     self._take(0, "trailing_comma")
                     continue
             if self._closers[-1] == "}":
-                lead += self._key()
+                lead += self._read_key()
             return lead
         return None
 
-    def _comma(self) -> str:
+    def _take_comma(self) -> str:
         if self._ahead != ",":
             raise _RepairError
-        return self._take(1) + self._white()
+        return self._take(1) + self._take_white_space()
 
-    def _key(self) -> str:
+    def _read_key(self) -> str:
         """A key with its colon, and the white space after both."""
         if self._ahead in _RUNS:
-            key = self._string()
+            key = self._read_string()
         else:
             name = self._match(_NAME)
             # As a key, JavaScript takes `None` for a string and Python for None.
@@ -244,12 +244,12 @@ class _LenientReader:
                 raise _RepairError
             self._take(0, "unquoted_key")
             key = f'"{name}"'
-        key += self._white()
+        key += self._take_white_space()
         if self._ahead != ":":
             raise _RepairError
-        return key + self._take(1) + self._white()
+        return key + self._take(1) + self._take_white_space()
 
-    def _scalar(self) -> str:
+    def _read_scalar(self) -> str:
         scalar = self._match(_SCALAR)
         if scalar in _LITERALS:
             self._take(0, "python_literals")
@@ -258,7 +258,7 @@ class _LenientReader:
             raise _RepairError
         return scalar
 
-    def _string(self) -> str:
+    def _read_string(self) -> str:
         """A string in either quotes, as JSON."""
         quote = self._take(1)
         if quote == "'":
@@ -270,7 +270,7 @@ class _LenientReader:
             if not character:
                 raise _RepairError
             if character == "\\":
-                pieces.append(self._escape(quote))
+                pieces.append(self._read_escape(quote))
             elif character == quote:
                 self._take(1)
                 pieces.append('"')
@@ -279,7 +279,7 @@ class _LenientReader:
                 # A double quote inside of single ones is right where it is, but JSON needs it escaped.
                 pieces.append(json.dumps(self._take(1, None if character == '"' else "unescaped_control"))[1:-1])
 
-    def _escape(self, quote: str) -> str:
+    def _read_escape(self, quote: str) -> str:
         escape = self._match(_ESCAPE)
         if escape:
             return escape

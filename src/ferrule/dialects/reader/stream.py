@@ -220,18 +220,18 @@ class InputStream:
         while True:
             markers = stops.by_id if self._by_id else stops.by_text
             is_final = self.ended or self.limit < len(self.text)
-            text_end, self.marker_end = markers.next(self.text, self.at, self.limit, final=is_final)
+            text_end, self.marker_end = markers.find_next(self.text, self.at, self.limit, final=is_final)
             while (
                 self._parts
                 and self._by_id
                 and self.marker_end > text_end
                 and not self._has_true_parts(text_end, self.marker_end)
             ):
-                text_end, self.marker_end = markers.next(self.text, text_end + 1, self.limit, final=is_final)
+                text_end, self.marker_end = markers.find_next(self.text, text_end + 1, self.limit, final=is_final)
             if text_end > self.at:
                 sink(text_end)
             if self.marker_end > text_end:
-                return stops.marker_of(self.text[text_end : self.marker_end]) or ""
+                return stops.match_marker(self.text[text_end : self.marker_end]) or ""
             if self.limit < len(self.text):
                 marker = self._scan_control(stops, sink)
                 if marker or self.limit < len(self.text):
@@ -248,7 +248,7 @@ class InputStream:
     def _scan_control(self, stops: Stops, sink: Sink) -> str:
         """The control token ahead as a marker, with what belongs to it; or as text, where it means nothing here."""
         for lead in range(self.at, self.limit + 1):
-            marker = stops.marker_of(self.text[lead:])
+            marker = stops.match_marker(self.text[lead:])
             if marker:
                 if lead > self.at:
                     sink(lead)

@@ -34,7 +34,7 @@ class Cut:
     numbers: tuple[int, ...]
 
     @classmethod
-    def of(cls, text: str, slots: ContentSlots) -> Cut:
+    def make(cls, text: str, slots: ContentSlots) -> Cut:
         """Cut a rendering."""
         pieces, starts, at = [], [0], 0
         for number, begin, end in slots.cut(text):
@@ -52,25 +52,25 @@ class Cut:
         """Where the sentinel at a place ends; 0, where the text begins, for a place of -1."""
         return self.starts[2 * place + 2] if place >= 0 else 0
 
-    def before(self, place: int) -> str:
+    def get_text_before(self, place: int) -> str:
         """The template's text before the sentinel at a place, back to the one that precedes it."""
         return self.pieces[2 * place]
 
-    def after(self, place: int) -> str:
+    def get_text_after(self, place: int) -> str:
         """The template's text after the sentinel at a place, up to the next; the first text for a place of -1."""
         return self.pieces[2 * place + 2]
 
-    def places(self, number: int) -> list[int]:
+    def find_places(self, number: int) -> list[int]:
         """The places of a slot, in order."""
         return [place for place, found in enumerate(self.numbers) if found == number]
 
-    def next_place(self, position: int) -> int:
+    def find_next_place(self, position: int) -> int:
         """The first place whose sentinel begins at or after a position; one past the last where none does."""
         return bisect_left(range(len(self.numbers)), position, key=self.begin)
 
-    def next_slot(self, position: int) -> int:
+    def find_next_slot(self, position: int) -> int:
         """Where the sentinel at that place begins; the end of the text where there is none."""
-        place = self.next_place(position)
+        place = self.find_next_place(position)
         return self.begin(place) if place < len(self.numbers) else len(self.text)
 
 
@@ -101,7 +101,7 @@ class TemplateMarkers:
 
     def common_prefix(self, one: str, other: str) -> int:
         """How long both begin alike: all of `one`, or up to a marker that they share only the beginning of."""
-        length = _common(one, other)
+        length = _count_common(one, other)
         if length == len(one):
             return length
         for text in (one, other):
@@ -112,7 +112,7 @@ class TemplateMarkers:
 
     def common_suffix(self, one: str, other: str) -> int:
         """How long both end alike, up to a marker that they share only the end of."""
-        length = _common(one[::-1], other[::-1])
+        length = _count_common(one[::-1], other[::-1])
         for text in (one, other):
             for match in self._whole.finditer(text):
                 if match.start() < len(text) - length < match.end():
@@ -120,7 +120,7 @@ class TemplateMarkers:
         return length
 
 
-def _common(one: str, other: str) -> int:
+def _count_common(one: str, other: str) -> int:
     limit = min(len(one), len(other))
     return next((at for at in range(limit) if one[at] != other[at]), limit)
 

@@ -16,9 +16,9 @@ from math import log
 from types import MappingProxyType
 from typing import Any
 
-from ferrule.dialects.catalogue import families
+from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.family import Family
-from ferrule.dialects.notation import TextNotation, notation_without_calls
+from ferrule.dialects.notation import TextNotation, make_notation_without_calls
 from ferrule.dialects.reader.message import Thinking
 from ferrule.dialects.template.cuts import TemplateMarkers
 from ferrule.dialects.template.messages import MessageShape
@@ -78,9 +78,9 @@ _ORIGINALS = ("hermes", "qwen3_coder", "glm45")
 
 
 @cache
-def _candidates() -> dict[str, Family]:
+def _list_candidates() -> dict[str, Family]:
     """All families by name, in the order in which they are tried."""
-    known = families()
+    known = load_families()
     return {name: known[name] for name in dict.fromkeys((*_ORIGINALS, *known))}
 
 
@@ -95,11 +95,11 @@ def detect_family(template: str, variables: Mapping[str, Any] = _NOTHING) -> Det
 
     engine, variables = get_engine(template), {**_TOKENS, **variables}
     unread, refusals = "", []
-    for tool, parameter in (("weather", "place"), *_only_tools()):
+    for tool, parameter in (("weather", "place"), *_list_only_tools()):
         trials = Trials(engine, variables, tool, parameter)
-        found, written = _readers(trials, variables)
+        found, written = _find_readers(trials, variables)
         if found:
-            return _best(found, trials, template, variables)
+            return _choose_best(found, trials, template, variables)
         unread = unread or written
         refusals.append(trials.refusal)
     if all(refusals):
@@ -117,12 +117,13 @@ def detect_thinking(template: str, variables: Mapping[str, Any] = _NOTHING) -> T
     markers stand in its text, since a template may leave out the reasoning that its model writes."""
     from ferrule.dialects.template.engine import get_engine
 
-    ways = dict.fromkeys(f.message.thinking for f in _candidates().values() if f.message.thinking and not f.among)
+    ways = dict.fromkeys(f.message.thinking for f in _list_candidates().values() if f.message.thinking and not f.among)
     trials = Trials(get_engine(template), variables, "weather", "place")
     for way in ways:
-        notation = notation_without_calls("", way)
+        notation = make_notation_without_calls("", way)
         if any(
-            reads_back(notation, trial, trials.tool, _markers_of(notation, variables)) for trial in trials.thoughts()
+            reads_back(notation, trial, trials.tool, _collect_markers(notation, variables))
+            for trial in trials.iterate_thoughts()
         ):
             return way
     return next((way for way in ways if not way.read_by_syntax and way.close in template), None)
@@ -131,65 +132,69 @@ def detect_thinking(template: str, variables: Mapping[str, Any] = _NOTHING) -> T
 def detect_by_markers(text: str) -> DetectedFamily | None:
     """The family whose markers stand in a text, the most specific first; None where there is none."""
     scored = sorted(
-        ((score, name) for name, family in _candidates().items() if (score := _score(name, family, text)) is not None),
+        (
+            (score, name)
+            for name, family in _list_candidates().items()
+            if (score := _score(name, family, text)) is not None
+        ),
         # Of families that can't be told apart, the one declared first: the sort keeps their order.
         key=lambda entry: -entry[0][0],
     )
     if not scored:
         return None
     (best, coverage, evidence), name = scored[0]
-    rival = next((score[0] for score, other in scored[1:] if not _same_calls(name, other)), 0.0)
-    return DetectedFamily(name, _certainty(coverage, best, rival), evidence)
+    rival = next((score[0] for score, other in scored[1:] if not _writes_same_calls(name, other)), 0.0)
+    return DetectedFamily(name, _compute_certainty(coverage, best, rival), evidence)
 
 
-def _same_calls(name: str, other: str) -> bool:
+def _writes_same_calls(name: str, other: str) -> bool:
     """Whether two families write calls alike: then they differ in their framing, which is the template's."""
-    return _candidates()[name].syntax == _candidates()[other].syntax
+    return _list_candidates()[name].syntax == _list_candidates()[other].syntax
 
 
-def _certainty(coverage: float, best: float, rival: float) -> float:
+def _compute_certainty(coverage: float, best: float, rival: float) -> float:
     ahead = (best - rival) / best if best > 0 else 0.0
     return round(min(_SURE, coverage * (0.6 + 0.4 * min(1.0, 3 * ahead))), 2)
 
 
-def _only_tools() -> Iterator[tuple[str, str]]:
+def _list_only_tools() -> Iterator[tuple[str, str]]:
     """The tools of families that know one tool only: their templates may write no other."""
-    yield from dict.fromkeys(family.one_tool for family in _candidates().values() if family.one_tool)
+    yield from dict.fromkeys(family.one_tool for family in _list_candidates().values() if family.one_tool)
 
 
-def _markers_of(notation: TextNotation, variables: Mapping[str, Any]) -> TemplateMarkers:
+def _collect_markers(notation: TextNotation, variables: Mapping[str, Any]) -> TemplateMarkers:
     return TemplateMarkers(
         (*notation.markers, *(v for k, v in variables.items() if k.endswith("_token") and isinstance(v, str)))
     )
 
 
-def _readers(trials: Trials, variables: Mapping[str, Any]) -> tuple[list[tuple[str, MessageShape]], str]:
+def _find_readers(trials: Trials, variables: Mapping[str, Any]) -> tuple[list[tuple[str, MessageShape]], str]:
     """The families that read a single call, each with the first shape of it that they read, and how it is written."""
     found: dict[str, MessageShape] = {}
     written = ""
-    for shape, trial in trials.shapes():
-        for name, family in _candidates().items():
+    for shape, trial in trials.iterate_shapes():
+        for name, family in _list_candidates().items():
             notation = TextNotation(family)
-            known = _markers_of(notation, variables)
+            known = _collect_markers(notation, variables)
             written = written or trial.split(known)[1]
             if name not in found and name not in _IN_WORDS and reads_back(notation, trial, trials.tool, known):
                 found[name] = shape
     return list(found.items()), written
 
 
-def _best(
+def _choose_best(
     found: list[tuple[str, MessageShape]], trials: Trials, template: str, variables: Mapping[str, Any]
 ) -> DetectedFamily:
     """Of the families that read a call, the one that reads most, and whose markers are there."""
     ranked = []
     texts: dict[MessageShape, str] = {}
     for name, shape in found:
-        notation = TextNotation(_candidates()[name])
-        known = _markers_of(notation, variables)
-        read = [reads_back(notation, trial, trials.tool, known) for trial in trials.more(shape)]
-        text = texts.setdefault(shape, trials.conversation(shape))
+        notation = TextNotation(_list_candidates()[name])
+        known = _collect_markers(notation, variables)
+        read = [reads_back(notation, trial, trials.tool, known) for trial in trials.iterate_harder(shape)]
+        text = texts.setdefault(shape, trials.render_conversation(shape))
         own, _, evidence = _score(name, notation.family, text) or (0.0, 0.0, ())
-        ranked.append((sum(read), own, _share(read), name, evidence))
+        ranked.append((sum(read), own, _compute_share(read), name, evidence))
     ranked.sort(key=lambda entry: (-entry[0], -entry[1]))
     reads, own, share, name, evidence = ranked[0]
     tied = [entry for entry in ranked if entry[:2] == (reads, own)]
@@ -198,11 +203,11 @@ def _best(
         hinted = detect_by_markers(_ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], template))
         _, _, share, name, evidence = next((e for e in tied if hinted and e[3] == hinted.name), tied[0])
     # Whoever reads less is out of question.
-    rival = next((score for count, score, _, n, _ in ranked if count == reads and not _same_calls(name, n)), 0.0)
-    return DetectedFamily(name, _certainty(share, own, rival) if own else round(0.6 * share, 2), evidence)
+    rival = next((score for count, score, _, n, _ in ranked if count == reads and not _writes_same_calls(name, n)), 0.0)
+    return DetectedFamily(name, _compute_certainty(share, own, rival) if own else round(0.6 * share, 2), evidence)
 
 
-def _share(read: list[bool]) -> float:
+def _compute_share(read: list[bool]) -> float:
     return (1 + sum(read)) / (1 + len(read))
 
 
@@ -211,7 +216,7 @@ def _score(name: str, family: Family, text: str) -> tuple[float, float, tuple[st
     if name in _IN_WORDS or any(marker in text for marker in _WITHOUT.get(name, ())):
         return None
     signs = _SIGNS.get(name)
-    own = tuple(dict.fromkeys((*(signs or ()), *_syntax_markers(name))))
+    own = tuple(dict.fromkeys((*(signs or ()), *_list_syntax_markers(name))))
     openers = [opener for opener in family.syntax.openers if opener.strip()]
     if signs is not None:
         if not all(sign in text for sign in signs):
@@ -220,25 +225,25 @@ def _score(name: str, family: Family, text: str) -> tuple[float, float, tuple[st
         return None
     others = tuple(marker for marker in TextNotation(family).markers if marker.strip() and marker not in own)
     found = [marker for marker in own if marker in text]
-    weight = sum(_weight(marker) for marker in found)
-    missing = sum(_weight(marker) for marker in own if marker not in text) if signs is None else 0.0
+    weight = sum(_weigh_marker(marker) for marker in found)
+    missing = sum(_weigh_marker(marker) for marker in own if marker not in text) if signs is None else 0.0
     beside = [marker for marker in others if marker in text]
-    total = weight - missing + 0.3 * sum(_weight(marker) for marker in beside)
+    total = weight - missing + 0.3 * sum(_weigh_marker(marker) for marker in beside)
     if total <= 0:
         return None
     return total, weight / (weight + missing), (*found, *beside)
 
 
-def _syntax_markers(name: str) -> tuple[str, ...]:
-    return tuple(marker for marker in _candidates()[name].syntax.markers if marker.strip())
+def _list_syntax_markers(name: str) -> tuple[str, ...]:
+    return tuple(marker for marker in _list_candidates()[name].syntax.markers if marker.strip())
 
 
-def _weight(marker: str) -> float:
+def _weigh_marker(marker: str) -> float:
     """Larger for a marker of few families; those that only signs name are as rare as can be."""
     known = _count_markers()
-    return log((len(_candidates()) + 1) / known.get(marker, 1))
+    return log((len(_list_candidates()) + 1) / known.get(marker, 1))
 
 
 @cache
 def _count_markers() -> Counter[str]:
-    return Counter(marker for family in _candidates().values() for marker in TextNotation(family).markers)
+    return Counter(marker for family in _list_candidates().values() for marker in TextNotation(family).markers)

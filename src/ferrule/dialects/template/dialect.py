@@ -32,7 +32,7 @@ from ferrule.conversation import (
 )
 from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE
-from ferrule.dialects.notation import NoCalls, TextNotation, infer_spec, notation_without_calls
+from ferrule.dialects.notation import NoCalls, TextNotation, infer_spec, make_notation_without_calls
 from ferrule.dialects.reader.message import MessageReader
 from ferrule.dialects.segments import Content, Control, Layout
 from ferrule.dialects.template.cuts import TemplateMarkers, align
@@ -48,7 +48,7 @@ from ferrule.dialects.template.messages import (
     make_salt,
 )
 from ferrule.dialects.template.probe import TemplateFacts, probe_template
-from ferrule.dialects.template.rendering import Rendering, make_segments, message_segments
+from ferrule.dialects.template.rendering import Rendering, make_message_segments, make_segments
 from ferrule.dialects.template.spans import Span
 from ferrule.dialects.template.trials import SHAPES, WHEN, WORDS
 from ferrule.errors import DialectError
@@ -93,7 +93,7 @@ class TemplateDialect:
         self._given = notation
         tokens = (v for k, v in self.variables.items() if k.endswith("_token") and isinstance(v, str))
         self.known = TemplateMarkers((*notation.markers, *tokens))
-        self.engine = _engine(template)
+        self.engine = _get_engine(template)
         self.learned = probe_template(self.engine, notation, self.known, self.variables)
         self.known = self.known.with_more(*self.learned.ends)
         losses = notation.family.losses
@@ -162,9 +162,9 @@ class TemplateDialect:
         rendering, contents = self._align(fitted, tools, direct, learned)
         losses += self._find_left_out(rendering, fitted)
         self._check_offer(tools, direct, fitted, learned.shape)
-        spans = rendering.spans()
+        spans = rendering.find_spans()
         losses += self._find_missing_end(spans, fitted)
-        length, prompt = rendering.prompt()
+        length, prompt = rendering.find_prompt()
         segments = tuple(make_segments(rendering, contents, spans, self.name, length))
         self._check_calls(rendering, contents, spans, tools)
         return Layout(
@@ -179,7 +179,7 @@ class TemplateDialect:
     def _forbidden_tokens(self) -> tuple[str, ...]:
         """The markers that only the system writes. Some that open or close a turn stand inside of it, too: a model
         writes them itself, between its reasoning and its answer."""
-        question, call = user(WORDS[0]), self._spoken_call()
+        question, call = user(WORDS[0]), self._make_trial_call()
         said = ""
         for parts in (
             (Text(WORDS[1]),),
@@ -196,13 +196,13 @@ class TemplateDialect:
                 slots = ContentSlots(make_salt(*WORDS))
                 rendering = Rendering(self.engine, self.learned, self.known, self.variables, spoken, tools, slots)
                 text = rendering.whole.text
-                for span in rendering.spans():
+                for span in rendering.find_spans():
                     said += "".join(text[start:end] for start, end in span.parts)
         return tuple(
             stray for stray in self.learned.forbidden_tokens if stray not in self.learned.stops and stray not in said
         )
 
-    def _spoken_call(self) -> ToolCall:
+    def _make_trial_call(self) -> ToolCall:
         name, key = self.notation.family.one_tool or ("weather", "place")
         return ToolCall("call_1", name, json.dumps({key: WORDS[4]}))
 
@@ -238,7 +238,7 @@ class TemplateDialect:
                 return rendering, contents
             first = first or rendering
         assert first is not None, "the first is tried"
-        raise _inspection_error(self.engine, first)
+        raise _make_inspection_error(self.engine, first)
 
     def _render_true(self, conversation: Conversation, tools: Sequence[ToolSpec], shape: MessageShape) -> str:
         messages = encode_messages(conversation, shape, keep_text)
@@ -259,7 +259,7 @@ class TemplateDialect:
             elif slot.kind == "text" and message.calls and not self.capabilities.text_beside_calls:
                 yield Loss("text", f"the chat template leaves out the text beside the calls of message {slot.message}")
             else:
-                found = self.engine.culprit([slot.text])
+                found = self.engine.find_culprit([slot.text])
                 where = f": see line {found.line}, {found.how}" if found else ""
                 raise DialectError(f"the chat template leaves out {_describe_slot(slot)}{where}")
 
@@ -299,12 +299,12 @@ class TemplateDialect:
             opens = rendering.whole.text[span.header : span.start]
             reader = self.notation.reader(tuple(known.values()), opens=opens, repair=False)
             events = []
-            for segment in message_segments(rendering, contents, span):
+            for segment in make_message_segments(rendering, contents, span):
                 events += reader.feed(segment.text, False if isinstance(segment, Content) else None)
             events += reader.close(stopped=True)
             read = [event.call for event in events if isinstance(event, CallFinished)]
             if [(c.name, c.decode()) for c in read] != [(c.name, c.decode()) for c in calls]:
-                said = "".join(segment.text for segment in message_segments(rendering, contents, span))
+                said = "".join(segment.text for segment in make_message_segments(rendering, contents, span))
                 found = ", ".join(f"{call.name}({call.arguments})" for call in read) or "no call"
                 raise DialectError(
                     f"the chat template's way of writing the calls of message {span.message} would be read otherwise "
@@ -312,7 +312,7 @@ class TemplateDialect:
                 )
 
 
-def dialect_for_template(
+def make_template_dialect(
     template: str,
     *,
     special_tokens: Mapping[str, str] = _NOTHING,
@@ -332,7 +332,7 @@ def dialect_for_template(
     except DialectError as error:
         # What is no template at all is refused below.
         found, why = None, str(error)
-    notation = get_notation(found.name) if found else notation_without_calls(why, detect_thinking(template, known))
+    notation = get_notation(found.name) if found else make_notation_without_calls(why, detect_thinking(template, known))
     certainty = found.certainty if found else 1.0
     try:
         return TemplateDialect(
@@ -343,18 +343,18 @@ def dialect_for_template(
         raise error if found else DialectError(f"{why}; without tools, {error}") from error
 
 
-def _engine(template: str) -> TemplateEngine:
+def _get_engine(template: str) -> TemplateEngine:
     # jinja2 is imported with it, for those who have a template.
     from ferrule.dialects.template.engine import get_engine
 
     return get_engine(template)
 
 
-def _inspection_error(engine: TemplateEngine, rendering: Rendering) -> DialectError:
-    from ferrule.dialects.template.engine import inspection_error
+def _make_inspection_error(engine: TemplateEngine, rendering: Rendering) -> DialectError:
+    from ferrule.dialects.template.engine import make_inspection_error
 
     guilty = rendering.find_inspected()
-    return inspection_error(
+    return make_inspection_error(
         engine, [slot.text for slot in guilty], _describe_slot(guilty[0]) if guilty else "the content"
     )
 

@@ -53,7 +53,7 @@ class TemplateEngine:
         )
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refuse
-        environment.globals["dict"] = _plain_dict
+        environment.globals["dict"] = _make_plain_dict
         environment.globals["namespace"] = _GuardedNamespace
         try:
             self._tree = environment.parse(template)
@@ -95,10 +95,10 @@ class TemplateEngine:
             for node in self._tree.find_all(nodes.Assign):
                 if isinstance(node.target, nodes.Name) and _holds(node.node, said):
                     said.add(node.target.name)
-        found = {(i.line, i.how): i for i in _inspections(self._tree, said)}
+        found = {(i.line, i.how): i for i in _find_inspections(self._tree, said)}
         return tuple(found[key] for key in sorted(found))
 
-    def culprit(self, texts: Sequence[str]) -> Inspection | None:
+    def find_culprit(self, texts: Sequence[str]) -> Inspection | None:
         """The likeliest reason why texts came out otherwise: the line that looks for words that are in them."""
         ranked = sorted(
             self.inspections,
@@ -113,9 +113,9 @@ def get_engine(template: str) -> TemplateEngine:
     return TemplateEngine(template)
 
 
-def inspection_error(engine: TemplateEngine, texts: Sequence[str], who: str) -> DialectError:
+def make_inspection_error(engine: TemplateEngine, texts: Sequence[str], who: str) -> DialectError:
     """The error for a template that looks into texts; `who` says whose they are."""
-    found = engine.culprit(texts)
+    found = engine.find_culprit(texts)
     if found is None:
         return DialectError(
             f"the chat template writes {who} otherwise than it is, and none of its lines says why; "
@@ -141,7 +141,7 @@ def _refuse(message: str) -> NoReturn:
     raise TemplateError(message)
 
 
-def _plain_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+def _make_plain_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
     # A function and not the class: its attributes are no way out of the sandbox.
     return dict(*args, **kwargs)
 
@@ -172,9 +172,9 @@ class _Generation(Extension):
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.CallBlock(self.call_method("_as_it_is"), [], [], body).set_lineno(line)
+        return nodes.CallBlock(self.call_method("_parse_verbatim"), [], [], body).set_lineno(line)
 
-    def _as_it_is(self, caller: Macro) -> str:
+    def _parse_verbatim(self, caller: Macro) -> str:
         return str(caller())
 
 
@@ -196,7 +196,7 @@ def _holds(node: nodes.Node, said: set[str]) -> bool:
     )
 
 
-def _inspections(tree: nodes.Template, said: set[str]) -> Iterator[Inspection]:
+def _find_inspections(tree: nodes.Template, said: set[str]) -> Iterator[Inspection]:
     kinds = (nodes.Filter, nodes.Test, nodes.Getitem, nodes.Compare, nodes.Call)
     for node in tree.find_all(kinds):
         subjects: list[nodes.Node] = []
@@ -213,34 +213,36 @@ def _inspections(tree: nodes.Template, said: set[str]) -> Iterator[Inspection]:
             subjects, name = [node.node], node.name
         if any(_holds(subject, said) for subject in subjects):
             words = tuple(c.value for c in node.find_all(nodes.Const) if isinstance(c.value, str) and c.value.strip())
-            yield Inspection(node.lineno, _source(node), words, name in _STRIPS)
+            yield Inspection(node.lineno, _write_source(node), words, name in _STRIPS)
 
 
-def _source(node: nodes.Node | None) -> str:
+def _write_source(node: nodes.Node | None) -> str:
     """An expression as it may have stood in the template."""
     if isinstance(node, nodes.Filter | nodes.Test):
         arguments = f"({_join_sources(node.args)})" if node.args else ""
-        return f"{_source(node.node)} {'|' if isinstance(node, nodes.Filter) else 'is'} {node.name}{arguments}"
+        return f"{_write_source(node.node)} {'|' if isinstance(node, nodes.Filter) else 'is'} {node.name}{arguments}"
     if isinstance(node, nodes.Call):
-        return f"{_source(node.node)}({_join_sources(node.args)})"
+        return f"{_write_source(node.node)}({_join_sources(node.args)})"
     if isinstance(node, nodes.Compare):
-        return _source(node.expr) + "".join(f" {_OPERATORS.get(o.op, o.op)} {_source(o.expr)}" for o in node.ops)
+        return _write_source(node.expr) + "".join(
+            f" {_OPERATORS.get(o.op, o.op)} {_write_source(o.expr)}" for o in node.ops
+        )
     if isinstance(node, nodes.Slice):
-        return ":".join("" if bound is None else _source(bound) for bound in (node.start, node.stop))
-    return _place(node)
+        return ":".join("" if bound is None else _write_source(bound) for bound in (node.start, node.stop))
+    return _describe_place(node)
 
 
 def _join_sources(arguments: Sequence[nodes.Node]) -> str:
-    return ", ".join(map(_source, arguments))
+    return ", ".join(map(_write_source, arguments))
 
 
-def _place(node: nodes.Node | None) -> str:
+def _describe_place(node: nodes.Node | None) -> str:
     if isinstance(node, nodes.Name):
         return node.name
     if isinstance(node, nodes.Const):
         return repr(node.value)
     if isinstance(node, nodes.Getattr):
-        return f"{_source(node.node)}.{node.attr}"
+        return f"{_write_source(node.node)}.{node.attr}"
     if isinstance(node, nodes.Getitem):
-        return f"{_source(node.node)}[{_source(node.arg)}]"
-    return f"-{_source(node.node)}" if isinstance(node, nodes.Neg) else "…"
+        return f"{_write_source(node.node)}[{_write_source(node.arg)}]"
+    return f"-{_write_source(node.node)}" if isinstance(node, nodes.Neg) else "…"

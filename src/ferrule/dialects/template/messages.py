@@ -64,7 +64,7 @@ class ContentSlots:
         """The sentinel that stands for a text."""
         if not text.strip():
             return text
-        before, core, after = _edges(text) if self.edges else ("", text, "")
+        before, core, after = _split_edges(text) if self.edges else ("", text, "")
         self.slots.append(ContentSlot(core, kind, message))
         signs = "".join(sign for sign in _SIGNS if sign in core) if self.signs else ""
         return f"{before}{self.salt}{len(self.slots) - 1:06d}{signs}z{after}"
@@ -78,7 +78,7 @@ class ContentSlots:
 _SIGNS = "<&\n"
 
 
-def _edges(text: str) -> tuple[str, str, str]:
+def _split_edges(text: str) -> tuple[str, str, str]:
     """A text between the white space and full stops at its ends; all of it where there is nothing else."""
     core = text.strip().rstrip(".").rstrip() or text.strip()
     before, _, after = text.partition(core)
@@ -106,7 +106,7 @@ def make_salt(*texts: str) -> str:
 def encode_messages(conversation: Conversation, shape: MessageShape, fill: Fill) -> list[dict[str, Any]]:
     """The messages in the shape of OpenAI's API, with reasoning under the names that templates look for."""
     ids = _Ids(shape, fill)
-    return [_message(message, at, shape, fill, ids) for at, message in enumerate(conversation.messages)]
+    return [_encode_message(message, at, shape, fill, ids) for at, message in enumerate(conversation.messages)]
 
 
 def encode_tools(tools: Sequence[ToolSpec], fill: Fill) -> list[dict[str, Any]] | None:
@@ -132,16 +132,16 @@ class _Ids:
     _named: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
-    def of_call(self, call: ToolCall, at: int) -> str:
+    def get_call_id(self, call: ToolCall, at: int) -> str:
         """The id of a call."""
         if self.shape.ids == "named":
             numbered = re.fullmatch(r"functions\.(.+):\d+", call.id)
             is_named = numbered is not None and numbered[1] == call.name
             self._named[call.id] = call.id if is_named else f"functions.{call.name}:{self._count}"
             self._count += 1
-        return self.of_result(call.id, at)
+        return self.get_result_id(call.id, at)
 
-    def of_result(self, call_id: str, at: int) -> str:
+    def get_result_id(self, call_id: str, at: int) -> str:
         """The id that a result names."""
         if self.shape.ids == "nine":
             return call_id if _NINE.fullmatch(call_id) else sha256(call_id.encode("utf-8", "replace")).hexdigest()[:9]
@@ -149,21 +149,21 @@ class _Ids:
         return written if _ID.fullmatch(written) else self.fill(written, "name", at)
 
 
-def _message(message: Message, at: int, shape: MessageShape, fill: Fill, ids: _Ids) -> dict[str, Any]:
+def _encode_message(message: Message, at: int, shape: MessageShape, fill: Fill, ids: _Ids) -> dict[str, Any]:
     if message.role == "tool":
         result = message.result
         return {
             "role": "tool",
-            "tool_call_id": ids.of_result(result.call_id, at),
+            "tool_call_id": ids.get_result_id(result.call_id, at),
             "name": _fill_name(result.name, fill, at),
-            "content": _content(fill(result.text, "result", at), shape),
+            "content": _encode_content(fill(result.text, "result", at), shape),
         }
     if message.role != "assistant":
-        return {"role": message.role, "content": _content(fill(message.text, message.role, at), shape)}
+        return {"role": message.role, "content": _encode_content(fill(message.text, message.role, at), shape)}
     said = fill(message.text, "text", at)
     said += "".join(fill(p.raw, "malformed", at) for p in message.parts if isinstance(p, MalformedCall))
-    calls = [_call(part, at, shape, fill, ids) for part in message.parts if isinstance(part, ToolCall)]
-    made: dict[str, Any] = {"role": "assistant", "content": _content(said, shape)}
+    calls = [_encode_call(part, at, shape, fill, ids) for part in message.parts if isinstance(part, ToolCall)]
+    made: dict[str, Any] = {"role": "assistant", "content": _encode_content(said, shape)}
     if calls:
         made |= {"tool_calls": calls} | ({} if said else {"content": shape.no_text})
     reasoning = "".join(part.text for part in message.parts if isinstance(part, Reasoning))
@@ -173,28 +173,28 @@ def _message(message: Message, at: int, shape: MessageShape, fill: Fill, ids: _I
     return made
 
 
-def _content(text: str, shape: MessageShape) -> Any:
+def _encode_content(text: str, shape: MessageShape) -> Any:
     return [{"type": "text", "text": text}] if shape.parts else text
 
 
-def _call(call: ToolCall, at: int, shape: MessageShape, fill: Fill, ids: _Ids) -> dict[str, Any]:
+def _encode_call(call: ToolCall, at: int, shape: MessageShape, fill: Fill, ids: _Ids) -> dict[str, Any]:
     try:
         arguments = call.decode()
     except (ValueError, RecursionError) as error:
         raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not JSON: {error}") from error
-    arguments = _value(arguments, fill, at)
+    arguments = _fill_value(arguments, fill, at)
     if shape.arguments_as_text:
         arguments = json.dumps(arguments, ensure_ascii=False)
     function = {"name": _fill_name(call.name, fill, at), "arguments": arguments}
-    return {"type": "function", "id": ids.of_call(call, at), "function": function}
+    return {"type": "function", "id": ids.get_call_id(call, at), "function": function}
 
 
-def _value(value: Any, fill: Fill, at: int) -> Any:
+def _fill_value(value: Any, fill: Fill, at: int) -> Any:
     if isinstance(value, str):
         return fill(value, "value", at)
     if isinstance(value, Mapping):
-        return {_fill_name(key, fill, at): _value(item, fill, at) for key, item in value.items()}
-    return [_value(item, fill, at) for item in value] if isinstance(value, list) else value
+        return {_fill_name(key, fill, at): _fill_value(item, fill, at) for key, item in value.items()}
+    return [_fill_value(item, fill, at) for item in value] if isinstance(value, list) else value
 
 
 def _fill_name(name: str, fill: Fill, at: int) -> str:

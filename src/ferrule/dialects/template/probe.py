@@ -67,7 +67,7 @@ class TemplateFacts:
         """The prompt from its header on, without what closes the turn before."""
         return self.opening[self.opening.find(self.header) :]
 
-    def without_prompt(self, tail: str) -> str:
+    def strip_prompt(self, tail: str) -> str:
         """What follows a conversation's last content, less the prompt of a template that writes it unasked."""
         at = tail.rfind(self.header) if self.always_prompts else -1
         return tail[:at] if at >= 0 else tail
@@ -122,9 +122,9 @@ class _Probe:
         text = self._engine.render(made, offered, WHEN, prompt, self._variables)
         if shape.parts and is_python(text):
             raise DialectError("the chat template writes a list of parts as Python does")
-        return Cut.of(text, slots)
+        return Cut.make(text, slots)
 
-    def _plain(self, shape: MessageShape, messages: Sequence[Message], *, prompt: bool = False) -> Cut:
+    def _render_plain(self, shape: MessageShape, messages: Sequence[Message], *, prompt: bool = False) -> Cut:
         """A conversation without tools; with them, where the template is for nothing else."""
         try:
             return self._cut(shape, messages, prompt=prompt)
@@ -134,17 +134,20 @@ class _Probe:
             return self._cut(shape, messages, prompt=prompt, tools=[self._tool])
 
     def probe(self) -> TemplateFacts:
-        shape, no_calls = self._shape()
+        shape, no_calls = self._find_shape()
         question, answer, more = user(WORDS[0]), assistant(WORDS[1]), user(WORDS[2])
-        bare, asked = self._plain(shape, [question]), self._plain(shape, [question], prompt=True)
-        alone, followed = self._plain(shape, [question, answer]), self._plain(shape, [question, answer, more])
-        opening = self._opening(bare, asked, alone, followed)
-        self._know_end(self._bare(alone.pieces[-1]), followed.pieces[-3])
-        around = self._around_turns(bare, alone, followed)
+        bare, asked = self._render_plain(shape, [question]), self._render_plain(shape, [question], prompt=True)
+        alone, followed = (
+            self._render_plain(shape, [question, answer]),
+            self._render_plain(shape, [question, answer, more]),
+        )
+        opening = self._find_opening(bare, asked, alone, followed)
+        self._note_end(self._strip_prompt(alone.pieces[-1]), followed.pieces[-3])
+        around = self._find_turn_markers(bare, alone, followed)
         starts = {*self._known.find(opening), *around.headers} - {*around.closed}
-        stops, ends, closers = self._ends(around, starts)
+        stops, ends, closers = self._find_ends(around, starts)
         if not no_calls:
-            for stop, is_own in self._call_end(shape, question, starts):
+            for stop, is_own in self._find_call_end(shape, question, starts):
                 stops.append(stop)
                 if is_own and stop not in starts:
                     ends.add(stop)
@@ -161,30 +164,30 @@ class _Probe:
             shape=shape,
             no_calls=no_calls,
             opening=opening,
-            header=self._header(opening, alone.pieces[-3], () if around.ended else around.closing),
+            header=self._find_header(opening, alone.pieces[-3], () if around.ended else around.closing),
             has_prompt=asked.text != bare.text,
             always_prompts=bool(self._unasked),
             stops=tuple(dict.fromkeys(stops)),
             ends=frozenset(end for end in ends if not any(opener.startswith(end) for opener in thinking[:1])),
             closers=frozenset(() if around.ended else closers),
             forbidden_tokens=tuple(token for token in dict.fromkeys(forbidden) if token not in thinking),
-            rewrites_history=self._rewrites(shape, no_calls),
+            rewrites_history=self._is_history_rewritten(shape, no_calls),
             has_system=self._has_system(shape, question),
         )
 
-    def _opening(self, bare: Cut, asked: Cut, alone: Cut, followed: Cut) -> str:
+    def _find_opening(self, bare: Cut, asked: Cut, alone: Cut, followed: Cut) -> str:
         """The generation prompt after a question, also where the template has none and only writes headers."""
         if asked.text == bare.text:
-            self._unasked = self._unasked_prompt(bare, alone, followed)
-            return self._unasked or self._written_header(bare, alone)
+            self._unasked = self._find_constant_prompt(bare, alone, followed)
+            return self._unasked or self._find_written_header(bare, alone)
         opening = asked.text[self._known.common_prefix(asked.text, bare.text) :]
         if len(opening) > len(asked.pieces[-1]):
             # What precedes the question is written otherwise for a prompt, too.
             opening = asked.pieces[-1][self._known.common_prefix(asked.pieces[-1], bare.pieces[-1]) :]
         return opening
 
-    def _around_turns(self, bare: Cut, alone: Cut, followed: Cut) -> _TurnMarkers:
-        closed, between = self._known.find(self._bare(alone.pieces[-1])), self._known.find(followed.pieces[-3])
+    def _find_turn_markers(self, bare: Cut, alone: Cut, followed: Cut) -> _TurnMarkers:
+        closed, between = self._known.find(self._strip_prompt(alone.pieces[-1])), self._known.find(followed.pieces[-3])
         markers = self._notation.family.message
         # What stands around the text alone ends no turn: calls may follow.
         inner = self._known.find("".join((*markers.answer, *markers.preamble)))
@@ -195,7 +198,7 @@ class _Probe:
         closing = between[: len(between) - sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
         return _TurnMarkers(closed, between, inner, ended, closing)
 
-    def _ends(self, around: _TurnMarkers, starts: Collection[str]) -> tuple[list[str], set[str], list[str]]:
+    def _find_ends(self, around: _TurnMarkers, starts: Collection[str]) -> tuple[list[str], set[str], list[str]]:
         """(what the model stops with, what ends a message, what does so only when something follows)."""
         between, closed, ended = around.between, around.closed, around.ended
         stops, ends = [*ended[:1]] or [*between[:1]], {*ended[:1]}
@@ -210,7 +213,7 @@ class _Probe:
             ends |= {*between[closed.index(ended[0]) :][:1]} - {*starts}
         return stops, ends, closers
 
-    def _unasked_prompt(self, bare: Cut, alone: Cut, followed: Cut) -> str:
+    def _find_constant_prompt(self, bare: Cut, alone: Cut, followed: Cut) -> str:
         """The prompt of a template that ends every conversation with it; empty where it doesn't."""
         known, tail, closed = self._known, bare.pieces[-1], alone.pieces[-1]
         shared = tail[len(tail) - known.common_suffix(tail, closed) :]
@@ -224,12 +227,12 @@ class _Probe:
         is_header = markers and prompt.startswith(markers[0]) and markers[0] in known.find(alone.pieces[-3])
         return prompt if is_header and shared.endswith(prompt) else ""
 
-    def _written_header(self, bare: Cut, alone: Cut) -> str:
+    def _find_written_header(self, bare: Cut, alone: Cut) -> str:
         """The header of a template that never writes a prompt: then that is the prompt."""
         header = alone.text[len(bare.text) : alone.starts[-3]] if alone.text.startswith(bare.text) else ""
         return header if self._known.find(header) else ""
 
-    def _header(self, opening: str, written: str, closing: Sequence[str]) -> str:
+    def _find_header(self, opening: str, written: str, closing: Sequence[str]) -> str:
         """What a prompt and the history, which has `written` before an answer, have in common: the header, less any
         marker of reasoning, and of `closing`, which end the turn before."""
         thinking = self._notation.family.message.thinking
@@ -241,20 +244,22 @@ class _Probe:
         lengths = (self._known.common_prefix(header, written[at:]) for at in range(len(written)))
         return header[: max(lengths, default=0) or len(header)].strip()
 
-    def _bare(self, tail: str) -> str:
+    def _strip_prompt(self, tail: str) -> str:
         at = tail.rfind(self._unasked) if self._unasked else -1
         return tail[:at] if at >= 0 else tail
 
-    def _know_end(self, tail: str, between: str) -> None:
+    def _note_end(self, tail: str, between: str) -> None:
         """Where what closes an answer is no marker that anybody named, it is one from now on."""
         end = tail.strip()
         if end and not self._known.find(tail) and between.startswith(tail) and not any(map(str.isspace, end)):
             self._known = self._known.with_more(end)
 
-    def _call_end(self, shape: MessageShape, question: Message, starts: Collection[str]) -> Iterator[tuple[str, bool]]:
+    def _find_call_end(
+        self, shape: MessageShape, question: Message, starts: Collection[str]
+    ) -> Iterator[tuple[str, bool]]:
         """With what a message that calls a tool ends, and whether it is written when nothing follows."""
         called = [question, assistant(self._call)]
-        own = self._known.find(self._bare(self._cut(shape, called, tools=[self._tool]).pieces[-1]))
+        own = self._known.find(self._strip_prompt(self._cut(shape, called, tools=[self._tool]).pieces[-1]))
         family = self._notation.family
         # A call's closer ends no turn, but for one that is a turn marker as well, and nanochat's, which ends the run.
         inner = set(family.syntax.markers) - set(family.message.turn_markers) if family.one_tool is None else set()
@@ -270,12 +275,12 @@ class _Probe:
         elif marker:
             yield marker, False
 
-    def _shape(self) -> tuple[MessageShape, str]:
+    def _find_shape(self) -> tuple[MessageShape, str]:
         """The first shape whose calls the family's reader reads, or else one that renders text."""
         why = ""
         for shape in () if self._no_calls else SHAPES:
             try:
-                if self._reads_back(shape):
+                if self._is_read_back(shape):
                     return shape, ""
             except DialectError as error:
                 why = why if shape.parts else why or f": {error}"
@@ -288,11 +293,11 @@ class _Probe:
                 why = why if parts else why or f": {error}"
         if why:
             raise DialectError(f"the chat template does not write a user's question and its answer{why}")
-        from ferrule.dialects.template.engine import inspection_error
+        from ferrule.dialects.template.engine import make_inspection_error
 
-        raise inspection_error(self._engine, WORDS, "what was said")
+        raise make_inspection_error(self._engine, WORDS, "what was said")
 
-    def _reads_back(self, shape: MessageShape) -> bool:
+    def _is_read_back(self, shape: MessageShape) -> bool:
         called = [user(WORDS[0]), assistant(self._call)]
         cut = self._cut(shape, called, tools=[self._tool])
         asked = self._cut(shape, called[:1], prompt=True, tools=[self._tool])
@@ -318,7 +323,7 @@ class _Probe:
             return False
         return len(cut.numbers) == 2
 
-    def _rewrites(self, shape: MessageShape, no_calls: str) -> bool:
+    def _is_history_rewritten(self, shape: MessageShape, no_calls: str) -> bool:
         """Whether one more user turn changes what was written before it."""
         thought = assistant(Reasoning(WORDS[3]), WORDS[1])
         histories = [[user(WORDS[0]), thought]]
@@ -328,7 +333,7 @@ class _Probe:
         for messages, tools in product(histories, ((), (self._tool,))):
             try:
                 cut = self._cut(shape, messages, tools=tools)
-                now = cut.text[: cut.starts[-2]] + self._bare(cut.pieces[-1])
+                now = cut.text[: cut.starts[-2]] + self._strip_prompt(cut.pieces[-1])
                 later = self._cut(shape, [*messages, user(WORDS[2])], tools=tools).text
             except DialectError:
                 continue

@@ -41,7 +41,7 @@ class Rendering:
         self._tools = encode_tools(tools, self._slots.put)
         self._messages = encode_messages(conversation, learned.shape, self._slots.put)
         self._kept: dict[tuple[int, bool], str] = {}
-        self.whole = Cut.of(self._render_beginning(len(self._messages), False), self._slots)
+        self.whole = Cut.make(self._render_beginning(len(self._messages), False), self._slots)
 
     def _render_beginning(self, length: int, prompt: bool) -> str:
         """The first messages, with or without the generation prompt."""
@@ -57,14 +57,14 @@ class Rendering:
     def _render(self, messages: list[dict[str, Any]], prompt: bool) -> str:
         return self._engine.render(messages, self._tools, self.conversation.now, prompt, self._variables)
 
-    def prompt(self) -> tuple[int, str]:
+    def find_prompt(self) -> tuple[int, str]:
         """What opens the assistant's next turn, and where in the whole rendering it stands.
 
         Some templates end a conversation with a marker that is not there when they are asked for the prompt, and some
         write the prompt whether they are asked or not.
         """
         text, messages = self.whole.text, self.conversation.messages
-        bare = len(self.learned.without_prompt(text[self.whole.end(len(self.whole.numbers) - 1) :]))
+        bare = len(self.learned.strip_prompt(text[self.whole.end(len(self.whole.numbers) - 1) :]))
         asked = self._render_beginning(len(self._messages), True)
         if asked.startswith(text):
             length = self.whole.end(len(self.whole.numbers) - 1) + bare
@@ -76,13 +76,13 @@ class Rendering:
             raise DialectError("the chat template writes the conversation otherwise when it is asked for a prompt")
         return common, asked[common:]
 
-    def spans(self) -> list[Span]:
+    def find_spans(self) -> list[Span]:
         """The words of each assistant message, in order. Raises `DialectError` where a header can't be told."""
         finder = SpanFinder(self.whole, self.learned, self._known)
         found: list[Span] = []
         for number, message in enumerate(self.conversation.messages):
             if message.role == "assistant":
-                span = finder.span(number, self._render_prompt(number), self._render_alone(number))
+                span = finder.find_span(number, self._render_prompt(number), self._render_alone(number))
                 if found and span.start < found[-1].end:
                     raise DialectError(f"the chat template writes message {number} before the one that precedes it")
                 found.append(span)
@@ -91,15 +91,15 @@ class Rendering:
     def _render_prompt(self, number: int) -> Cut:
         """The conversation up to a message, with the prompt for it."""
         if number:
-            return Cut.of(self._render_beginning(number, True), self._slots)
+            return Cut.make(self._render_beginning(number, True), self._slots)
         # Some templates refuse to render no message, or leave the tools out of that.
-        asked = self._before_first()
+        asked = self._find_first_header()
         try:
-            return Cut.of(asked or self._render_beginning(0, True), self._slots)
+            return Cut.make(asked or self._render_beginning(0, True), self._slots)
         except DialectError:
-            return Cut.of("", self._slots)
+            return Cut.make("", self._slots)
 
-    def _before_first(self) -> str:
+    def _find_first_header(self) -> str:
         """What precedes the words of an assistant that speaks first, the header included.
 
         Raises `DialectError` where the template takes whoever speaks first for a user.
@@ -112,7 +112,7 @@ class Rendering:
             return whole.text[: at + self._known.common_prefix(learned.opened, whole.text[at:])]
         if said < len(whole.numbers) and self._is_taken_for_a_user(whole.text[: whole.end(said)]):
             raise DialectError("the chat template writes an assistant's words that begin a conversation as a user's")
-        return whole.text[: limit - self._known.common_suffix(whole.text[:limit], self._first_lead())]
+        return whole.text[: limit - self._known.common_suffix(whole.text[:limit], self._find_first_lead())]
 
     def _is_taken_for_a_user(self, beginning: str) -> bool:
         """Whether a user's words would stand just as those of an assistant stand in `beginning`."""
@@ -121,12 +121,12 @@ class Rendering:
         except DialectError:
             return False
 
-    def _first_lead(self) -> str:
+    def _find_first_lead(self) -> str:
         """The template's own text before the first content of the first message, as it is after a question."""
         question = encode_messages(Conversation((user(WORDS[0]),)), self.learned.shape, keep_text)
         try:
             asked = self._render(question, True)
-            alone = Cut.of(self._render([*question, self._messages[0]], False), self._slots)
+            alone = Cut.make(self._render([*question, self._messages[0]], False), self._slots)
         except DialectError:
             return ""
         own = next((p for p, n in enumerate(alone.numbers) if alone.slots.slots[n].message == 0), -1)
@@ -135,15 +135,15 @@ class Rendering:
     def _render_alone(self, number: int) -> Cut:
         """The conversation that ends with a message; some templates refuse one that ends so, and give the whole."""
         try:
-            return Cut.of(self._render_beginning(number + 1, False), self._slots)
+            return Cut.make(self._render_beginning(number + 1, False), self._slots)
         except DialectError:
             return self.whole
 
     def find_inspected(self) -> list[ContentSlot]:
         """The contents that alone make the template write something else."""
-        return [slot for number, slot in enumerate(self._slots.slots) if not self._stands(number)]
+        return [slot for number, slot in enumerate(self._slots.slots) if not self._is_written(number)]
 
-    def _stands(self, number: int) -> bool:
+    def _is_written(self, number: int) -> bool:
         counter = iter(range(len(self._slots.slots)))
         salt = self._slots.salt
 
@@ -172,7 +172,7 @@ def make_segments(
     position = 0
     for span in spans:
         sampled = rendering.conversation.messages[span.message].sampled
-        header = list(_between(rendering, contents, position, span.start, False))
+        header = list(_make_stretch_segments(rendering, contents, position, span.start, False))
         is_sampled = sampled is not None and sampled.dialect == dialect
         more = span.opened if is_sampled else ""
         if header and isinstance(header[-1], Control):
@@ -186,20 +186,20 @@ def make_segments(
         position = span.start
         for start, end in span.parts:
             # What the template puts between the words (a result), which are in another order as they were sampled.
-            yield from _between(rendering, contents, position, start, False)
+            yield from _make_stretch_segments(rendering, contents, position, start, False)
             if not is_sampled:
-                yield from _between(rendering, contents, start, end, True)
+                yield from _make_stretch_segments(rendering, contents, start, end, True)
             position = end
-    yield from _between(rendering, contents, position, length, False)
+    yield from _make_stretch_segments(rendering, contents, position, length, False)
 
 
-def message_segments(rendering: Rendering, contents: Sequence[str], span: Span) -> Iterator[Control | Content]:
+def make_message_segments(rendering: Rendering, contents: Sequence[str], span: Span) -> Iterator[Control | Content]:
     """What one assistant message says, as the template writes it."""
     for start, end in span.parts:
-        yield from _between(rendering, contents, start, end, True)
+        yield from _make_stretch_segments(rendering, contents, start, end, True)
 
 
-def _between(
+def _make_stretch_segments(
     rendering: Rendering, contents: Sequence[str], start: int, end: int, trained: bool
 ) -> Iterator[Control | Content]:
     """The segments of a stretch of the rendering, whose ends lie in no sentinel."""

@@ -56,21 +56,21 @@ class SpanFinder:
         for place, number in enumerate(whole.numbers):
             self._places.setdefault(number, []).append(place)
 
-    def span(self, message: int, asked: Cut, alone: Cut) -> Span:
+    def find_span(self, message: int, asked: Cut, alone: Cut) -> Span:
         """The span of a message. `asked` is what precedes it with the prompt for it, `alone` the conversation that
         ends with it. Raises `DialectError` where the header can't be told."""
         whole, learned = self._whole, self._learned
         place, base = self._find_last_shared(message, asked)
         header = whole.end(place)
-        wanted, gap = asked.text[asked.end(base) :], whole.text[header : whole.next_slot(header)]
-        length = self._header(message, wanted, gap)
+        wanted, gap = asked.text[asked.end(base) :], whole.text[header : whole.find_next_slot(header)]
+        length = self._measure_header(message, wanted, gap)
         start = header + length
-        own_place = self._matching(alone, place)
+        own_place = self._find_match(alone, place)
         words = _Words(self._known, whole, alone, message, start, own_place, length)
-        parts = words.parts()
-        tail = learned.without_prompt(words.tail)
+        parts = words.find_stretches()
+        tail = learned.strip_prompt(words.tail)
         end, closer = find_message_end(
-            whole.text[parts[-1][1] : whole.next_slot(parts[-1][1])],
+            whole.text[parts[-1][1] : whole.find_next_slot(parts[-1][1])],
             tail,
             learned.ends,
             learned.closers,
@@ -78,9 +78,9 @@ class SpanFinder:
         )
         parts[-1] = (parts[-1][0], parts[-1][1] + end)
         opened = wanted[self._known.common_prefix(wanted, gap[:length]) :]
-        return Span(message, header, tuple(self._without_headers(parts)), opened, closer)
+        return Span(message, header, tuple(self._strip_headers(parts)), opened, closer)
 
-    def _without_headers(self, parts: list[Stretch]) -> Iterator[Stretch]:
+    def _strip_headers(self, parts: list[Stretch]) -> Iterator[Stretch]:
         """The same without a header in the middle, and without a second turn that holds nothing.
 
         A model stops where its turn ends, so it writes no header after that: a template that gives a message two turns
@@ -91,13 +91,13 @@ class SpanFinder:
             begin = start
             for match in self._known.iterate(whole.text[start:end]) if header else ():
                 after = start + match.end()
-                at = whole.text.find(header, after, min(end, whole.next_slot(after)))
+                at = whole.text.find(header, after, min(end, whole.find_next_slot(after)))
                 if match[0] not in self._learned.stops or at < begin:
                     continue
                 yield begin, after
                 begin = at + self._known.common_prefix(self._learned.opened, whole.text[at:end])
                 begin = max(begin, at + len(header))
-            if begin == start or whole.next_slot(begin) < end:
+            if begin == start or whole.find_next_slot(begin) < end:
                 yield begin, end
 
     def _find_last_shared(self, message: int, asked: Cut) -> tuple[int, int]:
@@ -108,27 +108,27 @@ class SpanFinder:
         own = (p for p, n in enumerate(self._whole.numbers) if self._whole.slots.slots[n].message == message)
         limit = next(own, len(self._whole.numbers))
         for base in range(len(asked.numbers) - 1, -1, -1):
-            place = self._counterpart(asked, base)
+            place = self._find_counterpart(asked, base)
             if 0 <= place < limit:
                 return place, base
         return -1, -1
 
-    def _counterpart(self, other: Cut, place: int) -> int:
+    def _find_counterpart(self, other: Cut, place: int) -> int:
         """The place here of what stands at a place of another rendering; -1 where it isn't here."""
         number = other.numbers[place]
         here, rank = self._places.get(number, []), other.numbers[:place].count(number)
         return here[rank] if rank < len(here) else -1
 
-    def _matching(self, other: Cut, place: int) -> int:
+    def _find_match(self, other: Cut, place: int) -> int:
         """The place there of what stands at a place here; -1 where it isn't there."""
         if place < 0:
             return -1
         number = self._whole.numbers[place]
-        there = other.places(number)
+        there = other.find_places(number)
         rank = self._places[number].index(place)
         return there[rank] if rank < len(there) else -1
 
-    def _header(self, message: int, wanted: str, gap: str) -> int:
+    def _measure_header(self, message: int, wanted: str, gap: str) -> int:
         """How much of `gap`, which precedes the words, is no word of the assistant: `wanted` is the same stretch where
         the message is only asked for."""
         known, learned = self._known, self._learned
@@ -157,31 +157,31 @@ class _Words:
         self._known, self._whole, self._alone, self._start = known, whole, alone, start
         slots = alone.slots.slots
         self._own = [p for p in range(own_place + 1, len(alone.numbers)) if slots[alone.numbers[p]].message == message]
-        before = alone.text[alone.end(own_place) : alone.next_slot(alone.end(own_place))]
+        before = alone.text[alone.end(own_place) : alone.find_next_slot(alone.end(own_place))]
         opened = whole.text[start - header : start]
         #: The template's own text before the first content of the message, and after its last.
         self._lead = before[known.common_prefix(opened, before) :]
         self.tail = alone.text[alone.end(self._own[-1]) :] if self._own else self._lead
 
-    def parts(self) -> list[Stretch]:
+    def find_stretches(self) -> list[Stretch]:
         """The stretches of the whole rendering that hold the message, up to the end of its last content."""
         whole, alone = self._whole, self._alone
         parts = [(self._start, self._start)]
-        next_place = whole.next_place(self._start)
+        next_place = whole.find_next_place(self._start)
         after = self._lead
-        for own, place in self._places():
+        for own, place in self._find_places():
             at, begin = parts[-1][1], whole.begin(place)
-            before = self._lead if own == self._own[0] else alone.before(own)
+            before = self._lead if own == self._own[0] else alone.get_text_before(own)
             first, last = (begin, at) if place == next_place else (whole.begin(next_place), whole.end(place - 1))
             head, tail = self._measure_kept(whole.text[at:first], whole.text[last:begin], after, before)
             if at + head < begin - tail:
                 parts[-1] = (parts[-1][0], at + head)
                 parts.append((begin - tail, begin))
             parts[-1] = (parts[-1][0], whole.end(place))
-            next_place, after = place + 1, alone.after(own)
+            next_place, after = place + 1, alone.get_text_after(own)
         return parts[1:] if len(parts) > 1 and parts[0] == (self._start, self._start) else parts
 
-    def _places(self) -> list[tuple[int, int]]:
+    def _find_places(self) -> list[tuple[int, int]]:
         """The places of the message's contents, in its own rendering and in the whole one, in the latter's order.
 
         Each is there as often as the message has it by itself: a template may repeat it elsewhere.

@@ -60,10 +60,10 @@ class Trial:
         if not length > len(before[0]) and after[1]:
             # What stands further back is written otherwise by now: Mistral's tools stand before the last question.
             length = len(after[0] + after[1]) + known.common_prefix(before[2], after[2])
-            return before[0] + before[1] + self.text[len(after[0] + after[1]) : length], self._without_closer(length)
-        return self.before[:length], self._without_closer(length)
+            return before[0] + before[1] + self.text[len(after[0] + after[1]) : length], self._strip_closer(length)
+        return self.before[:length], self._strip_closer(length)
 
-    def _without_closer(self, start: int) -> str:
+    def _strip_closer(self, start: int) -> str:
         return self.text[start:].removesuffix(self.closer)
 
 
@@ -85,12 +85,12 @@ class Trials:
     def _call(self, id_: str, value: str, **more: Any) -> ToolCall:
         return ToolCall(id_, self.tool.name, json.dumps({self._parameter: value, **more}))
 
-    def shapes(self) -> Iterator[tuple[MessageShape, Trial]]:
+    def iterate_shapes(self) -> Iterator[tuple[MessageShape, Trial]]:
         """The shapes in which the template writes a call, each with that call; those that write the same only once."""
         seen, refusals = set(), []
         for shape in SHAPES:
             try:
-                trial = self.trial(shape, [user(WORDS[0])], assistant(self.call))
+                trial = self.render_trial(shape, [user(WORDS[0])], assistant(self.call))
             except DialectError as error:
                 refusals.append(str(error))
                 self.refusal = refusals[0] if len(refusals) == len(SHAPES) else ""
@@ -99,12 +99,16 @@ class Trials:
                 seen.add(trial.text)
                 yield shape, trial
 
-    def trial(self, shape: MessageShape, before: Sequence[Message], message: Message, *, offers: bool = True) -> Trial:
+    def render_trial(
+        self, shape: MessageShape, before: Sequence[Message], message: Message, *, offers: bool = True
+    ) -> Trial:
         """Render a message and what precedes it. Raises `DialectError` where the template refuses."""
         asked = self._render(shape, before, True, offers=offers)
-        return Trial(message, asked, self._render(shape, [*before, message], False, offers=offers), self._closer(shape))
+        return Trial(
+            message, asked, self._render(shape, [*before, message], False, offers=offers), self._find_closer(shape)
+        )
 
-    def _closer(self, shape: MessageShape) -> str:
+    def _find_closer(self, shape: MessageShape) -> str:
         """What ends a message of text, with which other messages may end as well."""
         if shape not in self._closers:
             try:
@@ -114,7 +118,7 @@ class Trials:
             self._closers[shape] = text.rpartition(WORDS[1])[2] if WORDS[1] in text else ""
         return self._closers[shape]
 
-    def more(self, shape: MessageShape) -> Iterator[Trial]:
+    def iterate_harder(self, shape: MessageShape) -> Iterator[Trial]:
         """Harder messages, as far as the template takes them."""
         question, thought, said = user(WORDS[0]), Reasoning(WORDS[3]), WORDS[1]
         several = self._call("call_2", WORDS[2])
@@ -132,15 +136,15 @@ class Trials:
         )
         for before, message in trials:
             try:
-                yield self.trial(shape, before, message)
+                yield self.render_trial(shape, before, message)
             except DialectError:
                 continue
 
-    def thoughts(self) -> Iterator[Trial]:
+    def iterate_thoughts(self) -> Iterator[Trial]:
         """A message with reasoning, and without calls, in the shapes in which the template writes that."""
         for parts in (False, True):
             try:
-                trial = self.trial(
+                trial = self.render_trial(
                     MessageShape(parts), [user(WORDS[0])], assistant(Reasoning(WORDS[3]), WORDS[1]), offers=False
                 )
             except DialectError:
@@ -148,7 +152,7 @@ class Trials:
             if WORDS[3] in trial.text:
                 yield trial
 
-    def conversation(self, shape: MessageShape) -> str:
+    def render_conversation(self, shape: MessageShape) -> str:
         """A conversation with all that a template may mark, as far as it takes it."""
         thought, result = Reasoning(WORDS[3]), tool_message(ToolResult("call_1", self.tool.name, (Text(WORDS[5]),)))
         messages = [user(WORDS[0]), assistant(thought, self.call), result, assistant(WORDS[1])]

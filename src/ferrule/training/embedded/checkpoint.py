@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ferrule.dialects.families.nanochat import ASSISTANT_END, BOS, CONTROL_TOKENS
 from ferrule.errors import SettingsError
-from ferrule.tokens.tokenizer import ByteTokenizer, byte_tokenizer_json
+from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 from ferrule.training.embedded.network import Network
 
 # The vocabulary is 256 bytes and 16 control tokens, seven of which nothing uses yet: a model trained on from these
@@ -59,7 +59,7 @@ CHAT_TEMPLATE = """\
 def embedded_tokenizer(folder: Path) -> ByteTokenizer:
     """The tokenizer, read from the `tokenizer.json` that this writes into `folder`."""
     path = folder / "tokenizer.json"
-    _write_json(path, byte_tokenizer_json(CONTROL))
+    _write_json(path, make_byte_tokenizer_json(CONTROL))
     return ByteTokenizer(path)
 
 

@@ -1,4 +1,4 @@
-"""What is read in another way than it was written is told: a bare null, arguments in one more object, odd numbers."""
+"""What is read otherwise than written is reported as a repair: a bare null, wrapped arguments, odd numbers."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from dialect_events import joined, read
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.catalogue import families, get_notation
+from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.events import CallFinished, CallMalformed
 from ferrule.toolspec import ToolSpec
 
@@ -16,7 +16,7 @@ WRAPPERS = ("input", "properties", "parameters", "arguments")
 
 
 def finished(name, text, tool=TOOL, **options):
-    """What is read of one call: its arguments, and what was told of it."""
+    """What is read of one call: its arguments, and the repairs reported."""
     events = joined(read(get_notation(name).reader([tool], **options), [text]))
     assert joined(read(get_notation(name).reader([tool], **options), text)) == events
     [event] = [event for event in events if isinstance(event, CallFinished)]
@@ -36,24 +36,24 @@ BARE = {
 
 @pytest.mark.parametrize("name", BARE)
 @pytest.mark.parametrize("null", ["null", "None"])
-def test_a_bare_null_for_a_string_stays_text_and_is_told(name, null):
+def test_a_bare_null_for_a_string_stays_text_and_is_reported(name, null):
     assert finished(name, BARE[name].format("city", null)) == ({"city": null}, ("null_as_text",))
     assert finished(name, BARE[name].format("note", "null")) == ({"note": None}, ())
     assert finished(name, BARE[name].format("city", "nullable")) == ({"city": "nullable"}, ())
     assert finished(name, BARE[name].format("unknown", "null")) == ({"unknown": None}, ())
 
 
-def test_a_string_that_ends_as_a_null_does_is_not_told():
+def test_a_string_that_ends_as_a_null_does_is_not_reported():
     assert finished("glm45", BARE["glm45"].format("city", ': "null')) == ({"city": ': "null'}, ())
 
 
 # All but those of one tool, and of values without keys.
-NAMES = [name for name, family in families().items() if family.one_tool is None and name != "ovis"]
+NAMES = [name for name, family in load_families().items() if family.one_tool is None and name != "ovis"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_arguments_in_one_more_object_are_unwrapped_and_that_is_told(name, wrapper):
+def test_arguments_in_one_more_object_are_unwrapped_and_that_is_reported(name, wrapper):
     call = ToolCall("call_1", "f", json.dumps({wrapper: {"city": "Rome", "days": 2}}))
     written = get_notation(name).call(call)
     assert finished(name, written) == ({"city": "Rome", "days": 2}, ("unwrapped",))
@@ -126,7 +126,7 @@ NUMBERED = ToolSpec("f", "", {"properties": {**PROPERTIES, "months": {"type": "a
         ("months=[07, 08]", {"months": [7, 8]}),
     ],
 )
-def test_leading_zeros_of_a_number_are_told(written, wanted):
+def test_leading_zeros_of_a_number_are_reported(written, wanted):
     assert finished("lfm2", LIST.format(f"f({written})"), NUMBERED) == (wanted, ("leading_zeros",))
 
 
@@ -143,7 +143,7 @@ def test_leading_zeros_of_a_number_are_told(written, wanted):
         ("city='don't', note='won't'", {"city": "don't", "note": "won't"}),
     ],
 )
-def test_quotes_inside_of_a_string_are_told(written, wanted):
+def test_quotes_inside_of_a_string_are_reported(written, wanted):
     assert finished("lfm2", LIST.format(f"f({written})"), NUMBERED) == (wanted, ("unescaped_quote",))
 
 
