@@ -201,18 +201,19 @@ def test_doctor_tells_the_tier_and_what_the_canaries_reached() -> None:
     assert told["not_promised"][0] in done.stdout
 
 
-_REFUSING = """
+_REFUSING = f"""
 import errno, os, sys
+sys.path.append({str(Path(__file__).parents[1] / "sandbox")!r})
+from escaping.container_filter import install
 from ferrule.sandbox.linux.bpf import ALLOW, assemble, refuse
-from ferrule.sandbox.linux.container_filter import refuse_namespaces
 from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, NUMBERS
 from ferrule.sandbox.linux.seccomp import attach, no_new_privileges
 
 if sys.argv[1] == "namespaces":
-    refuse_namespaces()
+    install()
 else:
     no_new_privileges()
-    refused = {NUMBERS["landlock_create_ruleset"]: refuse(errno.ENOSYS)}
+    refused = {{NUMBERS["landlock_create_ruleset"]: refuse(errno.ENOSYS)}}
     attach(assemble(refused, ALLOW, architecture=AUDIT_ARCH[MACHINE]))
 os.execv(sys.executable, [sys.executable, "-m", "ferrule", *sys.argv[2:]])
 """

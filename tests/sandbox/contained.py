@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 SOURCE = str(Path(__file__).parents[2] / "src")
+TESTS = str(Path(__file__).parent)
+"""What `escaping.container_filter` is imported from."""
 PROGRAM = Path(__file__).with_name("contained_program.py").read_text()
 WHOLE = "whole"
 OPEN_PYTHON = "/usr/bin/python3"
@@ -24,14 +26,16 @@ needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="Landlock, secc
 
 
 @functools.cache
-def open_source():
-    """The package where every user can read it: a copy, where this checkout lies in a folder such as /root."""
+def open_paths():
+    """The package and `TESTS` where every user can read them: copies, where this checkout lies in one like /root."""
     if all(above.stat().st_mode & 0o001 for above in Path(SOURCE, "ferrule").parents):
-        return SOURCE
+        return SOURCE, TESTS
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     Path(folder).chmod(0o755)
-    return shutil.copytree(SOURCE, f"{folder}/src", ignore=shutil.ignore_patterns("__pycache__"))
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(TESTS, "escaping"), f"{folder}/tests/escaping", ignore=ignored)
+    return shutil.copytree(SOURCE, f"{folder}/src", ignore=ignored), f"{folder}/tests"
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def started(body, way, folder, *, limits=None, readable=()):
         for path in (own, viewed, canary.parent, canary):
             shutil.chown(path, "nobody", "nogroup")
     given = {
-        "source": open_source() if is_other else SOURCE,
+        "paths": open_paths() if is_other else (SOURCE, TESTS),
         "body": body,
         "tier": way.tier,
         "refused": way.refused,

@@ -23,14 +23,17 @@ import traceback
 from pathlib import Path
 
 given = json.loads(sys.argv[1])
-sys.path.append(given["source"])
+sys.path += given["paths"]
+
+from escaping.container_filter import install as refuse_namespaces
 
 from ferrule.sandbox.containment import RunLimits, confine, enter, prepare
 from ferrule.sandbox.linux import syscalls
-from ferrule.sandbox.linux.container_filter import refuse_namespaces
 from ferrule.sandbox.linux.syscalls import call
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import find_python_paths
+
+sys.path.remove(given["paths"][-1])  # nothing else of it belongs to the view
 
 VIEWED, CANARY = given["viewed"], given["canary"]
 VIEW = find_python_paths([Path(path) for path in given["readable"]])

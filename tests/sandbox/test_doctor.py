@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from contained import SOURCE, needs_linux
+from contained import SOURCE, TESTS, needs_linux
 
 from ferrule.sandbox.doctor import detect_layers, try_canaries
 from ferrule.sandbox.linux.landlock import abi
@@ -14,10 +14,10 @@ pytestmark = needs_linux
 
 _UNDER_A_FILTER = f"""
 import json, sys
-sys.path.append({SOURCE!r})
+sys.path += [{SOURCE!r}, {TESTS!r}]
 from ferrule.sandbox.doctor import detect_layers
-from ferrule.sandbox.linux.container_filter import refuse_namespaces
-refuse_namespaces()
+from escaping.container_filter import install
+install()
 found = detect_layers()
 print(json.dumps([found.tier, found.namespaces, found.shell_tier, found.missing]))
 """

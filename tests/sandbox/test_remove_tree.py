@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from contained import OPEN_PYTHON, SOURCE, needs_linux, open_source
+from contained import OPEN_PYTHON, SOURCE, needs_linux, open_paths
 
 from ferrule.sandbox.temporary_folders import remove_tree
 
@@ -61,7 +61,7 @@ def test_an_ordinary_user_does_it_too(folders):
     hostile, outside = folders
     os.chown(hostile, 65534, 65534)
     done = subprocess.run(
-        [OPEN_PYTHON, "-I", "-c", _HOSTILE, hostile, outside, open_source()],
+        [OPEN_PYTHON, "-I", "-c", _HOSTILE, hostile, outside, open_paths()[0]],
         user=65534,
         group=65534,
         extra_groups=[],

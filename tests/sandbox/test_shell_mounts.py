@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from contained import SOURCE
+from contained import SOURCE, TESTS
 
 from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.linux.mounts import open_path
@@ -29,7 +29,7 @@ pytestmark = [
 
 BEGIN = """
 import asyncio, os, sys
-sys.path.insert(0, {source!r})
+sys.path[:0] = [{source!r}, {tests!r}]
 from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.linux import syscalls
 from ferrule.sandbox.linux.identity import enter_same_user_namespace
@@ -54,7 +54,7 @@ async def say(command, **settings):
 
 def said(folder: Path, program: str) -> str:
     """What a program prints that runs in a folder."""
-    script = BEGIN.format(source=SOURCE) + textwrap.dedent(program)
+    script = BEGIN.format(source=SOURCE, tests=TESTS) + textwrap.dedent(program)
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
 
@@ -152,10 +152,10 @@ def test_where_namespaces_are_refused_the_reason_is_told(tmp_path: Path) -> None
     shown = said(
         tmp_path,
         """
-        from ferrule.sandbox.linux.container_filter import refuse_namespaces
+        from escaping.container_filter import install
         os.mkdir("workspace")
         detect_layers()  # what held when it was tried may hold no more
-        refuse_namespaces()
+        install()
         asyncio.run(say("true"))
         """,
     )

@@ -8,7 +8,6 @@ they send is read by `chat_stream.py`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,25 +15,21 @@ from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
 from ferrule.errors import ModelError
 from ferrule.formats.openai import write_messages, write_offers
-from ferrule.formats.tool_offers import ToolNames, strict_schema
-from ferrule.models.hosted import EventKind, HostedModel, ProviderRequest
+from ferrule.formats.tool_offers import ToolNames
+from ferrule.models.hosted import EventKind, ProviderRequest
+from ferrule.models.openai.base import SAMPLING, OpenAIModel, answer_schema
 from ferrule.models.openai.chat_stream import ChatReader, classify_chunk
 from ferrule.models.protocol import ModelSettings
-from ferrule.models.providers import OpenAIProvider, find_provider
+from ferrule.models.providers import OpenAIProvider
 from ferrule.toolspec import ToolSpec
 
-SAMPLING = ("temperature", "top_p")
-"""Sent where they were given only: models that reason refuse them."""
 
-
-class OpenAIChat(HostedModel):
+class OpenAIChat(OpenAIModel):
     """A model of a provider that speaks chat completions.
 
     `user_images` and `native_tools` say whether this model reads images and takes tools, where that isn't what its
     provider's models do. Raises `ModelError` for a key, an address or a package that is missing.
     """
-
-    provider: OpenAIProvider
 
     def __init__(
         self,
@@ -46,7 +41,7 @@ class OpenAIChat(HostedModel):
         user_images: bool | None = None,
         native_tools: bool = True,
     ) -> None:
-        super().__init__(name, find_openai_provider(provider), api_key, base_url)
+        super().__init__(name, provider, api_key, base_url)
         self.capabilities = Capabilities(
             reasoning=self.provider.style.reasoning is not None,
             ids=True,
@@ -55,10 +50,6 @@ class OpenAIChat(HostedModel):
             native_tools=native_tools,
             settings=self.provider.settings,
         )
-
-    def auth_headers(self, key: str) -> dict[str, str]:
-        """See `HostedModel`."""
-        return bearer_headers(self.provider, key)
 
     def render_request(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
@@ -119,26 +110,3 @@ class OpenAIChat(HostedModel):
         if self.provider.output_schema == "plain":
             return {"name": "answer", "schema": schema, "strict": True}
         return answer_schema(schema)
-
-
-def answer_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema for OpenAI: strict where it can be said so, else one that the model is merely shown."""
-    strict = strict_schema(schema)
-    return {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}
-
-
-def find_openai_provider(provider: str | OpenAIProvider) -> OpenAIProvider:
-    """A provider that speaks one of OpenAI's formats. Raises `ModelError` for any other."""
-    found = find_provider(provider)
-    if not isinstance(found, OpenAIProvider):
-        raise ModelError(f"{found.label} does not speak OpenAI's formats: its models are {found.name}:<model>")
-    return found
-
-
-def bearer_headers(provider: OpenAIProvider, key: str) -> dict[str, str]:
-    """The headers that carry the key; to OpenAI itself also those of the account that the environment names."""
-    headers = {"authorization": f"Bearer {key}"} if key else {}
-    if provider.url is not None:
-        account = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
-        headers |= {header: value for header, name in account.items() if (value := os.environ.get(name))}
-    return headers

@@ -12,18 +12,16 @@ from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
 from ferrule.formats.openai_responses import write_items, write_offers
 from ferrule.formats.tool_offers import ToolNames
-from ferrule.models.hosted import EventKind, HostedModel, ProviderRequest
-from ferrule.models.openai.chat import SAMPLING, answer_schema, bearer_headers, find_openai_provider
+from ferrule.models.hosted import EventKind, ProviderRequest
+from ferrule.models.openai.base import SAMPLING, OpenAIModel, answer_schema
 from ferrule.models.openai.responses_stream import ResponsesReader, classify_response_event, find_error
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import OpenAIProvider
 from ferrule.toolspec import ToolSpec
 
 
-class OpenAIResponses(HostedModel):
+class OpenAIResponses(OpenAIModel):
     """A model behind `/responses`. Nothing is stored at the provider: each request holds the whole conversation."""
-
-    provider: OpenAIProvider
 
     def __init__(
         self,
@@ -34,7 +32,7 @@ class OpenAIResponses(HostedModel):
         base_url: str | None = None,
         user_images: bool = True,
     ) -> None:
-        super().__init__(name, find_openai_provider(provider), api_key, base_url)
+        super().__init__(name, provider, api_key, base_url)
         self.capabilities = Capabilities(
             reasoning=True,
             ids=True,
@@ -43,10 +41,6 @@ class OpenAIResponses(HostedModel):
             malformed_calls=False,
             settings=self.provider.settings,
         )
-
-    def auth_headers(self, key: str) -> dict[str, str]:
-        """See `HostedModel`."""
-        return bearer_headers(self.provider, key)
 
     def render_request(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
