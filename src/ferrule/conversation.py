@@ -111,7 +111,7 @@ class ToolResult:
     @property
     def text(self) -> str:
         """The text of the result, its parts joined by newlines; images are left out."""
-        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+        return "\n".join([part.text for part in self.content if isinstance(part, Text)])
 
 
 # A tuple: asked of every part at every step of the loop, and a union type takes five times as long.
@@ -154,7 +154,7 @@ class Message:
     @property
     def text(self) -> str:
         """The text parts, joined as they stand."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
     @property
     def calls(self) -> tuple[ToolCall | MalformedCall, ...]:

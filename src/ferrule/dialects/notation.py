@@ -34,6 +34,8 @@ class TextNotation:
         thinking = (prose.thinking.open, prose.thinking.close) if prose.thinking else ()
         found = (*family.syntax.markers, *thinking, *(prose.result or ()), *prose.turn_markers)
         self.markers: tuple[str, ...] = tuple(dict.fromkeys(found))
+        # Whether the syntax escapes all that a value may hold, so that what it writes needn't be read back.
+        self.is_always_readable = isinstance(family.syntax, EscapingSyntax)
 
     @property
     def framing(self) -> tuple[str, ...]:
@@ -65,11 +67,6 @@ class TextNotation:
         if not self.is_always_readable or any(_is_deep(call.arguments) for call in calls):
             self._check(written, calls, tools)
         return written
-
-    @property
-    def is_always_readable(self) -> bool:
-        """Whether the notation escapes all that a value may hold, so that what it writes needn't be read back."""
-        return isinstance(self.family.syntax, EscapingSyntax)
 
     def _check(self, written: str, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> None:
         offered = {spec.name: spec for spec in tools}

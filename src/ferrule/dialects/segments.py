@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ferrule._util.quick_init import quick_init
 from ferrule.capabilities import Loss
 from ferrule.conversation import Image
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Control:
     """Text of the dialect itself: the only place where a tokenizer's added tokens are looked for.
@@ -25,6 +27,7 @@ class Control:
     ends_run: bool = False
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Content:
     """Text that somebody wrote: it yields ordinary tokens, whatever it looks like.

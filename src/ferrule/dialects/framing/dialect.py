@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from itertools import groupby
+from itertools import takewhile
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, Image, MalformedCall, Message, Part, Text, ToolCall, ToolResult
@@ -56,6 +56,8 @@ class FramedDialect:
             user_images=turns.image is not None,
             image_results=turns.image is not None and turns.inline,
         )
+        self.stops = turns.all_stops
+        self.forbidden_tokens = (*turns.forbidden_tokens, *(family.message.result or ()))
         self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], str]] = {}
         self.found = StructuralMarkers(self.markers)
         self.writer = PartsWriter(self.notation, turns, self.found)
@@ -118,16 +120,15 @@ class _LayoutWriter:
 
     def layout(self, messages: Sequence[Message]) -> Layout:
         """The segments of all messages."""
-        groups = [(role, list(group)) for role, group in groupby(messages, key=lambda message: message.role)]
         self._begin(messages[:1])
         previous = ""
-        turns = [(role, message, group) for role, group in groups for message in group]
-        for position, (role, message, group) in enumerate(turns):
+        for position, message in enumerate(messages):
+            role = message.role
             if role == "assistant":
                 self._write_assistant(message, previous)
             elif role == "tool":
-                if message is group[0]:
-                    self._write_results(group)
+                if previous != "tool":
+                    self._write_results([*takewhile(_is_result, messages[position:])])
             elif role == "user":
                 self._write_user(message)
             elif position:
@@ -135,16 +136,14 @@ class _LayoutWriter:
             previous = role
         if self._waiting:
             self._losses.append(Loss("system", "not written: no user message follows it"))
-        prompt = (Control("".join(self._choose_header(previous)), ends_run=True),)
+        header, opened = self._choose_header(previous)
+        prompt = (_control(header + opened, ends_run=True),)
         thinking = self._family.message.thinking
         opens = thinking.open if thinking and self._messages.thinks and previous == "tool" else ""
+        dialect = self._dialect
         return Layout(
-            tuple(self._segments), prompt, self._turns.all_stops, self._forbidden_tokens, tuple(self._losses), opens
+            tuple(self._segments), prompt, dialect.stops, dialect.forbidden_tokens, tuple(self._losses), opens
         )
-
-    @property
-    def _forbidden_tokens(self) -> tuple[str, ...]:
-        return (*self._turns.forbidden_tokens, *(self._family.message.result or ()))
 
     def _choose_header(self, previous: str) -> tuple[str, str]:
         """What opens the assistant's turn, and what of its message the prompt writes."""
@@ -205,7 +204,7 @@ class _LayoutWriter:
         if self._waiting:
             self._losses.append(Loss("system", "written at the start of the user message that follows it"))
         self._segments += self._waiting
-        if any(isinstance(part, Image) for part in message.parts):
+        if self._turns.image is not None and any(isinstance(part, Image) for part in message.parts):
             self._add_parts(message.parts)
         else:
             self._segments.append(Content(message.text))
@@ -226,9 +225,9 @@ class _LayoutWriter:
     def _write_offer(self) -> Iterator[Segment]:
         offer = self._family.offer
         if isinstance(offer, JsonOffer):
-            yield Control(offer.before)
+            yield _control(offer.before)
             yield Content(self._dialect.encode_offers(self._tools), recurs=True)
-            yield Control(offer.after)
+            yield _control(offer.after)
             return
         clean = [self._found.neutralise_spec(spec) for spec in self._tools]
         is_clean = all(one is other for one, other in zip(clean, self._tools, strict=True))
@@ -338,6 +337,10 @@ class _LayoutWriter:
         after = turns.after if end.endswith(turns.end) else ""
         self._shared = "" if after else end
         self._add(after)
+
+
+def _is_result(message: Message) -> bool:
+    return message.role == "tool"
 
 
 @cache

@@ -76,6 +76,8 @@ class StructuralMarkers:
         return replace(spec, name=name, description=description, parameters=parameters)
 
     def _neutralise_json(self, text: str) -> str:
+        if "\\" not in text and not self._pattern.search(text):
+            return text
         value = json.loads(text) if text.strip() else {}
         if not self._is_in(value):
             return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from ferrule.capabilities import Loss
@@ -35,12 +35,23 @@ class PartsWriter:
         self._names_ids = is_named or "{id}" in turns.results[0]
         self._is_lasting = notation.family.among is None and notation.is_always_readable
         self._kept = lru_cache(maxsize=1024)(self._write)
+        self._around_text = cache(self._write_around_text)
 
     def write(
         self, parts: tuple[Part, ...], opens: str, tools: Sequence[ToolSpec]
     ) -> tuple[Segments, Mapping[str, str]]:
         """(the segments after `opens`, the ids that were written by those of the calls). Raises `DialectError`."""
+        if len(parts) == 1 and isinstance(text := parts[0], Text) and text.text:
+            before, after = self._around_text(opens)
+            return (*before, Content(text.text, trained=True), *after), {}
         return self._kept(parts, opens) if self._is_lasting else self._write(parts, opens, tools)
+
+    def _write_around_text(self, opens: str) -> tuple[Segments, Segments]:
+        """What stands before and after the text of a message that is nothing else: always the same."""
+        text = Text("text")
+        segments, _ = self._write((text,), opens)
+        at = segments.index(Content(text.text, trained=True))
+        return segments[:at], segments[at + 1 :]
 
     def _write(
         self, parts: tuple[Part, ...], opens: str, tools: Sequence[ToolSpec] = ()

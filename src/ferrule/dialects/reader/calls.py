@@ -327,8 +327,7 @@ def escape_json(text: str) -> str:
 def validate_arguments(call: ToolCall) -> str:
     """The JSON of a call's arguments, to be written. Raises `DialectError` where they are no JSON object."""
     try:
-        # Python takes NaN and Infinity for JSON; no reader here does.
-        arguments = json.loads(call.arguments, parse_constant=_refuse) if call.arguments.strip() else {}
+        arguments = _decode_strictly(call.arguments) if call.arguments.strip() else {}
     except (ValueError, RecursionError) as error:
         raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not JSON: {error}") from error
     if not isinstance(arguments, dict):
@@ -338,3 +337,7 @@ def validate_arguments(call: ToolCall) -> str:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON value")
+
+
+# Python takes NaN and Infinity for JSON; no reader here does.
+_decode_strictly = json.JSONDecoder(parse_constant=_refuse).decode
