@@ -7,15 +7,16 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ferrule.dialects import families as declared
 from ferrule.dialects.family import Family
-from ferrule.dialects.framing.dialect import FramedDialect
-from ferrule.dialects.notation import TextNotation
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import DialectError, PluginError
 from ferrule.tools.plugins import find_plugin
+
+if TYPE_CHECKING:
+    from ferrule.dialects.notation import TextNotation
 
 
 @cache
@@ -34,6 +35,8 @@ def get_notation(name: str) -> TextNotation:
 
     Raises `DialectError` and `PluginError`.
     """
+    from ferrule.dialects.notation import TextNotation
+
     for family in _search_families(name):
         if name == family.name or name in family.aliases:
             return TextNotation(family)
@@ -83,4 +86,8 @@ def _list_dialects(family: Family) -> tuple[str, ...]:
 
 
 def _make_dialect(family: Family, name: str) -> Dialect:
-    return FramedDialect(family, name) if family.make_dialect is None else family.make_dialect()
+    if family.make_dialect is not None:
+        return family.make_dialect()
+    from ferrule.dialects.framing.dialect import FramedDialect
+
+    return FramedDialect(family, name)

@@ -75,10 +75,10 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 def _dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat where its tokens are: no template could say how results stand within a turn. Else the template's own."""
-    from ferrule.tokens.chat_template import has_chat_template, load_dialect
-
     if PYTHON_START in tokenizer.control:
         return get_dialect("nanochat")
+    from ferrule.tokens.chat_template import has_chat_template, load_dialect
+
     if has_chat_template(folder):
         return load_dialect(folder)
     if "<|im_start|>" in tokenizer.control:
