@@ -160,6 +160,7 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     """A pipeline on the model. Raises `ModelError` for an unknown model, `DialectError` for an unknown mode."""
     import logging
 
+    from ferrule._util.blas_threads import limit_blas_threads
     from ferrule.agent.pipeline import model
     from ferrule.errors import SettingsError
     from ferrule.session.terminal_output import NoticeHandler
@@ -181,7 +182,8 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
         "seed": options.seed,
         "max_tokens": options.max_tokens,
     }
-    pipeline = model(name, fallback=options.fallback, **address).using(mode=options.mode)
+    with limit_blas_threads():
+        pipeline = model(name, fallback=options.fallback, **address).using(mode=options.mode)
     return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ferrule._util.background import run_synchronously
+from ferrule._util.blas_threads import limit_blas_threads
 from ferrule.agent.pipeline import Pipeline
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult
@@ -71,7 +72,8 @@ def run_evaluation(settings: EvaluationSettings, progress: Progress | None = Non
 async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> Report:
     from ferrule.models.embedded import embedded_model, local_model
 
-    model = local_model(settings.model) if settings.model is not None else embedded_model()
+    with limit_blas_threads():
+        model = local_model(settings.model) if settings.model is not None else embedded_model()
     async with model:
         return await evaluate(model, settings, progress)
 
