@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ferrule.agent.output import OutputInvalid
-    from ferrule.agent.pipeline import Pipeline, Run, model
-    from ferrule.agent.run import StreamedRun
+    from ferrule.agent.pipeline import Pipeline, model
+    from ferrule.agent.run import Run, StreamedRun
     from ferrule.blobs import BlobStore
     from ferrule.builtin_tools import calculator
     from ferrule.capabilities import Loss
@@ -81,13 +81,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "agent.pipeline": (
-        "Pipeline",
-        "Run",
-        "model",
-    ),
+    "agent.pipeline": ("Pipeline", "model"),
     "agent.output": ("OutputInvalid",),
-    "agent.run": ("StreamedRun",),
+    "agent.run": ("Run", "StreamedRun"),
     "blobs": ("BlobStore",),
     "builtin_tools": ("calculator",),
     "capabilities": ("Loss",),

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ferrule.agent.hooks import Hooks, RunState
-from ferrule.agent.pipeline import Run, model
+from ferrule.agent.pipeline import model
+from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, Message, ToolCall, assistant, user
 from ferrule.errors import ToolRequired

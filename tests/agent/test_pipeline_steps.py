@@ -7,7 +7,8 @@ import pickle
 
 import pytest
 
-from ferrule.agent.pipeline import Run, model
+from ferrule.agent.pipeline import model
+from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, ToolCall, assistant, user
 from ferrule.errors import ConversationError, SettingsError

@@ -9,7 +9,7 @@ import pytest
 from terminals import Terminal, assert_refused, ferrule
 
 from ferrule import Decision, Policy, ToolCall, ToolRegistry, model
-from ferrule.agent.pipeline import Run
+from ferrule.agent.run import Run
 from ferrule.conversation import Conversation, assistant, user
 from ferrule.models.scripted import ScriptedModel
 from ferrule.store import Store

@@ -7,7 +7,8 @@ import asyncio
 import numpy as np
 import pytest
 
-from ferrule.agent.pipeline import Run, model
+from ferrule.agent.pipeline import model
+from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.engines import NumpyEngine, Sampling
 from ferrule.models.embedded import embedded_folder, embedded_model

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from random_models import random_model
 
-from ferrule.agent.pipeline import Run, model
+from ferrule.agent.pipeline import model
+from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, MalformedCall, user
 from ferrule.dialects.segments import SampledIds

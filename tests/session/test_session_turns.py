@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ferrule import Decision, Policy, Rule, ToolCall, ToolRegistry, calculator, model, tool
-from ferrule.agent.pipeline import Run
+from ferrule.agent.run import Run
 from ferrule.events import Event, MessageFinished, ResultReady
 from ferrule.execution import ApprovalRequest
 from ferrule.execution.policy import Profile

@@ -1,16 +1,18 @@
-"""The options of a run: which calls may run, how calls are written, and when the run stops."""
+"""What a pipeline holds: which calls may run, how calls are written, when the run stops, and its steps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ferrule.blobs import BlobStore
 from ferrule.errors import ModelError
-from ferrule.execution import Approver, Journal, Policy
 
 if TYPE_CHECKING:
+    from ferrule.agent.run import Run
+    from ferrule.blobs import BlobStore
+    from ferrule.execution import Approver, Journal, Policy
     from ferrule.models.protocol import Model
 
 
@@ -50,6 +52,28 @@ class RunLimits:
     """US dollars; once reached, the model isn't asked again."""
     seconds: float | None = None
     """Seconds of wall time; calls that are still running are then cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseTools:
+    """The step after which calls are answered before the next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """A callback on the run; a conversation that it returns takes the place of the run's."""
+
+    callback: Callable[[Run[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A callback on all runs of `run_many` or `run_batch`, once each of them has come this far."""
+
+    callback: Callable[[list[Run[Any]]], Any]
+
+
+Step: TypeAlias = UseTools | Then | Map
 
 
 DEFAULT_NOTATION = "hermes"

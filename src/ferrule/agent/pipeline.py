@@ -1,74 +1,42 @@
-"""A pipeline: a model, a conversation and tools, run by the loop (`loop.py`).
+"""A pipeline: a model, a conversation and tools, run by the loop (`runner.py`, `loop.py`).
 
 answer = await model("embedded").chat("What is 12 * 34?").using(calculator).run()
+
+What runs it is imported when something is run: a program that only defines tools and pipelines doesn't wait for it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import pickle
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
 
-from ferrule._util.background import enter_synchronously, run_synchronously
-from ferrule.agent.batch import CallTogether, RunBarrier, run_together
-from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
-from ferrule.agent.instrumentation import listen_to
-from ferrule.agent.loop import AgentLoop
-from ferrule.agent.options import RunLimits, RunOptions, select_mode
-from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
-from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
-from ferrule.agent.tool_search import choose_lazy_tools
+from ferrule.agent.options import Map, RunLimits, RunOptions, Step, Then, UseTools
 from ferrule.conversation import Conversation, Message, system, user
 from ferrule.errors import SettingsError
-from ferrule.events import RunFinished
-from ferrule.execution import Decision, Executor, Policy
 from ferrule.models.naming import get_model
-from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
+from ferrule.tools.registry import ToolLike, ToolRegistry
 
 if TYPE_CHECKING:
-    from ferrule.agent.instrumentation import RunListener
+    from ferrule.agent.hooks import Hooks
     from ferrule.agent.output import OutputType
+    from ferrule.agent.run import OutputT, Run, StreamedRun
     from ferrule.blobs import BlobStore
-    from ferrule.execution import Approver, Journal
+    from ferrule.execution import Approver, Decision, Journal, Policy
     from ferrule.models.protocol import Model, ModelSettings
-
-__all__ = ["Pipeline", "Run", "StreamedRun", "model"]
+else:
+    OutputT = TypeVar("OutputT")
 
 Parsed = TypeVar("Parsed")
 HooksSource: TypeAlias = "Hooks | Callable[[], Hooks]"
 
-_SHORTEN_CONTEXT = ShortenContext()
 _KEEP: Any = ...
 """The default of an option that isn't given: its value is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class UseTools:
-    """The step after which calls are answered before the next step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Then:
-    """A callback on the run; a conversation that it returns takes the place of the run's."""
-
-    callback: Callable[[Run[Any]], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Map:
-    """A callback on all runs of `run_many` or `run_batch`, once each of them has come this far."""
-
-    callback: Callable[[list[Run[Any]]], Any]
-
-
-Step: TypeAlias = UseTools | Then | Map
-_ONLY_TOOLS = (UseTools(),)
 
 
 @lru_cache(maxsize=1)
@@ -218,9 +186,9 @@ class Pipeline(Generic[OutputT]):
         After a pause, `decisions` maps the ids of the waiting calls to decisions, each made by `Pending.decide`.
         Raises `ModelError` if the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises.
         """
-        run: Run[OutputT] = Run(self.conversation)
-        await _run(self, run, None, decisions)
-        return run
+        from ferrule.agent.runner import run_pipeline
+
+        return await run_pipeline(self, decisions)
 
     async def run_many(
         self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
@@ -228,7 +196,9 @@ class Pipeline(Generic[OutputT]):
         """Run `n` times concurrently; a seed is increased by one for each run. See `run_batch`."""
         seed = self.settings.seed
         each = [self if seed is None else self.with_(seed=seed + number) for number in range(n)]
-        return await run_together(each, _run_among, concurrency, errors)
+        from ferrule.agent.runner import run_pipelines
+
+        return await run_pipelines(each, concurrency, errors)
 
     async def run_batch(
         self,
@@ -241,30 +211,32 @@ class Pipeline(Generic[OutputT]):
 
         The first error stops them all; with `errors="keep"` it is stored as `Run.error` of its run.
         """
-        return await run_together([self.chat(one) for one in inputs], _run_among, concurrency, errors)
+        from ferrule.agent.runner import run_pipelines
 
-    @asynccontextmanager
-    async def stream(self, *, decisions: Mapping[str, Decision] | None = None) -> AsyncIterator[StreamedRun[OutputT]]:
+        return await run_pipelines([self.chat(one) for one in inputs], concurrency, errors)
+
+    def stream(
+        self, *, decisions: Mapping[str, Decision] | None = None
+    ) -> AbstractAsyncContextManager[StreamedRun[OutputT]]:
         """Run in a task of its own; leaving the block cancels it and answers open calls as cancelled."""
-        run: StreamedRun[OutputT] = StreamedRun(self.conversation)
-        task = asyncio.create_task(run.work(_run(self, run, run.feed, decisions)))
-        try:
-            yield run
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        from ferrule.agent.runner import stream_pipeline
+
+        return stream_pipeline(self, decisions)
 
     # For programs without an event loop.
 
     def run_sync(self, *, decisions: Mapping[str, Decision] | None = None) -> Run[OutputT]:
         """`run`."""
+        from ferrule._util.background import run_synchronously
+
         return run_synchronously(self.run(decisions=decisions))
 
     def run_many_sync(
         self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
     ) -> list[Run[OutputT]]:
         """`run_many`."""
+        from ferrule._util.background import run_synchronously
+
         return run_synchronously(self.run_many(n, concurrency=concurrency, errors=errors))
 
     def run_batch_sync(
@@ -275,12 +247,16 @@ class Pipeline(Generic[OutputT]):
         errors: Literal["raise", "keep"] = "raise",
     ) -> list[Run[OutputT]]:
         """`run_batch`."""
+        from ferrule._util.background import run_synchronously
+
         return run_synchronously(self.run_batch(inputs, concurrency=concurrency, errors=errors))
 
     def stream_sync(
         self, *, decisions: Mapping[str, Decision] | None = None
     ) -> AbstractContextManager[StreamedRun[OutputT]]:
         """`stream`: `with pipeline.stream_sync() as run: for event in run: …`."""
+        from ferrule._util.background import enter_synchronously
+
         return enter_synchronously(self.stream(decisions=decisions))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -300,110 +276,6 @@ class Pipeline(Generic[OutputT]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-async def _run(
-    pipeline: Pipeline[Any],
-    run: Run[Any],
-    feed: EventFeed | None = None,
-    decisions: Mapping[str, Decision] | None = None,
-    barrier: RunBarrier | None = None,
-) -> None:
-    """Run from the first question to the end; `run.stopped` is the reason why it ended."""
-    asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
-    run.model = pipeline.model.name
-    with listen_to(run) as listener:
-        async with pipeline.registry.open() as registry:
-            loop = _make_loop(pipeline, asked, registry, run, feed, decisions, barrier, listener)
-            try:
-                work, seconds = loop.converse(), pipeline.limits.seconds
-                await (work if seconds is None else _run_in_time(work, seconds))
-                run.stopped = "done"
-            except RunStopped as stop:
-                run.stopped = stop.reason
-                if stop.reason != "paused":
-                    loop.cancel_open_calls()
-            except asyncio.CancelledError:
-                run.stopped = "cancelled"
-                loop.cancel_open_calls()
-                raise
-    for watch in pipeline.watchers:
-        await call(watch, run)
-    if feed is not None:
-        await feed.put(RunFinished(run.stopped, run.usage))
-
-
-async def _run_among(pipeline: Pipeline[Any], run: Run[Any], barrier: RunBarrier) -> None:
-    """Run one of many."""
-    await _run(pipeline, run, barrier=barrier)
-
-
-def _make_loop(
-    pipeline: Pipeline[Any],
-    asked: Model,
-    registry: BoundRegistry,
-    run: Run[Any],
-    feed: EventFeed | None,
-    decisions: Mapping[str, Decision] | None,
-    barrier: RunBarrier | None,
-    listener: RunListener | None,
-) -> AgentLoop:
-    """Make the loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
-    options, limits = pipeline.options, pipeline.limits
-    journal = options.journal if listener is None else listener.wrap_journal(options.journal)
-    lazy = choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
-
-    def make_executor(tools: BoundRegistry, policy: Policy | None) -> Executor:
-        return Executor(
-            tools,
-            policy=policy or options.policy,
-            approver=options.approver,
-            journal=journal,
-            blobs=options.blobs,
-            on_ask=options.on_ask,
-        )
-
-    hooks: list[Hooks] = [LimitRun(limits), _SHORTEN_CONTEXT]
-    if lazy is not None:
-        hooks.append(OfferLazily(lazy))
-    if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
-        hooks += _make_step_hooks(pipeline, barrier)
-    if pipeline.hooks:
-        hooks += [one() if callable(one) else one for one in pipeline.hooks]
-    callable_tools = registry if lazy is None else lazy.registry
-    request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
-    state = RunState(run, asked, callable_tools, request, make_executor, feed)
-    return AgentLoop(
-        state, hooks, most_calls=limits.calls, journal=options.journal, workspace=options.workspace,
-        decisions=decisions, listener=listener,
-    )  # fmt: skip
-
-
-def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:
-    """Make the hooks of the steps: steps after `using` wait until calls are answered. Typed output comes last."""
-    options, waits = pipeline.options, False
-    for step in pipeline.steps:
-        if isinstance(step, UseTools):
-            waits = True
-            if options.force or options.choice:
-                yield ChooseTool(options, pipeline.limits.rounds)
-        elif isinstance(step, Then):
-            yield CallOnce(step.callback, waits)
-        else:
-            yield CallTogether(step.callback, waits, barrier or RunBarrier(1))
-    if pipeline.output is not None:
-        yield ParseOutput(pipeline.output)
-
-
-async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
-    """Await `work`, at most `seconds`. Raises `RunStopped`."""
-    try:
-        async with asyncio.timeout(seconds) as time:
-            return await work
-    except TimeoutError:
-        if not time.expired():
-            raise
-        raise RunStopped("time") from None
 
 
 def _add_to(conversation: Conversation, message: str | Message | Conversation) -> Conversation:

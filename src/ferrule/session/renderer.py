@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ferrule.agent.pipeline import Run
+from ferrule.agent.run import Run
 from ferrule.capabilities import Loss
 from ferrule.conversation import Image, MalformedCall, ToolCall, ToolResult
 from ferrule.events import (

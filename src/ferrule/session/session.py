@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ferrule.agent.pipeline import Pipeline, Run
+from ferrule.agent.pipeline import Pipeline
+from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, ToolCall

@@ -1,0 +1,161 @@
+"""Runs a pipeline: makes its loop with the hooks of its options and steps, and says why the run ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from ferrule.agent.batch import CallTogether, RunBarrier, run_together
+from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
+from ferrule.agent.instrumentation import listen_to
+from ferrule.agent.loop import AgentLoop
+from ferrule.agent.options import Then, UseTools, select_mode
+from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
+from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
+from ferrule.agent.tool_search import choose_lazy_tools
+from ferrule.events import RunFinished
+from ferrule.execution import Decision, Executor, Policy
+from ferrule.tools.registry import BoundRegistry
+
+if TYPE_CHECKING:
+    from ferrule.agent.instrumentation import RunListener
+    from ferrule.agent.pipeline import Pipeline
+    from ferrule.models.protocol import Model
+
+_SHORTEN_CONTEXT = ShortenContext()
+_ONLY_TOOLS = (UseTools(),)
+
+
+async def run_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> Run[OutputT]:
+    """See `Pipeline.run`."""
+    run: Run[OutputT] = Run(pipeline.conversation)
+    await _run(pipeline, run, None, decisions)
+    return run
+
+
+async def run_pipelines(
+    pipelines: Sequence[Pipeline[OutputT]], concurrency: int | None, errors: Literal["raise", "keep"]
+) -> list[Run[OutputT]]:
+    """See `Pipeline.run_batch`."""
+    return await run_together(pipelines, _run_among, concurrency, errors)
+
+
+@asynccontextmanager
+async def stream_pipeline(
+    pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None
+) -> AsyncIterator[StreamedRun[OutputT]]:
+    """See `Pipeline.stream`."""
+    run: StreamedRun[OutputT] = StreamedRun(pipeline.conversation)
+    task = asyncio.create_task(run.work(_run(pipeline, run, run.feed, decisions)))
+    try:
+        yield run
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _run(
+    pipeline: Pipeline[Any],
+    run: Run[Any],
+    feed: EventFeed | None = None,
+    decisions: Mapping[str, Decision] | None = None,
+    barrier: RunBarrier | None = None,
+) -> None:
+    """Run from the first question to the end; `run.stopped` is the reason why it ended."""
+    asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
+    run.model = pipeline.model.name
+    with listen_to(run) as listener:
+        async with pipeline.registry.open() as registry:
+            loop = _make_loop(pipeline, asked, registry, run, feed, decisions, barrier, listener)
+            try:
+                work, seconds = loop.converse(), pipeline.limits.seconds
+                await (work if seconds is None else _run_in_time(work, seconds))
+                run.stopped = "done"
+            except RunStopped as stop:
+                run.stopped = stop.reason
+                if stop.reason != "paused":
+                    loop.cancel_open_calls()
+            except asyncio.CancelledError:
+                run.stopped = "cancelled"
+                loop.cancel_open_calls()
+                raise
+    for watch in pipeline.watchers:
+        await call(watch, run)
+    if feed is not None:
+        await feed.put(RunFinished(run.stopped, run.usage))
+
+
+async def _run_among(pipeline: Pipeline[Any], run: Run[Any], barrier: RunBarrier) -> None:
+    """Run one of many."""
+    await _run(pipeline, run, barrier=barrier)
+
+
+def _make_loop(
+    pipeline: Pipeline[Any],
+    asked: Model,
+    registry: BoundRegistry,
+    run: Run[Any],
+    feed: EventFeed | None,
+    decisions: Mapping[str, Decision] | None,
+    barrier: RunBarrier | None,
+    listener: RunListener | None,
+) -> AgentLoop:
+    """Make the loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
+    options, limits = pipeline.options, pipeline.limits
+    journal = options.journal if listener is None else listener.wrap_journal(options.journal)
+    lazy = choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
+
+    def make_executor(tools: BoundRegistry, policy: Policy | None) -> Executor:
+        return Executor(
+            tools,
+            policy=policy or options.policy,
+            approver=options.approver,
+            journal=journal,
+            blobs=options.blobs,
+            on_ask=options.on_ask,
+        )
+
+    hooks: list[Hooks] = [LimitRun(limits), _SHORTEN_CONTEXT]
+    if lazy is not None:
+        hooks.append(OfferLazily(lazy))
+    if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
+        hooks += _make_step_hooks(pipeline, barrier)
+    if pipeline.hooks:
+        hooks += [one() if callable(one) else one for one in pipeline.hooks]
+    callable_tools = registry if lazy is None else lazy.registry
+    request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
+    state = RunState(run, asked, callable_tools, request, make_executor, feed)
+    return AgentLoop(
+        state, hooks, most_calls=limits.calls, journal=options.journal, workspace=options.workspace,
+        decisions=decisions, listener=listener,
+    )  # fmt: skip
+
+
+def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:
+    """Make the hooks of the steps: steps after `using` wait until calls are answered. Typed output comes last."""
+    options, waits = pipeline.options, False
+    for step in pipeline.steps:
+        if isinstance(step, UseTools):
+            waits = True
+            if options.force or options.choice:
+                yield ChooseTool(options, pipeline.limits.rounds)
+        elif isinstance(step, Then):
+            yield CallOnce(step.callback, waits)
+        else:
+            yield CallTogether(step.callback, waits, barrier or RunBarrier(1))
+    if pipeline.output is not None:
+        yield ParseOutput(pipeline.output)
+
+
+async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
+    """Await `work`, at most `seconds`. Raises `RunStopped`."""
+    try:
+        async with asyncio.timeout(seconds) as time:
+            return await work
+    except TimeoutError:
+        if not time.expired():
+            raise
+        raise RunStopped("time") from None
