@@ -99,11 +99,11 @@ def test_a_call_whose_arguments_are_no_json_is_refused():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"arguments": "[1]"}, "no JSON object"),
-        ({"arguments": '"x"'}, "no JSON object"),
-        ({"arguments": "null"}, "no JSON object"),
-        ({"arguments": '{"n": NaN}'}, "NaN is no JSON value"),
-        ({"arguments": '{"n": [-Infinity]}'}, "-Infinity is no JSON value"),
+        ({"arguments": "[1]"}, "not a JSON object"),
+        ({"arguments": '"x"'}, "not a JSON object"),
+        ({"arguments": "null"}, "not a JSON object"),
+        ({"arguments": '{"n": NaN}'}, "NaN is not a JSON value"),
+        ({"arguments": '{"n": [-Infinity]}'}, "-Infinity is not a JSON value"),
         ({"name": " "}, "has no name"),
     ],
 )
@@ -150,5 +150,5 @@ def test_dialects_are_found_by_name():
     assert {"hermes", "nanochat", "qwen25", "qwen3_coder", "qwq"} <= set(list_dialects())
     for name in list_dialects():
         assert get_dialect(name).name == name
-    with pytest.raises(DialectError, match=r"unknown dialect 'herms'; known are .*hermes, .*nanochat, .*qwen25"):
+    with pytest.raises(DialectError, match=r"unknown dialect 'herms'; expected one of .*hermes, .*nanochat, .*qwen25"):
         get_dialect("herms")

@@ -283,7 +283,7 @@ def test_a_name_that_the_notation_has_no_place_for_is_refused(name, tool):
 def test_what_has_markers_of_calls_is_no_plain_text():
     with pytest.raises(DialectError, match="plain text"):
         get_notation("mistral").message(Message("assistant", (Text("[TOOL_CALLS]"),)))
-    with pytest.raises(DialectError, match="beside calls"):
+    with pytest.raises(DialectError, match="text in a message with calls"):
         get_notation("llama3_json").message(Message("assistant", (Text("Hi."), call({"text": "x"}))))
 
 

@@ -251,9 +251,9 @@ def test_internlms_other_plugins_are_no_calls_of_tools():
 
 
 def test_calls_that_have_no_expression_are_refused():
-    with pytest.raises(DialectError, match="one call a message"):
+    with pytest.raises(DialectError, match="one call per message"):
         two("internlm2")
-    with pytest.raises(DialectError, match="no JSON object"):
+    with pytest.raises(DialectError, match="not a JSON object"):
         get_notation("apertus").call(ToolCall("x1", "note", "[1]"))
-    with pytest.raises(DialectError, match="text beside calls"):
+    with pytest.raises(DialectError, match="text in a message with calls"):
         get_notation("xlam").message(Message("assistant", (Text("So:"), ToolCall("x1", "note", "{}"))))

@@ -233,5 +233,5 @@ def test_what_cannot_be_lifted_is_refused():
     call = NATIVE.call(ToolCall("call_1", "get", '{"city": "A"}'), TOOLS)
     with pytest.raises(ConversationError, match="has no result"):
         decode_conversation(NATIVE, Conversation((assistant(call), user("What?"), assistant("So."))), TOOLS)
-    with pytest.raises(DialectError, match="results in the react notation can't be told"):
+    with pytest.raises(DialectError, match="in the react notation, results can't be distinguished"):
         decode_conversation(get_notation("react"), Conversation())

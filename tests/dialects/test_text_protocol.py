@@ -123,7 +123,7 @@ def test_markers_in_results_are_harmless_and_images_follow():
 
 
 def test_what_a_notation_can_not_say_is_refused():
-    with pytest.raises(DialectError, match="one call a message"):
+    with pytest.raises(DialectError, match="one call per message"):
         encode_conversation(get_notation("react"), Conversation((assistant(call(1), call(2)),)), [WEATHER])
 
 

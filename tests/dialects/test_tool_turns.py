@@ -346,7 +346,7 @@ def test_what_has_no_place_is_reported_or_refused():
     llama = get_dialect("llama3_json")
     layout = llama.layout(Conversation((assistant(Reasoning("Hm."), "So."), user("?"))))
     assert [loss.kind for loss in layout.losses] == ["reasoning"]
-    with pytest.raises(DialectError, match="no place for text beside calls"):
+    with pytest.raises(DialectError, match="does not allow text in a message with calls"):
         llama.layout(Conversation((assistant("So:", ToolCall("call_1", "weather", "{}")),)))
     with pytest.raises(DialectError, match="react frames whole conversations is not declared"):
         FramedDialect(load_families()["react"])

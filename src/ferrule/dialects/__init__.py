@@ -1,6 +1,6 @@
 """How tool calls are written for, and read from, each family of models. Pure text: no ids, no I/O.
 
-The names that others need, each loaded when it is first asked for.
+The public names, each loaded when it is first used.
 """
 
 from __future__ import annotations

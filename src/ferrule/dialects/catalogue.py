@@ -1,4 +1,4 @@
-"""Finds families, their notations and dialects by name; a family's own file is loaded when it is asked for."""
+"""Finds families, their notations and dialects by name; a family's file is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @cache
 def load_families() -> dict[str, Family]:
-    """All families by name: those of every file in `families/`, in the order of the files' names."""
+    """All families by name: those of every file in `families/`, in the order of the file names."""
     modules = sorted(module.name for module in iter_modules(declared.__path__))
     return {family.name: family for module in modules for family in _load_module(module)}
 
@@ -31,7 +31,7 @@ def _load_module(module: str) -> tuple[Family, ...]:
 
 
 def get_notation(name: str) -> TextNotation:
-    """The notation of the family of that name, or of one that is also called so, or of a plugin.
+    """The notation of the family with that name or alias, or the one that a plugin provides under it.
 
     Raises `DialectError` and `PluginError`.
     """
@@ -42,38 +42,38 @@ def get_notation(name: str) -> TextNotation:
             return TextNotation(family)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown notation {name!r}; known are {', '.join(sorted(load_families()))}")
+        raise DialectError(f"unknown notation {name!r}; expected one of {', '.join(sorted(load_families()))}")
     loaded = plugin.load()
     if isinstance(loaded, Family):
         return TextNotation(loaded)
-    raise DialectError(f"{plugin} is a whole dialect and no notation alone; a `Family` is both")
+    raise DialectError(f"{plugin} is a dialect, framing included, and not a notation; a `Family` can be both")
 
 
 def list_dialects() -> tuple[str, ...]:
-    """The names that `get_dialect` knows, sorted: families whose turns are declared, and their other turns."""
+    """The names that `get_dialect` accepts, sorted: families with declared turns, and their `other_turns`."""
     return tuple(sorted(name for family in load_families().values() for name in _list_dialects(family)))
 
 
 def get_dialect(name: str) -> Dialect:
-    """A new dialect of that name. Raises `DialectError`, naming those there are, and `PluginError`."""
+    """A new dialect with that name. Raises `DialectError`, listing the known names, and `PluginError`."""
     for family in _search_families(name):
         if name in _list_dialects(family):
             return _make_dialect(family, name)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown dialect {name!r}; known are {', '.join(list_dialects())}")
+        raise DialectError(f"unknown dialect {name!r}; expected one of {', '.join(list_dialects())}")
     loaded = plugin.load()
     if isinstance(loaded, Family):
         if not _list_dialects(loaded):
             raise DialectError(f"{plugin} declares no turns, so whole conversations can't be written in it")
         return _make_dialect(loaded, loaded.name)
     if not callable(loaded):
-        raise PluginError(f"{plugin} is neither a Family nor a callable that makes a dialect")
+        raise PluginError(f"{plugin} is neither a Family nor a callable that returns a dialect")
     return cast("Dialect", loaded())
 
 
 def _search_families(name: str) -> Iterator[Family]:
-    """All families, those of the file of that name first: the others needn't be loaded then."""
+    """All families, starting with those of the file with that name, so that the others are often not loaded."""
     if name.isidentifier() and find_spec(f"{declared.__name__}.{name}") is not None:
         yield from _load_module(name)
     yield from load_families().values()

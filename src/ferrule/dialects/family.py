@@ -1,7 +1,7 @@
 """A family of models as a declaration: how its calls, messages, results, offers and turns are written.
 
-The syntax of the calls is one of `notations/`; `MessageMarkers` are what stands around them. `TextNotation` reads and
-writes by a declaration, `FramedDialect` lays out whole conversations by its turns.
+The syntax of the calls is one of `notations/`; `MessageMarkers` surround them. `TextNotation` reads and writes text
+from a declaration, `FramedDialect` lays out whole conversations in its turns.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ NO_TEXT_BESIDE, NO_PARALLEL, NO_GAPS = "text beside calls", "parallel calls", "a
 
 
 class CallSyntax(ReadableSyntax, Protocol):
-    """A syntax that is written as well as read. `markers`: its fixed texts that a tokenizer may have tokens for."""
+    """A syntax that can be written as well as read. `markers`: its fixed texts that a tokenizer may have tokens for."""
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """All fixed texts of it that a tokenizer may have tokens for."""
+        """All its fixed texts that a tokenizer may have tokens for."""
         ...
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls of one message, wrapper and all. Raises `DialectError` for what has no expression here."""
+        """The calls of one message with their wrapper. Raises `DialectError` for calls that can't be expressed."""
         ...
 
 
 @runtime_checkable
 class PunctuatedSyntax(Protocol):
-    """A syntax with fixed texts around its calls that no tokenizer has tokens for: brackets, words of a header."""
+    """A syntax with fixed texts around its calls that no tokenizer has tokens for: brackets, header keywords."""
 
     @property
     def punctuation(self) -> tuple[str, ...]:
@@ -48,18 +48,18 @@ class PunctuatedSyntax(Protocol):
 
 @runtime_checkable
 class EscapingSyntax(Protocol):
-    """A syntax that can write every value, since it escapes them: what it writes needn't be read back."""
+    """A syntax that escapes values and so can write all of them: its output needn't be read back as a check."""
 
     escapes_values: ClassVar[bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One family. `losses` are what its notation has no place for; `models` is one line for people; `one_tool` the
-    tool, and its parameter, of a family that knows no other; `turns` how whole conversations are framed, if known, and
-    `other_turns` how other models of it frame them, each with its name; `make_dialect` makes the dialect of a family
-    that frames conversations as no `turns` can say; `among` gives the syntax and the results'
-    wording for tools on offer, where calls and results name the group of a tool too."""
+    """One family. `losses`: what its notation can't express; `models`: one line for people; `one_tool`: the only tool,
+    and its parameter, of a family that knows no other; `turns`: how whole conversations are framed, if known;
+    `other_turns`: how other models of the family frame them, by name; `make_dialect` makes the dialect of a family
+    whose framing `turns` can't express; `among` returns the syntax and the result wording for the offered tools, where
+    calls and results also name a tool's group."""
 
     name: str
     models: str

@@ -1,6 +1,6 @@
-"""Grammars as data: what a model may write where it is constrained.
+"""Grammars as data: what a model may write when its output is constrained.
 
-A notation says it in these terms, and each engine compiles them for itself, into whatever its sampler masks by. A
+A notation describes its grammar in these terms, and each engine compiles them into whatever its sampler masks with. A
 control token is a term of its own: text that looks like one is only text, as everywhere else.
 """
 
@@ -14,28 +14,28 @@ from ferrule.toolspec import JSONSchema
 
 @dataclass(frozen=True, slots=True)
 class LiteralText:
-    """Exactly this text, of ordinary tokens."""
+    """Exactly this text, in ordinary tokens."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ControlToken:
-    """Exactly the control token of this name."""
+    """Exactly the control token with this name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextPattern:
-    """Ordinary text that matches a regular expression as a whole."""
+    """Ordinary text that fully matches a regular expression."""
 
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """The text of a JSON value that the schema allows; any JSON value where it is empty."""
+    """The text of a JSON value that the schema allows; any JSON value if the schema is empty."""
 
     schema: JSONSchema
 

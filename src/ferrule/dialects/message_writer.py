@@ -1,7 +1,7 @@
 """Writes the parts of an assistant's message in their order, between the markers of its family.
 
-The one place that knows how reasoning, text and calls follow one another: a notation joins the segments to a text, a
-framing passes them on.
+This is the only place that knows how reasoning, text and calls follow each other: a notation joins the segments into a
+text, a framing passes them on.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def write_parts(
     turns: Turns = _PLAIN,
     opens: str = "",
 ) -> Iterator[TextSegment]:
-    """The parts as segments; calls that follow one another directly are one run for `write_calls`.
+    """The parts as segments; consecutive calls are passed to `write_calls` together.
 
-    `opens` is what the prompt wrote of the message. Reasoning is left out where the family has no place for it, which
-    is the caller's to report. Raises `DialectError` for text or calls that have no place.
+    `opens` is the part of the message that the prompt already wrote. Reasoning is left out if the family has no place
+    for it, which the caller must report. Raises `DialectError` for text or calls that can't be written.
     """
     _check_places(family, parts)
     if turns.leads:
@@ -47,13 +47,13 @@ def write_parts(
 def _check_places(family: Family, parts: Sequence[Part]) -> None:
     calls = [part for part in parts if isinstance(part, ToolCall)]
     if len(calls) > 1 and NO_PARALLEL in family.losses:
-        raise DialectError(f"the {family.name} notation holds one call a message, and here are {len(calls)}")
+        raise DialectError(f"the {family.name} notation allows one call per message, got {len(calls)}")
     if calls and NO_TEXT_BESIDE in family.losses and any(isinstance(p, Text) and p.text for p in parts):
-        raise DialectError(f"the {family.name} notation has no place for text beside calls")
+        raise DialectError(f"the {family.name} notation does not allow text in a message with calls")
 
 
 def _complete(family: Family, parts: tuple[Part, ...], turns: Turns, opens: str) -> tuple[Part, ...]:
-    """The parts, with empty reasoning and text where the family marks these always."""
+    """The parts, with empty reasoning and text added if the family always marks these."""
     thinking = family.message.thinking
     starts_in_thought = thinking is not None and opens.endswith((thinking.open, thinking.open + thinking.after_open))
     if (turns.thinks or starts_in_thought) and not isinstance(parts[0] if parts else None, Reasoning):
@@ -70,10 +70,10 @@ def _write_pieces(
     write_calls: Callable[[Sequence[ToolCall]], Iterable[TextSegment]],
     turns: Turns,
 ) -> Iterator[list[TextSegment]]:
-    """The segments of each part, of a run of calls together."""
+    """Write the parts, yielding the segments of each part or run of calls."""
     markers = family.message
     before, after = markers.preamble if any(isinstance(part, ToolCall) for part in parts) else markers.answer
-    # Whether a call that comes next stands beside text, and not behind a marker.
+    # Whether the next call follows text directly, and not a marker.
     is_beside_text = False
     following = 0
     for is_calls, run in groupby(parts, lambda part: isinstance(part, ToolCall)):
@@ -100,7 +100,7 @@ def _write_pieces(
 
 def _write_reasoning(family: Family, part: Reasoning, *, is_open: bool) -> list[TextSegment]:
     thinking = family.message.thinking
-    assert thinking is not None, "reasoning is only written where it has a place"
+    assert thinking is not None, "reasoning is only written where the family marks it"
     opened: list[TextSegment] = [
         Control(thinking.open + thinking.after_open, trained=True),
         Content(part.text, trained=True),

@@ -1,7 +1,7 @@
 """A family's notation: offers, calls, results and messages as text, and the reader of that text.
 
-What was written is read back before it is handed out: a notation without escapes can't express every value, and finds
-that out by itself.
+Written text is read back before it is returned: a notation without escapes can't express every value, and this is how
+it finds out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class TextNotation:
 
     @property
     def framing(self) -> tuple[str, ...]:
-        """What `Framing` outside of calls is made of, white space aside: all else that a model writes is content."""
+        """What `Framing` outside calls consists of, apart from white space: everything else a model writes is
+        content."""
         syntax, prose = self.family.syntax, self.family.message
         around = (*prose.answer, *prose.preamble, prose.between)
         opened = (prose.thinking.open + prose.thinking.after_open,) if prose.thinking else ()
@@ -47,17 +48,18 @@ class TextNotation:
         return tuple(dict.fromkeys(filter(str.strip, (*self.markers, *opened, *around, *punctuation))))
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
-        """The text that offers tools to the model; empty where there are none."""
+        """The text that offers tools to the model; empty if there are none."""
         return self.family.offer.write(tools) if tools else ""
 
     def call(self, call: ToolCall, tools: Sequence[ToolSpec] = ()) -> str:
-        """One call. Raises `DialectError` for what can't be expressed."""
+        """One call. Raises `DialectError` for a call that can't be expressed."""
         return self.calls((call,), tools)
 
     def calls(self, calls: Sequence[ToolCall], tools: Sequence[ToolSpec] = ()) -> str:
-        """The calls of one message, read back to be sure. Raises `DialectError`, naming the call that is lost."""
+        """The calls of one message, verified by reading them back. Raises `DialectError`, naming a call that
+        changes."""
         if len(calls) > 1 and NO_PARALLEL in self.family.losses:
-            raise DialectError(f"the {self.name} notation holds one call a message, and here are {len(calls)}")
+            raise DialectError(f"the {self.name} notation allows one call per message, got {len(calls)}")
         for call in calls:
             if not call.name.strip():
                 raise DialectError(f"call {call.id!r} has no name, so it would not be read as a call")
@@ -85,7 +87,7 @@ class TextNotation:
             raise DialectError(f"the {self.name} notation would read {len(read)} calls where {len(calls)} were written")
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
-        """The text of a result. Never refuses: markers in it are broken by a visible space and reported."""
+        """The text of a result. Never refuses: markers in it are broken by a visible space and reported as losses."""
         return self.results((result,))
 
     def results(self, results: Sequence[ToolResult], tools: Sequence[ToolSpec] = ()) -> tuple[str, list[Loss]]:
@@ -101,7 +103,8 @@ class TextNotation:
         return writer.write(results, texts), losses
 
     def message(self, message: Message, tools: Sequence[ToolSpec] = ()) -> str:
-        """What the assistant wrote, as text, read back to be sure. Raises `DialectError` for what is not as it was."""
+        """An assistant message as text, verified by reading it back. Raises `DialectError` if that gives another
+        message."""
         written = self._write_message(message, tools)
         if not any(isinstance(part, MalformedCall) for part in message.parts):
             self._check_message(written, message, tools)
@@ -117,7 +120,7 @@ class TextNotation:
         wanted = [(type(part), part.text) for part in message.parts if isinstance(part, Text | Reasoning) and part.text]
         if said != _merge(wanted):
             raise DialectError(
-                f"the {self.name} notation would read the text or the reasoning of this message otherwise"
+                f"the text or the reasoning of this message would change when read back in the {self.name} notation"
             )
 
     def _write_message(self, message: Message, tools: Sequence[ToolSpec]) -> str:
@@ -139,13 +142,14 @@ class TextNotation:
         spelled_out: Collection[str] = (),
         repair: bool = True,
     ) -> MessageReader:
-        """A reader for one assistant message; see `Dialect.reader`. Without `repair` nearly JSON is malformed."""
+        """A reader for one assistant message; see `Dialect.reader`. Without `repair`, nearly valid JSON is
+        malformed."""
         calls = Calls(tools, first_call, repair)
         return MessageReader(self.family.syntax, self.family.message, calls, opens=opens, spelled_out=spelled_out)
 
 
 def neutralise(text: str, markers: Collection[str]) -> tuple[str, list[Loss]]:
-    """`text` with each marker broken by a visible space: `< /tool_response>`, and a `Loss` for each that was there."""
+    """`text` with each marker broken by a visible space, `< /tool_response>`, and a `Loss` for each of them."""
     losses = []
     for marker in markers:
         if marker.strip() and marker in text:
@@ -155,12 +159,12 @@ def neutralise(text: str, markers: Collection[str]) -> tuple[str, list[Loss]]:
 
 
 def _is_deep(arguments: str) -> bool:
-    """Whether JSON may be nested deeper than readers follow."""
+    """Whether JSON may be nested deeper than readers allow."""
     return arguments.count("[") + arguments.count("{") >= MOST_LEVELS
 
 
 def infer_spec(call: ToolCall) -> ToolSpec:
-    """A tool that takes just what a call gives: enough to read the call back."""
+    """A tool that takes exactly the arguments of a call: enough to read that call back."""
     arguments = call.decode()
     items = arguments.items() if isinstance(arguments, dict) else ()
     properties = {key: {"type": _name_type(value)} for key, value in items}
@@ -173,7 +177,7 @@ def _name_type(value: Any) -> str:
 
 
 def _join_runs(events: Sequence[ReaderEvent]) -> list[tuple[type, str]]:
-    """The text and the reasoning that events tell of, each run of them in one."""
+    """The text and the reasoning in events, with consecutive deltas of a kind joined."""
     kinds = {TextDelta: Text, ReasoningDelta: Reasoning}
     runs = [(kinds[type(e)], e.text) for e in events if isinstance(e, TextDelta | ReasoningDelta)]
     return _merge(runs)
@@ -190,7 +194,7 @@ def _merge(runs: Sequence[tuple[type, str]]) -> list[tuple[type, str]]:
 
 
 def _is_same_json(one: Any, other: Any) -> bool:
-    """Equal as JSON: 1 and true are not, 1 and 1.0 are."""
+    """Whether values are equal as JSON: 1 and true are not, 1 and 1.0 are."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -202,7 +206,7 @@ def _is_same_json(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NoCalls:
-    """A syntax in which nothing begins a call. `why` is the reason given to a caller that writes one."""
+    """A syntax without calls. `why` is the reason given to a caller that tries to write one."""
 
     why: str
     openers: tuple[str, ...] = ()
@@ -214,11 +218,11 @@ class NoCalls:
         raise DialectError(f"{self.why}, so {calls[0].name!r} can't be called")
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - a `ReadableSyntax`
-        """Never asked: there is no opener."""
+        """Never called: there is no opener."""
         yield from ()
         raise NotACall("unreadable")
 
 
 def make_notation_without_calls(why: str, thinking: Thinking | None = None) -> TextNotation:
-    """A notation that reads and writes text and, between the markers of `thinking`, reasoning."""
+    """A notation that reads and writes only text and, between the markers of `thinking`, reasoning."""
     return TextNotation(Family(name="plain", models="any model", syntax=NoCalls(why), message=MessageMarkers(thinking)))

@@ -1,4 +1,4 @@
-"""What a dialect must be able to do: write offers, calls and results, frame messages, and read what comes back."""
+"""What a dialect must be able to do: write offers, calls and results, frame messages, and read the model's output."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ class Reader(Protocol):
         ...
 
     def close(self, stopped: bool = False) -> list[ReaderEvent]:
-        """The text has ended; `stopped`: the model ended it, not a limit."""
+        """End the text; `stopped`: the model ended it itself, rather than a limit."""
         ...
 
 
 class Dialect(Protocol):
     """A notation and a framing together.
 
-    `markers` is every marker that its reader knows; `rewrites_history`: earlier turns are written otherwise later on.
+    `markers` are all markers that its reader knows; `rewrites_history`: the template later writes earlier turns
+    differently.
     """
 
     name: str
@@ -36,15 +37,15 @@ class Dialect(Protocol):
     rewrites_history: bool
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
-        """The text that offers tools to the model; empty where the dialect has none."""
+        """The text that offers tools to the model; empty if the dialect has none."""
         ...
 
     def call(self, call: ToolCall) -> str:
-        """The text of a call, markers included. Raises `DialectError` for what can't be expressed."""
+        """The text of a call, including markers. Raises `DialectError` for a call that can't be expressed."""
         ...
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
-        """The text of a result, markers included, and what had to be neutralise. Never refuses."""
+        """The text of a result, including markers, and the markers that had to be neutralised. Never refuses."""
         ...
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
@@ -59,10 +60,10 @@ class Dialect(Protocol):
         opens: str = "",
         spelled_out: Collection[str] = (),
     ) -> Reader:
-        """A reader for one assistant message; calls without ids of their own are numbered from `first_call`.
+        """A reader for one assistant message; calls without ids are numbered from `first_call`.
 
-        `opens` is how the prompt ended. `spelled_out` are the markers for which a tokenizer has no token: they
-        are found by their text also in pieces that are said to be ordinary (`control` False). A mapping gives, for
-        each of them, the control tokens inside of it: without those it is text.
+        `opens` is how the prompt ended. `spelled_out` are the markers for which a tokenizer has no token: they are
+        matched by their text, even in pieces that are ordinary text (`control` False). A mapping gives, for each of
+        them, the control tokens inside it: without those it is just text.
         """
         ...

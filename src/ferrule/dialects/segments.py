@@ -1,7 +1,7 @@
-"""A conversation as segments: what is framing, what is content, what was sampled, and what is trained.
+"""A conversation as segments: which parts are framing, content or sampled ids, and which are trained.
 
-Text alone can't say which of its characters are markers, so a conversation is never written as one string on its
-way to a model: it is a `Layout`, and `tokens/` turns that into ids without any content becoming a control token.
+Text alone can't say which of its characters are markers, so a conversation on its way to a model is never one string:
+it is a `Layout`, which `tokens/` turns into ids without any content becoming a control token.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ferrule.conversation import Image
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Text of the dialect itself: the only place where a tokenizer's added tokens are looked for.
+    """Text written by the dialect itself: only here are a tokenizer's added tokens recognised.
 
-    `ends_run` True at a generation point: the ids up to here must not depend on what is written after.
+    `ends_run` is True at a generation point: the ids up to here must not depend on what follows.
     """
 
     text: str
@@ -30,9 +30,10 @@ class Control:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Text that somebody wrote: it yields ordinary tokens, whatever it looks like.
+    """Text written by a person, model or tool: it becomes ordinary tokens, whatever it looks like.
 
-    `recurs` True for what many conversations share (a system prompt, the offered tools): worth keeping encoded.
+    `recurs` is True for text that many conversations share (a system prompt, the offered tools): worth caching once
+    encoded.
     """
 
     text: str
@@ -42,10 +43,9 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class SampledIds:
-    """Ids that an engine sampled, kept as they are; always trained. `logprobs` has the same length.
+    """Ids sampled by an engine, kept as they are; always trained. `logprobs` has the same length.
 
-    `closer` is the control token that must end them: where the model did not sample it, the system writes it,
-    untrained.
+    `closer` is the control token that must end them: if the model did not sample it, the system writes it, untrained.
     """
 
     ids: tuple[int, ...]
@@ -55,7 +55,7 @@ class SampledIds:
 
 @dataclass(frozen=True, slots=True)
 class ImageSlot:
-    """The place of an image; never trained."""
+    """Where an image goes; never trained."""
 
     image: Image
 
@@ -68,10 +68,10 @@ Segment: TypeAlias = TextSegment | SampledIds | ImageSlot
 class Layout:
     """The segments of a conversation, and how the next assistant message begins and ends.
 
-    `prompt` is what the system writes to open the assistant's turn (empty where the turn is open already), `opens` a
-    marker that was written earlier and is still open there, as that of reasoning may be;
-    `stops` are the control tokens with which a model ends its message; `forbidden_tokens` those that only the system
-    writes, so that a model that samples one is stopped too. `losses` says what was not written.
+    `prompt` is what the system writes to open the assistant's turn (empty if the turn is already open), `opens` a
+    marker written earlier that is still open there, such as that of reasoning; `stops` are the control tokens with
+    which a model ends its message; `forbidden_tokens` those that only the system may write, so sampling one also stops
+    the model. `losses` lists what could not be written.
     """
 
     segments: tuple[Segment, ...]
@@ -83,10 +83,10 @@ class Layout:
 
     @property
     def with_prompt(self) -> tuple[Segment, ...]:
-        """What a model is given to continue."""
+        """The segments that a model continues from."""
         return self.segments + self.prompt
 
     @property
     def text(self) -> str:
-        """The layout as one string, for people: ids that were sampled are left out."""
+        """The layout as one string, for people; sampled ids are left out."""
         return "".join(s.text for s in self.segments if isinstance(s, Control | Content))

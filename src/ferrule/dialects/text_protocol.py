@@ -1,7 +1,7 @@
 """A conversation with tools as plain text messages, for a model that has no tools of its own.
 
-The offer joins the system message, calls are a part of what the assistant says, results are what the user says next.
-The idea of tools in the text of any model is the fifth seed's.
+Offers are appended to the system message, calls are part of the assistant's text, results are the next user message.
+The idea of tools in the text of any model comes from rigging.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ferrule.events import CallFinished, ReasoningDelta, TextDelta
 from ferrule.toolspec import ToolSpec
 
 WRITTEN = "text_mode"
-"""The key of a message's `extra` that holds its text as the model wrote it, calls included, by notation.
+"""The key in a message's `extra` that holds its text as the model wrote it, calls included, by notation.
 
-Beside it, under `of`, is what the message then was: while it is still that, the text needn't be read to see whether it
-says the same, which takes longer than all else here."""
+Next to it, `of` holds a hash of the message as it was: while that is unchanged, the text needn't be read again to see
+whether it still matches, which would take longer than everything else here."""
 _OF = "of"
 
 
 def keep_source(notation: TextNotation, text: str, message: Message) -> Message:
-    """A message that was read from `text`, with that text for the next time that it is shown."""
+    """A message read from `text`, keeping that text for the next time the message is written."""
     return replace(message, extra={**message.extra, WRITTEN: {notation.name: text, _OF: _hash_content(message)}})
 
 
@@ -51,9 +51,9 @@ def encode_conversation(
 ) -> tuple[Conversation, list[Loss]]:
     """The conversation in text alone, and what was lost; a longer one begins with the same messages.
 
-    A message that was read from text stands as it was written, while it still says the same. `user_images`: whether
-    user messages may hold images; those of results follow in one. Raises `DialectError` for what the notation can't
-    express.
+    A message that was read from text is written with that same text as long as its parts are unchanged. `user_images`:
+    whether user messages may hold images; those in results follow in a user message of their own. Raises `DialectError`
+    for anything the notation can't express.
     """
     fitted, losses = adapt(conversation, Capabilities(user_images=user_images))
     messages: list[Message] = []
@@ -100,25 +100,25 @@ def _encode_message(notation: TextNotation, message: Message, tools: Sequence[To
     if not isinstance(written, str) or not (
         kept.get(_OF) == _hash_content(message) or _is_unchanged(notation, written, said, tools)
     ):
-        # White space between text and calls is the notation's own.
+        # White space between text and calls belongs to the notation.
         trimmed = (Text(part.text.strip()) if isinstance(part, Text) else part for part in said.parts)
         written = notation.message(said.with_parts(part for part in trimmed if part != Text("")), tools)
     elif thoughts:
-        # What was read from the text stands in it still.
+        # The text still contains what was read from it.
         in_text = _read_reasoning(notation, written, tools)
         thoughts = [thought for thought in thoughts if thought.text not in in_text]
     return replace(assistant(*thoughts, written), extra=message.extra)
 
 
 def _read_reasoning(notation: TextNotation, written: str, tools: Sequence[ToolSpec]) -> str:
-    """What a text says between the marks of reasoning."""
+    """The reasoning between its markers in a text."""
     reader = notation.reader(tools)
     events = reader.feed(written) + reader.close(stopped=True)
     return "".join(event.text for event in events if isinstance(event, ReasoningDelta))
 
 
 def _hash_content(message: Message) -> str:
-    """A hash of a message's texts and calls: of their ids nothing, since no text holds them."""
+    """A hash of a message's texts and calls, but not of their ids, which no text contains."""
     said: list[str | list[str]] = []
     for part in message.parts:
         if isinstance(part, ToolCall):
@@ -131,7 +131,7 @@ def _hash_content(message: Message) -> str:
 
 
 def _is_unchanged(notation: TextNotation, written: str, message: Message, tools: Sequence[ToolSpec]) -> bool:
-    """Whether a text is still what a message says: its text and its calls, in their order."""
+    """Whether a text still matches a message: its text and its calls, in order."""
     reader = notation.reader(tools)
     events = reader.feed(written) + reader.close(stopped=True)
     read = [(e.call.name, e.call.decode()) for e in events if isinstance(e, CallFinished)]
@@ -143,15 +143,16 @@ def _is_unchanged(notation: TextNotation, written: str, message: Message, tools:
 def decode_conversation(
     notation: TextNotation, conversation: Conversation, tools: Sequence[ToolSpec] = ()
 ) -> Conversation:
-    """The conversation that was lowered to this one: calls, results, and no offer of `tools` in the system message.
+    """The conversation that was encoded as this one: with calls, results, and no offer of `tools` in the system
+    message.
 
-    Results are those of the calls right before them, in their order. A user's message that is no group of results, or
-    of more or fewer than there were calls, stays what the user said. Raises `DialectError` for a notation whose
-    results can't be read, `ConversationError` where calls are left without a result.
+    Results are assigned to the calls right before them, in order. A user message that is not a group of results, or has
+    more or fewer than there were calls, stays a user message. Raises `DialectError` for a notation whose results can't
+    be read, `ConversationError` if calls are left without a result.
     """
     reader = notation.family.results
     if not isinstance(reader, ResultReader):
-        raise DialectError(f"results in the {notation.name} notation can't be told from what a user says")
+        raise DialectError(f"in the {notation.name} notation, results can't be distinguished from user messages")
     messages: list[Message] = []
     calls: Sequence[ToolCall | MalformedCall] = ()
     number = conversation.next_call_number
@@ -178,7 +179,7 @@ def _decode_assistant(notation: TextNotation, message: Message, tools: Sequence[
     for part in message.parts:
         parts += _read(notation, part.text, tools, number) if isinstance(part, Text) else [part]
     lifted = message.with_parts(parts)
-    # Lowered again, it is what it was.
+    # Encoding it again gives the same text.
     return keep_source(notation, message.text, replace(lifted, extra=message.extra)) if lifted.calls else lifted
 
 

@@ -1,4 +1,4 @@
-"""How results and offers are worded: what most families share, and the texts that several of them offer tools by."""
+"""How results and offers are worded: what most families share, and the offer texts that several of them use."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ INVOKE_EXAMPLE = '<invoke name="name">\n<parameter name="key">value</parameter>\
 
 
 class ResultWriter(Protocol):
-    """How the answers to a group of calls are worded."""
+    """How the results of a group of calls are worded."""
 
     def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
-        """The results, in whose texts markers are neutralised already."""
+        """The results; `texts` are theirs, with markers already neutralised."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRead:
-    """A result as a text gives it: the tool's own name, what it gave, and whether that was an error."""
+    """A result as read from text: the tool's name, the result's text, and whether it was an error."""
 
     name: str
     text: str
@@ -38,10 +38,10 @@ class ResultRead:
 
 @runtime_checkable
 class ResultReader(Protocol):
-    """A wording of results that can be read again."""
+    """A wording of results that can be read back."""
 
     def read(self, text: str) -> list[ResultRead] | None:
-        """The results of one group, None for any other text."""
+        """The results of one group; None for any other text."""
         ...
 
 
@@ -49,13 +49,13 @@ class OfferWriter(Protocol):
     """How tools are offered to a model."""
 
     def write(self, tools: Sequence[ToolSpec]) -> str:
-        """The block that goes into the system message."""
+        """The block for the system message."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WrappedResults:
-    """Each result between two texts, in which `{name}` and `{id}` stand for those of its call."""
+    """Each result between two texts, in which `{name}` and `{id}` are replaced by those of its call."""
 
     open: str
     close: str
@@ -87,7 +87,7 @@ class QuotedResults:
 
 @dataclass(frozen=True, slots=True)
 class JsonOffer:
-    """One line of JSON a tool, in the shape of OpenAI's API, between two texts."""
+    """Tools in the shape of OpenAI's API, one line of JSON each, between two texts."""
 
     before: str
     after: str = ""
@@ -103,12 +103,12 @@ def encode_offer(spec: ToolSpec) -> str:
 
 
 def offer_array(before: str, after: str = "", element: str = '{"name": <name>, "arguments": <arguments>}') -> JsonOffer:
-    """The tools, and between which texts the array of calls stands."""
+    """An offer of tools that shows between which texts the array of calls goes."""
     return JsonOffer(MAY_CALL, f"\n\nTo call some, write {before}[{element}, …]{after}")
 
 
 def offer_tagged_object(tag: str) -> JsonOffer:
-    """The tools in a list, and how to call one between `<tag>` and `</tag>`."""
+    """An offer of tools as a list, which shows how to call one between `<tag>` and `</tag>`."""
     return JsonOffer(
         TOOL_LIST,
         "\n</tools>\n\nTo call one, write a JSON object with its name and arguments between these markers:\n"

@@ -1,4 +1,4 @@
-"""The families of models, by who makes them: each a declaration on a syntax of `notations/`.
+"""The families of models, by vendor: each a declaration based on a syntax of `notations/`.
 
-Adding a family is adding a file, or a declaration to one, with the families in its `FAMILIES`: `catalogue` finds them.
+To add a family, add a file, or a declaration to one, and list it in `FAMILIES`: `catalogue` finds it.
 """

@@ -1,4 +1,4 @@
-"""Cohere's Command: a JSON array of calls that name their results by id, or in a fence where there are no ids."""
+"""Cohere's Command: a JSON array of calls whose results name them by id, or in a fence without ids."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _TURNS = (
 
 @dataclass(frozen=True, slots=True)
 class _NumberedResults:
-    """A list of objects that name their calls by id, as Cohere's models are given results; `is_keyed`: each text is
-    the `content` of an object."""
+    """A list of objects that name their calls by id, as Cohere's models receive results; `is_keyed`: each text is the
+    `content` of an object."""
 
     is_keyed: bool = False
 

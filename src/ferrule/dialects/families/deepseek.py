@@ -16,7 +16,7 @@ _DEEPSEEK = ("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<�
 
 
 def _make_dsml_syntax(wrapper: str, misspelled: tuple[str, ...] = ()) -> Invokes:
-    """DeepSeek's notation; models leave the section's opener away, or write another word for it."""
+    """DeepSeek's notation; models omit the section's opener, or write another word for it."""
     call = "<｜DSML｜invoke"
     return Invokes(
         SectionTags(f"<｜DSML｜{wrapper}>", f"</｜DSML｜{wrapper}>", call, "</｜DSML｜invoke>"),

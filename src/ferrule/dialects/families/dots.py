@@ -1,4 +1,4 @@
-"""Xiaohongshu's dots: tags with attributes, or JSON. How whole conversations are framed is not known."""
+"""Xiaohongshu's dots: tags with attributes, or JSON. The framing of whole conversations is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LG's EXAONE 4: an object between two tags, and results that are objects too."""
+"""LG's EXAONE 4: an object between two tags, and results that are also objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google's Gemma, whose calls have a small typed syntax of their own."""
+"""Google's Gemma, whose calls have their own small typed syntax."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ferrule.dialects.wording import WrappedResults
 
 _GEMMA = TypedSyntax("<|tool_call>", "<tool_call|>", '<|"|>')
 
-# Compared with the five revisions of Gemma 4's template, and DiffusionGemma's, that TRL 1.16 bundles. The results stand
-# in the model's own turn, whose calls end with the first token of them.
+# Compared with the five revisions of Gemma 4's template, and DiffusionGemma's, that TRL 1.16 bundles. The results are
+# in the model's own turn, whose calls end with the results' first token.
 _GEMMA_FRAMES = Turns(
     user=("<|turn>user\n", "<turn|>\n"),
     assistant="<|turn>model\n",
@@ -34,7 +34,7 @@ GEMMA_4 = Family(
     syntax=_GEMMA,
     message=MessageMarkers(
         Thinking("<|channel>", "<channel|>", after_open="thought\n", after_close=""),
-        # The channel's opener is here too: one that follows another directly is no reasoning.
+        # The channel's opener is included: one that directly follows another begins no reasoning.
         turn_markers=("<|channel>", "<|turn>", "<turn|>", "<eos>"),
         result=("<|tool_response>", "<tool_response|>"),
     ),
@@ -78,7 +78,7 @@ FUNCTION_GEMMA = Family(
         user=("<start_of_turn>user\n", "<end_of_turn>\n"),
         assistant="<start_of_turn>model\n",
         end="<end_of_turn>",
-        # The first token of the results, which stand in the model's own turn.
+        # The first token of the results, which are in the model's own turn.
         calls_end="<start_function_response>",
         after="\n",
         results=("", ""),

@@ -1,4 +1,4 @@
-"""Sber's GigaChat: JSON after a marker (3.1), or in a message of a role of its own (3)."""
+"""Sber's GigaChat: JSON after a marker (3.1), or in a message with its own role (3)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GIGACHAT3 = replace(
     models="GigaChat 3",
     syntax=RoleJson(in_messages=True),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_PARALLEL}),
-    # A call is a message after the model's text, so what ends that must not stop the model: it stops at `</s>`.
+    # A call is a separate message after the model's text, whose end must not stop the model: it stops at `</s>`.
     turns=replace(_GIGACHAT_FRAMES, last="</s>", stops=(), forbidden_tokens=()),
 )
 

@@ -1,4 +1,4 @@
-"""OpenAI's gpt-oss: harmony, whose messages name their channel and whom they are for."""
+"""OpenAI's gpt-oss: harmony, whose messages name their channel and recipient."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HARMONY = Family(
     turns=Turns(
         user=("<|start|>user<|message|>", "<|end|>"),
         assistant="<|start|>assistant",
-        # Its template writes `<|end|>` here once the conversation goes on; the model ended it so.
+        # Its template writes `<|end|>` here once the conversation continues; this is how the model ended it.
         end="<|return|>",
         calls_end="",
         results=("", ""),

@@ -1,4 +1,4 @@
-"""IBM's Granite: a JSON array (3), an object between tags (4), objects that nothing closes (20B function calling)."""
+"""IBM's Granite: a JSON array (3), an object between tags (4), objects without a closer (20B function calling)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _HUNYUAN_ROLES = ("hy_eos", "hy_User", "hy_Assistant")
 
 
 def _make_family(name: str, models: str, suffix: str, begin: str, also: KeyValue | None = None) -> Family:
-    """Hunyuan 3, with what stands at the end of each of its tags."""
+    """Hunyuan 3, with the suffix of each of its tags."""
 
     def make_pair(tag: str) -> tuple[str, str]:
         return f"<{tag}{suffix}>", f"</{tag}{suffix}>"

@@ -1,4 +1,4 @@
-"""Inkling: a JSON object in a message of its own kind."""
+"""Inkling: a JSON object in a message of its own type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moonshot's Kimi: JSON after an id that holds the name (K2, K2.5), and tags with attributes (K3)."""
+"""Moonshot's Kimi: JSON after an id that contains the name (K2, K2.5), and tags with attributes (K3)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ KIMI_K2 = Family(
     message=MessageMarkers(
         Thinking(after_open="", before_close="", after_close="", ends_at_call=True), turn_markers=_KIMI_TURNS
     ),
-    # Two characters, not a line break: the models' template writes it so.
+    # Two characters, not a line break: this is how the models' template writes it.
     results=WrappedResults("## Return of {id}\\n", ""),
     offer=JsonOffer(TOOL_LINES),
     turns=_KIMI_FRAMES,

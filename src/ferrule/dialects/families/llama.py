@@ -1,4 +1,4 @@
-"""Meta: Llama 3's JSON without a closer, Llama 4's list of Python calls, Muse's tags in messages with a recipient."""
+"""Meta: Llama 3's JSON without a closer, Llama 4's list of Python calls, Muse's tags in messages with recipients."""
 
 from __future__ import annotations
 

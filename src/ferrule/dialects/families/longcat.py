@@ -1,4 +1,4 @@
-"""Meituan's LongCat: an object between two tags. How whole conversations are framed is not known."""
+"""Meituan's LongCat: an object between two tags. The framing of whole conversations is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Xiaomi's MiMo: tags that carry the names, as Qwen's coders write them, without line breaks around values."""
+"""Xiaomi's MiMo: tags that contain the names, as for Qwen Coder, without line breaks around values."""
 
 from __future__ import annotations
 

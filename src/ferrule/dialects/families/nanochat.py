@@ -1,11 +1,11 @@
-"""nanochat, and the model in this package: nine control tokens, one tool, and results in the turn that asked for them.
+"""nanochat, and the model in this package: nine control tokens, one tool, and results in the turn that called it.
 
 
     <|bos|><|user_start|>What is 12 * 34?<|user_end|><|assistant_start|><|python_start|>12 * 34<|python_end|>
     <|output_start|>408<|output_end|>12 × 34 is 408.<|assistant_end|>
 
-The token stream, and which of it is trained, are nanochat's own. In addition the terminator is trained, and
-output markers that the model writes itself are read as a malformed call: a made-up result is never a result.
+The token stream, and which tokens are trained, are nanochat's own. In addition the terminator is trained, and output
+markers that the model writes itself are read as a malformed call: a made-up result is never a result.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SYNTAX = ExpressionSyntax(PYTHON_START, PYTHON_END, others=_OTHERS)
 
 
 class Nanochat:
-    """The dialect. `tool` and `parameter` are what the expression between the python markers is a call of."""
+    """The dialect. An expression between the python markers is a call of `tool` with the argument `parameter`."""
 
     name = "nanochat"
     markers: tuple[str, ...] = CONTROL_TOKENS
@@ -64,11 +64,11 @@ class Nanochat:
         self.capabilities = Capabilities(tools=(tool,), system=False, parallel_calls=False)
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
-        """Nothing is written: the one tool is known from training. Raises `DialectError` for any other."""
+        """Nothing is written: the one tool is known from training. Raises `DialectError` for any other tool."""
         for spec in tools:
             if spec.name != self.tool:
                 raise DialectError(
-                    f"the {self.name} dialect knows one tool, {self.tool!r}, and can't offer {spec.name!r}"
+                    f"the {self.name} dialect supports only the tool {self.tool!r} and can't offer {spec.name!r}"
                 )
         return ""
 
@@ -77,16 +77,16 @@ class Nanochat:
         return f"{PYTHON_START}{self.get_expression(call)}{PYTHON_END}"
 
     def get_expression(self, call: ToolCall) -> str:
-        """The expression of a call. Raises `DialectError` where the call has another tool or other arguments."""
+        """The expression of a call. Raises `DialectError` for another tool or other arguments."""
         return self._syntax.get_expression(call)
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
-        """`<|output_start|>text<|output_end|>`; markers inside of the text are made visible as plain text."""
+        """`<|output_start|>text<|output_end|>`; markers in the text are turned into visible plain text."""
         text, losses = _neutralise(result.text)
         return f"{OUTPUT_START}{text}{OUTPUT_END}", losses
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
-        """All messages as segments; an assistant's turn stays open over its calls until it ends in text."""
+        """All messages as segments; an assistant's turn stays open across its calls until it ends in text."""
         self.offer(tools)
         fitted, losses = adapt(conversation, self.capabilities)
         segments: list[Segment] = [Control(BOS)]
@@ -94,7 +94,7 @@ class Nanochat:
         system_text = ""
         for message in fitted.messages:
             if message.role == "system":
-                # nanochat has no system turn: as in its own rendering, the text goes before the user's.
+                # nanochat has no system turn: as in its own rendering, the text is put before the user's.
                 system_text += message.text + "\n\n"
                 continue
             if message.role == "user":
@@ -117,7 +117,7 @@ class Nanochat:
         return Layout(tuple(segments), prompt, STOPS, FORBIDDEN_TOKENS, tuple(losses))
 
     def _write_message(self, message: Message, losses: list[Loss]) -> Iterator[Segment]:
-        """The segments of one assistant or tool message, within an open turn."""
+        """Write one assistant or tool message, inside an open turn."""
         if message.role == "tool":
             yield from (Control(OUTPUT_START), Content(message.result.text), Control(OUTPUT_END))
             return
@@ -141,12 +141,12 @@ class Nanochat:
         tools: Sequence[ToolSpec] = (),
         *,
         first_call: int = 1,
-        opens: str = "",  # noqa: ARG002 - nothing that opens a turn here changes how it is read
+        opens: str = "",  # noqa: ARG002 - no opening of a turn changes how it is read
         spelled_out: Collection[str] = (),
     ) -> MessageReader:
-        """A reader for what an assistant writes up to the end of its turn or of a call.
+        """A reader for the assistant's text up to the end of its turn or of a call.
 
-        Raises `DialectError` where a marker is spelled out: this dialect needs every one of them as a token.
+        Raises `DialectError` if a marker is spelled out: this dialect needs a token for each of them.
         """
         self.offer(tools)
         if spelled_out:
@@ -155,12 +155,12 @@ class Nanochat:
 
 
 def _ends_turn(message: Message) -> bool:
-    """Whether nothing of the turn follows: the message ends in no call, or the model itself ended the turn."""
+    """Whether the turn ends here: the message ends in no call, or the model itself ended the turn."""
     if message.role != "assistant":
         return False
     last = message.parts[-1] if message.parts else None
     if message.sampled is not None and isinstance(last, MalformedCall) and last.kind == "unclosed":
-        # The model ended its turn inside of the call; what answers it opens the next.
+        # The model ended its turn inside the call; the result opens the next turn.
         return True
     return not isinstance(last, ToolCall | MalformedCall)
 
@@ -171,7 +171,7 @@ def _is_cut_off(message: Message) -> bool:
 
 
 def _neutralise(text: str) -> tuple[str, list[Loss]]:
-    """`text` with nanochat's markers broken by a visible space: `<| bos|>`. For text mode; ids need none of it."""
+    """`text` with nanochat's markers broken by a visible space: `<| bos|>`. Needed in text mode only, not for ids."""
     losses = []
     for marker in CONTROL_TOKENS:
         if marker in text:

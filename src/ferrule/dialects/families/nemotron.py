@@ -1,4 +1,4 @@
-"""NVIDIA's Nemotron: a JSON array between tags (2), and tags that carry the names, as Qwen's coders (3)."""
+"""NVIDIA's Nemotron: a JSON array between tags (2), and tags that contain the names, as for Qwen Coder (3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AI2's OLMo 3: Python calls between tags, one a line."""
+"""AI2's OLMo 3: Python calls between tags, one per line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.dialects.notations.pythonic import Pythonic
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import JsonOffer, WrappedResults
 
-# Compared with the template of OLMo 3, and with vLLM's own for it at 2e30b47, whose turns and quotes are other ones.
+# Compared with the template of OLMo 3, and with vLLM's own for it at 2e30b47, whose turns and quotes differ.
 OLMO_3 = Family(
     name="olmo3",
     models="OLMo 3",

@@ -17,7 +17,7 @@ OVIS = Family(
     name="ovis",
     models="Ovis 2.5 with tools",
     syntax=_OVIS,
-    # White space around reasoning is a part of it: a row of training data is laid out as it is.
+    # White space around reasoning is part of it: a row of training data is laid out unchanged.
     message=MessageMarkers(
         Thinking(after_open="", before_close="", after_close="", ends_at_call=True),
         turn_markers=("<|im_start|>", "<|im_end|>", "<|endoftext|>"),
@@ -26,7 +26,7 @@ OVIS = Family(
     results=MarkedResults(*TOOL_RESPONSE, image="<image>"),
     offer=UsageOffer(_OVIS, "You can call these tools:\n"),
     losses=frozenset({NO_IDS, NO_GAPS}),
-    # A call's closer pauses the model; the results stand in its own turn.
+    # A call's closer pauses the model; the results are in its own turn.
     turns=replace(
         CHATML,
         calls_end="",

@@ -1,4 +1,4 @@
-"""Notations for models that have none of their own: any model can be asked to write them."""
+"""Notations for models without a notation of their own: any model can be prompted to write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qwen: JSON between tags as in Hermes (Qwen 2.5, Qwen 3, QwQ), tags that carry the names (Qwen 3 Coder, Qwen 3.5)."""
+"""Qwen: JSON between tags as in Hermes (Qwen 2.5, Qwen 3, QwQ), tags that contain the names (Qwen 3 Coder, 3.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rigging's notations, in XML, for models that are told of them in the system prompt."""
+"""Rigging's notations, in XML, for models that are instructed in the system prompt."""
 
 from __future__ import annotations
 

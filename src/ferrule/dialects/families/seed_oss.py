@@ -1,4 +1,4 @@
-"""ByteDance's Seed-OSS: tags that carry the names, as Qwen's coders write them, in tags of its own."""
+"""ByteDance's Seed-OSS: tags that contain the names, as for Qwen Coder, inside tags of its own."""
 
 from __future__ import annotations
 

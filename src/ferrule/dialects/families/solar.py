@@ -1,4 +1,4 @@
-"""Upstage's Solar Open: reasoning, text and calls are messages of their own in one turn."""
+"""Upstage's Solar Open: reasoning, text and calls are separate messages in one turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ SOLAR_OPEN = Family(
     ),
     offer=JsonOffer("## Tools\n\nThe functions you can call, one JSON object a line:\n"),
     losses=frozenset({NO_IMAGES}),
-    # Its template writes `<|end|>` for `<|flush|>` once the conversation goes on; the model ended its turn so.
+    # Its template writes `<|end|>` for `<|flush|>` once the conversation continues; this is how the model ended its
+    # turn.
     turns=Turns(
         user=("<|begin|>user<|content|>", "<|end|>"), assistant=_NEXT, end="<|flush|>", calls_end="",
         results=("<|begin|>tool<|tool_response|>", "<|end|>"), stops=("<|calls|>",), end_closes_text=True,

@@ -1,4 +1,4 @@
-"""StepFun's Step: tags with attributes (3), tags that carry the names, as Qwen's coders (3.5)."""
+"""StepFun's Step: tags with attributes (3), tags that contain the names, as for Qwen Coder (3.5)."""
 
 from __future__ import annotations
 

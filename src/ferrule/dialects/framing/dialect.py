@@ -1,8 +1,8 @@
-"""Whole conversations as segments, for every family that declares its turns: notation and framing as one dialect.
+"""Whole conversations as segments, for every family with declared turns: notation and framing as one dialect.
 
-What the assistant wrote and the token that ends its turn is trained, headers and what only the system writes are not.
-Markers are `Control`, everything else is `Content`, whatever it looks like. History stays as it was
-written, so that each prompt is a prefix of what follows it.
+The assistant's output and the token that ends its turn are trained; headers and what only the system writes are not.
+Markers are `Control`, everything else is `Content`, whatever it looks like. History is never rewritten, so that each
+prompt is a prefix of what follows it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
 _OFFERS_KEPT = 16
-# Most of a layout is these, and the same few again and again.
+# Most of a layout consists of these few markers.
 _control = lru_cache(maxsize=1024)(Control)
 
 
 class FramedDialect:
-    """The dialect of a family: its notation in its turns, or in those of one of its `other_turns`, by name.
+    """The dialect of a family: its notation in its turns, or in one of its `other_turns`, selected by `name`.
 
-    Raises `DialectError` where it declares none.
+    Raises `DialectError` if the family declares no turns.
     """
 
     def __init__(self, family: Family, name: str = "") -> None:
@@ -63,12 +63,12 @@ class FramedDialect:
         self.writer = PartsWriter(self.notation, turns, self.found)
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
-        """The text that offers tools to the model; empty where there are none."""
+        """The text that offers tools to the model; empty if there are none."""
         return self.notation.offer(tools)
 
     def encode_offers(self, tools: Sequence[ToolSpec]) -> str:
-        """The JSON of tools, one a line. It is kept: each turn of a conversation offers the same objects again."""
-        # A ToolSpec is frozen, so the same objects have the same JSON; they are kept, so their ids stay theirs.
+        """The JSON of tools, one per line. It is cached: each turn of a conversation offers the same objects again."""
+        # A ToolSpec is frozen, so the same objects have the same JSON; keeping them alive keeps their ids unique.
         key = tuple(map(id, tools))
         if key not in self._offers:
             if len(self._offers) >= _OFFERS_KEPT:
@@ -77,18 +77,18 @@ class FramedDialect:
         return self._offers[key][1]
 
     def call(self, call: ToolCall) -> str:
-        """The text of a call, as the model wrote it where that says the same. Raises `DialectError`."""
+        """The text of a call: the model's own if it is equivalent. Raises `DialectError`."""
         written = self.notation.call(call)
         if call.source is None:
             return written
         return self.writer.repeat_sources((call,), written)
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
-        """The text of a result; markers in it are made visible as plain text."""
+        """The text of a result; markers in it are turned into visible plain text."""
         return self.notation.result(result)
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
-        """All messages as segments. Raises `DialectError` for a call that has no expression here."""
+        """All messages as segments. Raises `DialectError` for a call that can't be expressed."""
         fitted, losses = adapt(conversation, self.capabilities)
         return _LayoutWriter(self, tools, losses).layout(fitted.messages)
 
@@ -105,16 +105,16 @@ class FramedDialect:
 
 
 class _LayoutWriter:
-    """One conversation while it is written."""
+    """Writes one conversation."""
 
     def __init__(self, dialect: FramedDialect, tools: Sequence[ToolSpec], losses: list[Loss]) -> None:
         self._dialect, self._tools, self._losses = dialect, tools, losses
         self._family, self._turns, self._found = dialect.family, dialect.turns, dialect.found
         self._segments: list[Segment] = []
-        # What stands before the next user's text, where there is no turn for a system prompt.
+        # What goes before the next user message's text, if the family has no system turn.
         self._waiting: list[Segment] = []
         self._follows_system = False
-        # The token that ended the assistant's turn and is the first of the next header.
+        # The token that ended the assistant's turn and also begins the next header.
         self._shared = ""
         self._messages = MessageWriter(dialect.family, dialect.turns, dialect.writer, tools, losses)
 
@@ -146,7 +146,7 @@ class _LayoutWriter:
         )
 
     def _choose_header(self, previous: str) -> tuple[str, str]:
-        """What opens the assistant's turn, and what of its message the prompt writes."""
+        """The header that opens the assistant's turn, and the part of its message that the prompt writes."""
         turns = self._turns
         header, opens = turns.resumes if turns.resumes and previous == "tool" else (turns.assistant, turns.opens)
         return (turns.asks if self._tools else "") + header, opens
@@ -157,8 +157,8 @@ class _LayoutWriter:
             self._shared = ""
 
     def _begin(self, first: Sequence[Message]) -> None:
-        """What stands before the first turn. What stands in place of something waits until another role speaks, so
-        that an empty conversation begins as one with a system prompt does."""
+        """Write what comes before the first turn. Placeholders for a missing part are written only once another role
+        speaks, so that an empty conversation begins like one with a system prompt."""
         turns = self._turns
         system = first[0].text if first and first[0].role == "system" else turns.default_system
         is_begun = bool(first) and first[0].role != "assistant"
@@ -177,7 +177,7 @@ class _LayoutWriter:
             self._write_offer_turn(offer, is_begun=is_begun)
 
     def _write_offer_turn(self, offer: Sequence[Segment], *, is_begun: bool) -> None:
-        """The tools in a turn of their own."""
+        """Write the tools in a turn of their own."""
         if offer:
             self._add(self._turns.tools[0])
             self._segments += offer
@@ -212,7 +212,7 @@ class _LayoutWriter:
         self._waiting = []
 
     def _add_parts(self, parts: Sequence[Part]) -> None:
-        """A user's text and images, each in its place."""
+        """Add a user's text and images in order."""
         before, after = self._turns.image or ("", "")
         for part in parts:
             if isinstance(part, Image):
@@ -252,10 +252,10 @@ class _LayoutWriter:
             self._add(closing)
 
     def _write_inline_result(self, message: Message) -> None:
-        """A result as it stood in a row, where it is from one: with the white space before it, and the markers of
-        images that the row doesn't hold."""
+        """Write a result as it was in a dataset row, if it came from one: with the white space before it, and the
+        markers of images that the row doesn't contain."""
         writer = self._family.results
-        assert isinstance(writer, MarkedResults), "results of such turns are marked"
+        assert isinstance(writer, MarkedResults), "families with inline results mark them"
         kept = message.extra.get(self._dialect.name, {})
         before, marked = kept.get("before", ""), kept.get("images", 0)
         self._segments += [Content(before)] if before else []
@@ -285,7 +285,7 @@ class _LayoutWriter:
         return self._messages.ids.get(result.call_id, result.call_id)
 
     def _join_results(self, results: Sequence[ToolResult]) -> Sequence[Segment]:
-        """The results of one turn, without markers: not every tokenizer of a family has tokens for all of these."""
+        """The results of one turn as plain text: not every tokenizer of a family has tokens for all their markers."""
         writer = self._family.results
         texts = [self._neutralise(result.text) for result in results]
         if not isinstance(writer, WrappedResults):
@@ -345,7 +345,7 @@ def _is_result(message: Message) -> bool:
 
 @cache
 def _split_at_placeholders(text: str) -> list[str]:
-    """A text cut at its placeholders: every other piece is one of them."""
+    """Split a text at its placeholders, which are the items with odd indices."""
     pieces = [text]
     for name in ("{name}", "{id}", "{index}"):
         pieces = [

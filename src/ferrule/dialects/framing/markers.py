@@ -1,7 +1,7 @@
-"""Which characters of written calls and offers are markers, and which stand in a value and only look so.
+"""Tells the markers in written calls and offers from values that only look like markers.
 
-A notation gives one text. It is written a second time with the markers in all values replaced, at the same length:
-what is a marker there is one of the notation's own.
+A notation returns a single text. It writes it a second time with all markers in values replaced, at the same length: a
+marker that is still there is the notation's own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferrule.toolspec import ToolSpec
 
 
 class StructuralMarkers:
-    """The fixed texts of a notation, found in what it wrote."""
+    """The fixed texts of a notation, located in its output."""
 
     def __init__(self, markers: Sequence[str]) -> None:
         names = sorted(filter(None, markers), key=len, reverse=True)
@@ -30,9 +30,10 @@ class StructuralMarkers:
     def split(
         self, written: str, clean: str | None = None, *, trained: bool = False, recurs: bool = False
     ) -> Iterator[TextSegment]:
-        """`written` as markers and content; `clean` is the same without markers in values, where they hold some.
+        """Split `written` into markers and content; `clean` is the same text without markers in values, if they contain
+        any.
 
-        Raises `DialectError` where the two don't tell which is which.
+        Raises `DialectError` if comparing the two doesn't tell which is which.
         """
         at = 0
         for start, end in self._find_structural(written, clean):
@@ -51,16 +52,16 @@ class StructuralMarkers:
         if len(clean) == len(written) and all(clean[slice(*span)] == written[slice(*span)] for span in own):
             return own
         if [written[slice(*span)] for span in spans] == [clean[slice(*span)] for span in own]:
-            # None of the values' markers is in the text: the notation escapes them.
+            # None of the values' markers appear in the text: the notation escapes them.
             return spans
-        raise DialectError("a value holds a marker of the notation, and can't be told from it once it is written")
+        raise DialectError("a value contains a marker of the notation, which can't be distinguished once written")
 
     def list_markers(self, text: str) -> list[str]:
-        """All that look like markers, one after the other."""
+        """Everything that looks like a marker, in order."""
         return self._pattern.findall(text)
 
     def neutralise_call(self, call: ToolCall) -> ToolCall:
-        """A call whose name, id and values hold no markers: the call itself where they don't."""
+        """A call without markers in its name, id and values: the call itself if there are none."""
         arguments = self._neutralise_json(call.arguments)
         name, identifier = self._neutralise(call.name), self._neutralise(call.id)
         if (arguments, name, identifier) == (call.arguments, call.name, call.id):
@@ -68,7 +69,7 @@ class StructuralMarkers:
         return ToolCall(identifier, name, arguments)
 
     def neutralise_spec(self, spec: ToolSpec) -> ToolSpec:
-        """A tool whose name, description and schema hold no markers."""
+        """A tool without markers in its name, description and schema."""
         texts = (spec.name, spec.description, dict(spec.parameters))
         if not self._is_in(texts):
             return spec
@@ -82,7 +83,7 @@ class StructuralMarkers:
         if not self._is_in(value):
             return text
         clean = self._neutralise(text)
-        # A marker that JSON escapes, as those with quotes are, is only found in the values themselves.
+        # A marker that JSON escapes, such as one with quotes, is only found in the values themselves.
         return (
             json.dumps(self._neutralise_value(value), ensure_ascii=False) if self._is_in(json.loads(clean)) else clean
         )
@@ -107,6 +108,6 @@ class StructuralMarkers:
         return self._pattern.sub(lambda match: self._clean(match.group()), text)
 
     def _clean_marker(self, marker: str) -> str:
-        # Punctuation stays where it can, since a notation may escape it.
+        # Keep punctuation if possible, since a notation may escape it.
         clean = re.sub(r"[^\W_]", "x", marker)
         return "x" * len(marker) if self._pattern.search(clean) else clean

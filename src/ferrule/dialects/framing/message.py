@@ -1,4 +1,4 @@
-"""One assistant message as segments: its parts between the markers of its family, in the order in which they stand."""
+"""One assistant message as segments: its parts, in order, between the markers of its family."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ Segments: TypeAlias = tuple[TextSegment, ...]
 class PartsWriter:
     """Writes the parts of messages as segments, the same for all conversations of a dialect.
 
-    A conversation is laid out again at each of its turns, so what was written is kept where it depends on the parts
-    alone.
+    A conversation is laid out again at each turn, so whatever depends on the parts alone is cached.
     """
 
     def __init__(self, notation: TextNotation, turns: Turns, found: StructuralMarkers) -> None:
@@ -40,14 +39,14 @@ class PartsWriter:
     def write(
         self, parts: tuple[Part, ...], opens: str, tools: Sequence[ToolSpec]
     ) -> tuple[Segments, Mapping[str, str]]:
-        """(the segments after `opens`, the ids that were written by those of the calls). Raises `DialectError`."""
+        """(the segments after `opens`, a mapping from call ids to the ids as written). Raises `DialectError`."""
         if len(parts) == 1 and isinstance(text := parts[0], Text) and text.text:
             before, after = self._around_text(opens)
             return (*before, Content(text.text, trained=True), *after), {}
         return self._kept(parts, opens) if self._is_lasting else self._write(parts, opens, tools)
 
     def _write_around_text(self, opens: str) -> tuple[Segments, Segments]:
-        """What stands before and after the text of a message that is nothing else: always the same."""
+        """The segments before and after the text of a message without other parts: always the same."""
         text = Text("text")
         segments, _ = self._write((text,), opens)
         at = segments.index(Content(text.text, trained=True))
@@ -67,7 +66,7 @@ class PartsWriter:
         return tuple(_strip_opening([*written], opens)), ids
 
     def write_calls(self, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> tuple[Segments, Mapping[str, str]]:
-        """As `write`, for a run of calls."""
+        """Like `write`, for a run of calls."""
         written = self._notation.calls(calls, tools)
         clean = [self._found.neutralise_call(call) for call in calls]
         is_clean = all(one is other for one, other in zip(clean, calls, strict=True))
@@ -77,7 +76,7 @@ class PartsWriter:
         return tuple(self._found.split(written, other, trained=True)), self._map_ids(calls, written, tools)
 
     def repeat_sources(self, calls: Sequence[ToolCall], written: str, tools: Sequence[ToolSpec] = ()) -> str:
-        """`written` with each call as a reader saw it, where that says the same with the same markers."""
+        """`written` with the original source of each call, if that is equivalent and has the same markers."""
         parts, at = [], 0
         for call, ours in zip(calls, self._read(written, tools), strict=True):
             start = written.find(ours.source or "", at)
@@ -98,7 +97,7 @@ class PartsWriter:
         return [event.call for event in events if isinstance(event, CallFinished)]
 
     def _map_ids(self, calls: Sequence[ToolCall], written: str, tools: Sequence[ToolSpec]) -> Mapping[str, str]:
-        """The ids as they were written, where results name them: a notation may have its own form of them."""
+        """The ids as written, for notations with their own form of them, so that results can refer to these."""
         if not self._names_ids:
             return {}
         native = [call.id for call in self._read(written, tools)]
@@ -108,7 +107,7 @@ class PartsWriter:
 class MessageWriter:
     """Writes the messages of one conversation.
 
-    `ids` are those of the calls as they were written, by those of the conversation.
+    `ids` maps the conversation's call ids to those that were written.
     """
 
     def __init__(
@@ -122,11 +121,11 @@ class MessageWriter:
         self._family, self._turns, self._writer = family, turns, writer
         self._tools, self._losses = tools, losses
         self.ids: dict[str, str] = {}
-        # Whether reasoning is open, after a call that stands in it.
+        # Whether reasoning is still open, after a call inside it.
         self.thinks = False
 
     def write(self, message: Message, opens: str) -> Sequence[Segment]:
-        """What the assistant wrote after `opens`, which its prompt wrote already. Raises `DialectError`."""
+        """The segments after `opens`, which the prompt already wrote. Raises `DialectError`."""
         if self._turns.inline:
             return [*self._write_inline(message)]
         if self._family.message.thinking is None:
@@ -137,7 +136,7 @@ class MessageWriter:
         return segments
 
     def follow_sampled(self, message: Message) -> None:
-        """Take note of a message that is written by its ids: whether its reasoning is open after it."""
+        """Note whether reasoning is open after a message that is written by its sampled ids."""
         if self._turns.inline:
             for _ in self._write_inline(message):
                 pass
@@ -148,9 +147,10 @@ class MessageWriter:
         return segments
 
     def _write_inline(self, message: Message) -> Iterator[Segment]:
-        """Each part in its place. Reasoning goes on after a call that follows it directly, up to the next text."""
+        """Write each part in its place. Reasoning continues after a call that directly follows it, up to the next
+        text."""
         thinking = self._family.message.thinking
-        assert thinking is not None, "a family of such turns thinks"
+        assert thinking is not None, "families with inline turns mark reasoning"
         for at, part in enumerate(message.parts, 1):
             is_call = isinstance(part, ToolCall | MalformedCall)
             if isinstance(part, Reasoning):
@@ -169,7 +169,7 @@ class MessageWriter:
 
 
 def _strip_opening(segments: list[TextSegment], opens: str) -> Sequence[TextSegment]:
-    """The segments of a message without what its prompt wrote."""
+    """Remove from a message's segments what its prompt already wrote."""
     for at, segment in enumerate(segments):
         if not opens or not isinstance(segment, Control):
             break

@@ -1,4 +1,4 @@
-"""How a family's models are shown whole conversations: what stands around each turn, as a declaration."""
+"""A family's turns as a declaration: what surrounds each turn when its models are shown whole conversations."""
 
 from __future__ import annotations
 
@@ -8,31 +8,29 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What opens and closes the turns of a conversation, white space included; `FramedDialect` writes them.
+    """What opens and closes the turns of a conversation, including white space; `FramedDialect` writes them.
 
-    `end` is what the model writes when its turn is over, `last` the token in which it ends where that is not all of
-    it, and `calls_end` what it writes after calls where that differs; `after` is what only the system writes, after
-    `end` and after a `calls_end` that ends in it. Where the next header begins with what ended the turn, it is written
-    once. `opens` is what the prompt writes of the model's own message already (`<think>`): every message then begins
-    with it. `leads` is white space that the model writes first, `thinks` says that it marks reasoning also where there
-    is none, and `unthinking` is what it writes instead where there is none. `resumes` stands for the header and `opens`
-    after results, where they differ, and `asks` before each of the assistant's headers where tools are offered.
+    `end` is what the model writes to end its turn, `last` the token at its end if that is not all of it, and
+    `calls_end` what it writes after calls if that differs; `after` is what only the system writes, after `end` and
+    after a `calls_end` that ends in it. If the next header begins with the text that ended the turn, it is written
+    once. `opens` is the part of the model's message that the prompt already writes (`<think>`): every message then
+    begins with it. `leads` is white space that the model writes first, `thinks` says that it marks reasoning even if
+    there is none, and `unthinking` is what it writes instead in that case. `resumes` replaces the header and `opens`
+    after results, if they differ, and `asks` comes before each assistant header when tools are offered.
 
-    `results` stands around the results of a group, or around each of them where `each_result`; `{name}`, `{id}` and
-    `{index}` stand in it for those of the call. `system` None: the system prompt stands before the first user's text.
-    `default_system` is the system prompt of conversations without one, `no_system` what stands where there is none at
-    all, and `after_system` what opens a user's turn right after one.
-    `offer`: the tools are offered at the end of the system prompt, or between `tools`, before or after it; `no_tools`
-    stands there when there are none.
+    `results` surrounds the results of a group, or each of them with `each_result`; `{name}`, `{id}` and `{index}` in it
+    are replaced by those of the call. `system` None: the system prompt goes before the first user's text.
+    `default_system` is the system prompt of conversations without one, `no_system` the text in its place if there is
+    none at all, and `after_system` what opens a user's turn right after one. `offer`: the tools are offered at the end
+    of the system prompt, or between `tools`, before or after it; `no_tools` goes there if there are none.
 
-    `spaced_calls`: the white space before calls is also written where no text is before it, `tight_calls`: it is never
-    written; `empty_text`: the markers of text stand beside calls also where there is none, and `end_closes_text`: `end`
-    stands in place of the closer of an answer. `inline`: reasoning, calls and their results stand in one turn, each in
-    its place with nothing between them; a call ends no reasoning. `image` stands around
-    the place of an image that a user shows; None where the family has none. `forbidden_tokens` are those that only the
-    system writes.
-    `rewrites_history`: the family's own template writes earlier turns otherwise later on (it may drop reasoning, or
-    move the tools). Here history always stays as it was written.
+    `spaced_calls`: the white space before calls is written even without text before it; `tight_calls`: it is never
+    written; `empty_text`: the markers of text are written with calls even if there is no text; `end_closes_text`: `end`
+    replaces the closer of an answer. `inline`: reasoning, calls and their results follow each other in one turn with
+    nothing between them, and a call does not end the reasoning. `image` surrounds the place of an image in a user
+    message; None if the family has none. `forbidden_tokens` are those that only the system may write.
+    `rewrites_history`: the family's own template later writes earlier turns differently (it may drop reasoning, or move
+    the tools). Here history is never rewritten.
     """
 
     user: tuple[str, str]
@@ -68,7 +66,7 @@ class Turns:
     rewrites_history: bool = False
 
     def get_last_token(self, end: str) -> str:
-        """The token in which `end`, or `calls_end`, ends."""
+        """The last token of `end` or `calls_end`."""
         return self.last if self.last and end == self.end else end.strip()
 
     @property

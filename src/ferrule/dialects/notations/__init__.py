@@ -1,1 +1,1 @@
-"""The ways in which a call is written, one a file; a family of models is a declaration on one of them."""
+"""The ways to write a call, one per file; a family of models is a declaration based on one of them."""

@@ -1,6 +1,6 @@
-"""Calls as JSON objects that nothing closes: `<|python_tag|>{"name": "f", "parameters": {…}}; {…}`.
+"""Calls as JSON objects without a closer: `<|python_tag|>{"name": "f", "parameters": {…}}; {…}`.
 
-Where a message begins with such an object, only its keys tell a call from an answer in JSON: it is a call once
+If a message begins with such an object, only its keys distinguish a call from an answer in JSON: it is a call once
 arguments follow the name of a tool that was offered.
 """
 
@@ -19,7 +19,7 @@ from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Rea
 
 @dataclass(frozen=True, slots=True)
 class BareJson:
-    """The notation of Llama 3. `before` are markers that can't be inside of a call."""
+    """The notation of Llama 3. `before` are markers that can't be inside a call."""
 
     open: str
     separator: str = ";"
@@ -29,7 +29,7 @@ class BareJson:
 
     @property
     def openers(self) -> tuple[str, ...]:
-        """The marker that may stand before a call, or before code."""
+        """The marker that may precede a call, or code."""
         return (self.open,)
 
     @property
@@ -39,15 +39,15 @@ class BareJson:
 
     @property
     def punctuation(self) -> tuple[str, ...]:
-        """What stands between objects."""
+        """The text between objects."""
         return (self.separator,)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The objects, without the marker: the families' templates write them so."""
+        """The objects without the marker, as the families' templates write them."""
         return f"{self.separator} ".join(write_call_object(call, self.keys) for call in calls)
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
-        """Read what follows the marker: a call, and the calls after it."""
+        """Read the text after the marker: a call, and the calls after it."""
         call = calls.begin(stream)
         try:
             yield from read_call_object(stream, call, self.keys)
@@ -57,7 +57,7 @@ class BareJson:
         yield from self._read_more(stream, calls)
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read a call that a message begins with, and those after it."""
+        """Read a call at the beginning of a message, and those after it."""
         stream.begin_trial()
         yield from self._try_call(stream, calls)
         yield from self._read_more(stream, calls)
@@ -71,7 +71,7 @@ class BareJson:
             yield from self._try_call(stream, calls)
 
     def _try_call(self, stream: InputStream, calls: Calls) -> Reading[None]:
-        """A call, if one stands here; else `NotACall` while the stream is still trying."""
+        """Read a call, if there is one here; otherwise raises `NotACall` while the trial is still open."""
         if (yield from stream.skip_space()) != "{":
             raise NotACall(INVALID)
         start = stream.raw.tell() if stream.raw else 0
@@ -100,7 +100,7 @@ class BareJson:
             yield from repair_object(stream, calls, fault, (*self.openers, *self.before), start, self.keys)
 
     def _settle(self, stream: InputStream, calls: Calls, call: CallBuilder) -> None:
-        """It has a name and arguments: it is a call, where it is one of a tool that was offered."""
+        """Accept it as a call once it has a name and arguments, if its tool was offered."""
         if stream.is_trying and calls.has_tools and call.parameters is None:
             raise NotACall("unknown_tool")
         stream.keep_trial()
@@ -109,5 +109,5 @@ class BareJson:
 def repair_object(
     stream: InputStream, calls: Calls, fault: NotACall, stops: tuple[str, ...], start: int, keys: Keys
 ) -> Reading[None]:
-    """As `repair_call`, for an object without a closer."""
+    """Like `repair_call`, for an object without a closer."""
     yield from repair_call(stream, calls, fault, start, stream.make_stops(*stops), "", reread_call(keys))

@@ -1,4 +1,4 @@
-"""What several notations share: the end of a call, names, values that stand as plain text."""
+"""What several notations share: the end of a call, names, and plain-text values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_WORD = 256
 def finish_call(
     stream: InputStream, call: CallBuilder, close: str, *others: str, kind: str = "unexpected_text"
 ) -> Reading[None]:
-    """Finish a call that is whole: its closer follows, or one of `others`, or the end; nothing else may."""
+    """Finish a complete call: its closer follows, or one of `others`, or the end; nothing else may."""
     rest: list[str] = []
     marker = yield from stream.scan(
         stream.make_stops(close, *others), lambda end: rest.append(stream.take_framing(end))
@@ -30,9 +30,9 @@ def finish_call(
 
 
 def read_word(stream: InputStream, pattern: re.Pattern[str]) -> Reading[str]:
-    """The characters ahead that `pattern` (a possessive run of a class) matches, taken as framing.
+    """The characters ahead that match `pattern` (a possessive run of a class), taken as framing.
 
-    Raises `NotACall` where they are too many to be a name, and `EndOfText` where nothing follows them.
+    Raises `NotACall` if they are too many for a name, and `EndOfText` if nothing follows them.
     """
     pieces: list[str] = []
     length = 0
@@ -51,7 +51,7 @@ def read_word(stream: InputStream, pattern: re.Pattern[str]) -> Reading[str]:
 
 
 def skip_blank(stream: InputStream) -> Reading[str]:
-    """As `InputStream.skip_space`, but the end of the text is "" too."""
+    """Like `InputStream.skip_space`, but returns "" at the end of the text, too."""
     try:
         return (yield from stream.skip_space())
     except EndOfText:
@@ -59,9 +59,9 @@ def skip_blank(stream: InputStream) -> Reading[str]:
 
 
 def write_raw_text(value: Any, closer: str) -> str:
-    """A value as it is written: a string is itself, anything else is JSON, in which `closer` is escaped as JSON can.
+    """A value as written: a string unchanged, anything else as JSON, with `closer` escaped as JSON allows.
 
-    A string that holds the closer has no expression; reading what was written finds that out.
+    A string that contains the closer can't be expressed; reading back the written text detects that.
     """
     if isinstance(value, str):
         return value

@@ -13,7 +13,7 @@ from ferrule.errors import DialectError
 
 @dataclass(frozen=True, slots=True)
 class ExpressionSyntax:
-    """The notation. `others` are markers that can't be inside of a call: they end one that was not closed."""
+    """The notation. `others` are markers that can't be inside a call: they end one that was not closed."""
 
     open: str
     close: str
@@ -37,7 +37,7 @@ class ExpressionSyntax:
         return (self.open, self.close)
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
-        """Read a call, its opener taken. Raises `NotACall` where another marker comes before the closer."""
+        """Read a call, its opener taken. Raises `NotACall` if another marker comes before the closer."""
         call = calls.begin(stream)
         call.set_name(self.tool)
         call.begin_key(self.parameter)
@@ -60,15 +60,15 @@ class ExpressionSyntax:
         return "".join(f"{self.open}{self.get_expression(call)}{self.close}" for call in calls)
 
     def get_expression(self, call: ToolCall) -> str:
-        """The text that a call consists of. Raises `DialectError` where the call has another tool or arguments."""
+        """The text that a call consists of. Raises `DialectError` for another tool or other arguments."""
         if call.name != self.tool:
-            raise DialectError(f"this notation can't write a call of {call.name!r}, only of {self.tool!r}")
+            raise DialectError(f"this notation can only write calls of {self.tool!r}, not of {call.name!r}")
         try:
             arguments = call.decode()
         except (ValueError, RecursionError) as error:
             raise DialectError(f"the arguments of call {call.id!r} are not JSON: {error}") from error
         if not isinstance(arguments, dict) or set(arguments) != {self.parameter}:
-            raise DialectError(f"a call holds exactly one argument here, {self.parameter!r}")
+            raise DialectError(f"expected exactly one argument, {self.parameter!r}")
         value = arguments[self.parameter]
         if not isinstance(value, str):
             raise DialectError(f"the argument {self.parameter!r} of call {call.id!r} must be a string")

@@ -1,4 +1,4 @@
-"""Calls in fenced code blocks: an object of JSON, or code that is one call of a tool that runs code."""
+"""Calls in fenced code blocks: a JSON object, or code that is one call of a tool that runs code."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _STRING = ParameterType(frozenset({"string"}))
 
 @dataclass(frozen=True, slots=True)
 class JsonObjects:
-    """Objects with a name and arguments: each in a block of its own between `open` and `close`, or, where both are
-    empty, one a line and nothing else in the message. One that names no tool that was offered is text."""
+    """Objects with a name and arguments: each in its own block between `open` and `close` or, if both are empty, one
+    per line and nothing else in the message. One that doesn't name an offered tool is text."""
 
     open: str = ""
     close: str = ""
@@ -50,7 +50,7 @@ class JsonObjects:
         return "\n".join(f"{before}{write_call_object(call, _KEYS)}{after}" for call in calls)
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
-        """Read a block, its opener taken; one that names no tool was text."""
+        """Read a block, its opener taken; one that names no tool is text."""
         stream.begin_trial(with_opener=True)
         start = stream.raw.tell() if stream.raw is not None else 0
         try:
@@ -65,7 +65,7 @@ class JsonObjects:
             yield from repair_call(stream, calls, fault, start, stops, self.close, reread_call(_KEYS))
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read a message that is nothing but objects."""
+        """Read a message that consists only of objects."""
         if self.open:
             return False
         while True:
@@ -75,7 +75,7 @@ class JsonObjects:
 
 
 def _read_object(stream: InputStream, calls: Calls) -> Reading[CallBuilder]:
-    """An object that is tried until it has named a tool; from there on it is a call, and streams."""
+    """Read an object as a trial until it has named a tool; from there on it is a call, and streams."""
     if (yield from stream.skip_space()) != "{":
         raise NotACall(INVALID)
     call = calls.begin(stream)
@@ -89,7 +89,7 @@ def _read_object(stream: InputStream, calls: Calls) -> Reading[CallBuilder]:
 
 
 def _decide(stream: InputStream, calls: Calls, call: CallBuilder) -> None:
-    """Keep what has named a tool. Raises `NotACall` where there is no such tool."""
+    """Keep a trial that has named a tool. Raises `NotACall` for an unknown tool."""
     if not stream.is_trying or not call.started:
         return
     if calls.has_tools and call.parameters is None:
@@ -119,7 +119,7 @@ class FencedCode:
         arguments = json.loads(validate_arguments(call))
         code = arguments.get(self.parameter)
         if call.name != self.tool or set(arguments) != {self.parameter} or not isinstance(code, str):
-            raise DialectError(f"a block of code is a call of {self.tool} with {self.parameter}, not of {call.name}")
+            raise DialectError(f"a code block can only call {self.tool} with {self.parameter}, not {call.name}")
         return code
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - the language is known

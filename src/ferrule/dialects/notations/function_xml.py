@@ -1,8 +1,8 @@
-"""Calls as tags that carry their names: `<function=f>`, and in it `<parameter=k>` around each value.
+"""Calls as tags that contain their names: `<function=f>`, and in it `<parameter=k>` around each value.
 
 Values are plain text, typed by the schema, and nothing in them can be escaped. Models forget tags: the outer ones are
-not needed; `</parameter>` may be missing where a tag follows that no value is likely to hold (the next parameter of
-this tool, on a line of its own, or both closers of the call), if the schema then accepts the arguments.
+optional; `</parameter>` may be missing before a tag that values are unlikely to contain (the next parameter of this
+tool, on a line of its own, or both closers of the call), if the schema then accepts the arguments.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _UNEXPECTED = "unexpected_text"
 
 @dataclass(frozen=True, slots=True)
 class FunctionXml:
-    """The notation. `inner` is the white space between tags, `frame` a line break around each value that is no part of
-    it, and `between` what separates calls."""
+    """The notation. `inner` is the white space between tags, `frame` a line break around each value that is not part of
+    it, and `between` separates calls."""
 
     open: str = "<tool_call>"
     close: str = "</tool_call>"
@@ -36,7 +36,7 @@ class FunctionXml:
 
     @property
     def openers(self) -> tuple[str, ...]:
-        """What begins a call: models leave out the outer tag."""
+        """What begins a call: models omit the outer tag."""
         return (self.open, _FUNCTION)
 
     @property
@@ -46,7 +46,7 @@ class FunctionXml:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """All that means something outside of a call; the tags inside are ordinary text to tokenizers."""
+        """All that have a meaning outside a call; the tags inside are ordinary text to tokenizers."""
         return (self.open, self.close, _FUNCTION)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
@@ -61,7 +61,7 @@ class FunctionXml:
         return "".join((*pieces, _END_FUNCTION, self.inner, self.close))
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
-        """Read a call, with its outer tag or without."""
+        """Read a call, with or without its outer tag."""
         if opener == self.open and not (yield from stream.take_one_of(_FUNCTION)):
             raise NotACall(_UNEXPECTED)
         call = calls.begin(stream)
@@ -72,11 +72,11 @@ class FunctionXml:
                 raise
             if stream.is_cut:
                 raise
-            # It was no more than the mention of a tag, and the answer goes on after it.
+            # It only mentioned a tag, and the answer continues after it.
             call.fail(fault.kind)
 
     def make_value_stops(self, stream: InputStream, names: tuple[str, ...], *, is_framed: bool) -> Stops:
-        """What ends a value: its closer, or else a tag of this tool's parameters `names`, or the call's own end."""
+        """What ends a value: its closer, or a tag of this tool's parameters `names`, or the end of the call."""
         leads = ((_END_PARAMETER, self.frame),) if is_framed else ()
         tags = tuple(f"{self.inner}{_PARAMETER}{name}>" for name in names)
         ends = ((self.close, f"{self.inner}{_END_FUNCTION}{self.inner}"),)
@@ -85,7 +85,7 @@ class FunctionXml:
 
 @dataclass(slots=True)
 class _Function:
-    """One function that is being read, from its name on, and what had to be repaired in it."""
+    """One function being read, from its name on, and the repairs it needed."""
 
     notation: FunctionXml
     stream: InputStream
@@ -155,7 +155,7 @@ class _Function:
         return tag
 
     def _take_outer_closer(self) -> Reading[None]:
-        """The outer closer, where it stands here: a function that is closed is whole without it."""
+        """Take the outer closer if it is here: a closed function is complete without it."""
         try:
             yield from self.stream.take_one_of(self.notation.close)
         except EndOfText:
@@ -167,7 +167,7 @@ class _Function:
         self.unclosed = True
 
     def _is_accepted(self) -> bool:
-        """Whether the schema accepts the arguments of a call in which a tag was missing."""
+        """Whether the schema accepts the arguments of a call with a missing tag."""
         if not self.calls.repair:
             return False
         if not self.calls.has_tools:

@@ -1,9 +1,9 @@
-"""Messages that name their channel and whom they are for, as gpt-oss writes them.
+"""Messages that name their channel and recipient, as gpt-oss writes them.
 
-`<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`. One turn holds several such
-messages: `analysis` is reasoning, and so is what the assistant says to itself; what is for a tool is a call whatever
-its channel, the rest is text. A message of another role is a result that the model made up. What stands outside of any
-message is text, and so is what a header holds beside its own words.
+`<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`. One turn contains several such messages:
+`analysis` is reasoning, as is what the assistant addresses to itself; a message to a tool is a call on any channel, and
+the rest is text. A message of another role is a result that the model made up. Text outside messages is text, as is
+anything in a header besides its keywords.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _match_prefixes(*words: str) -> str:
     return "|".join(sorted(found, key=len, reverse=True))
 
 
-# The words of a header are its own only where they belong: anywhere else, they are what the model said.
+# A header's keywords count only in their place: anywhere else, they are the model's text.
 _OVER = r"(?![^\s<])"
 _ROLE_WORD, _CHANNEL_WORD = r"<\|start\|>\s*assistant", r"<\|channel\|>\s*(?:analysis|commentary|final)"
 _WHOLE = (
@@ -46,7 +46,7 @@ _CUT = (
     rf"|<\|constrain\|>\s*(?:{_match_prefixes('json')})\Z"
     rf"|(?:{_ROLE_WORD}|{_CHANNEL_WORD})\s+(?:{_match_prefixes('to=assistant', 'to=user', 'to=all')})\Z"
 )
-# White space is gone through from its beginning only: from each of its characters, it would take quadratic time.
+# White space is scanned only from its beginning: starting at each of its characters would take quadratic time.
 _SPACE_BEFORE = r"(?:(?<!\s)\s*+|(?<=\s)(?=\S))"
 _FRAMING = re.compile(rf"{_SPACE_BEFORE}(?:{_WHOLE})\s*+")
 _CUT_FRAMING = re.compile(rf"{_SPACE_BEFORE}(?:{_CUT}|{_WHOLE})\s*+")
@@ -80,11 +80,11 @@ class Harmony:
 
     @property
     def punctuation(self) -> tuple[str, ...]:
-        """The words of a header."""
+        """The keywords of a header."""
         return _WORDS
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls, each a message of its own."""
+        """The calls, each in its own message."""
         return f"{self.start}assistant".join(self._write_call(call) for call in calls)
 
     def _write_call(self, call: ToolCall) -> str:
@@ -123,14 +123,14 @@ class Harmony:
             yield from self._read_own_message(stream, calls)
         elif recipient not in ("", "assistant", "all", "user"):
             stream.keep_trial()
-            yield from self._call(stream, calls, recipient.removeprefix("functions."))
+            yield from self._read_call(stream, calls, recipient.removeprefix("functions."))
         else:
             stream.split_trial(_FRAMING, ReasoningDelta if is_thought else TextDelta)
             stops = stream.make_stops(*self.openers, *self.closers)
             yield from stream.scan(stops, stream.take_reasoning if is_thought else stream.take_text)
 
     def _read_header(self, stream: InputStream, opener: str) -> Reading[tuple[str, bool]]:
-        """What stands before a message's text; whether that follows. Raises `EndOfText` where a call is cut off."""
+        """Read a header; returns it, and whether text follows. Raises `EndOfText` if a call is cut off."""
         pieces = [opener]
         stops = stream.make_stops(self.channel, self.constrain, self.message, self.start, *self.closers)
         length = 0
@@ -152,13 +152,13 @@ class Harmony:
                 raise EndOfText
             if marker not in (self.channel, self.constrain, self.message):
                 return "".join(pieces), False
-            # A space, since a recipient may stand right before a marker.
+            # A space, since a recipient may directly precede a marker.
             pieces += (" ", stream.take_framing(stream.marker_end))
             if marker == self.message:
                 return "".join(pieces), True
 
     def _read_own_message(self, stream: InputStream, calls: Calls) -> Reading[None]:
-        """What the assistant says to itself: reasoning, or a call that names no tool where it hands it over as one."""
+        """Read what the assistant addresses to itself: reasoning, or a call without a tool's name."""
         header = stream.raw.tell() if stream.raw else 0
         marker = yield from stream.scan(stream.make_stops(*self.openers, *self.closers), stream.take_framing)
         if marker != self.call:
@@ -175,7 +175,7 @@ class Harmony:
             stream.take_framing(stream.marker_end)
         call.fail("forged_result")
 
-    def _call(self, stream: InputStream, calls: Calls, name: str) -> Reading[None]:
+    def _read_call(self, stream: InputStream, calls: Calls, name: str) -> Reading[None]:
         call = calls.begin(stream)
         call.set_name(name)
         start = stream.raw.tell() if stream.raw else 0
@@ -198,6 +198,6 @@ class Harmony:
 
 
 def _find_last(pattern: re.Pattern[str], header: str) -> str:
-    """The last thing in a header that a pattern finds; empty where there is none."""
+    """The last match of a pattern in a header; empty if there is none."""
     found = pattern.findall(header)
     return str(found[-1]) if found else ""

@@ -1,7 +1,7 @@
-"""Calls under a heading that is the name, as Functionary 3.2 writes them: `>>>f` and a line break, then the arguments.
+"""Calls under a heading with the name, as Functionary 3.2 writes them: `>>>f` and a line break, then the arguments.
 
-A message begins as if the marker had stood before it, and under the heading `all` stands text. Neither is marked in a
-way that text could not be: what has no name on the first line and an object under it is text.
+A message begins as if the marker had preceded it, and text is under the heading `all`. Neither is marked in a way that
+text could not be: anything but a name on the first line with an object under it is text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class HeadingJson:
-    """The notation. `text` is the heading of text; `before` are markers that can't be inside of a call."""
+    """The notation. `text` is the heading of text; `before` are markers that can't be inside a call."""
 
     open: str
     text: str
@@ -45,17 +45,17 @@ class HeadingJson:
         return (self.text,)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls, each with its marker: a framing may leave out the first, which ends the prompt."""
+        """The calls, each with its marker: a framing may omit the first, which ends the prompt."""
         return "".join(f"{self.open}{call.name}\n{validate_arguments(call)}" for call in calls)
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read what stands under the heading that a message begins with."""
+        """Read the content under the heading at the beginning of a message."""
         stream.begin_trial()
         yield from self._read_arguments(stream, calls)
         return True
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
-        """Read what stands under a heading."""
+        """Read the content under a heading."""
         stream.begin_trial(with_opener=True)
         yield from self._read_arguments(stream, calls)
 
@@ -80,7 +80,7 @@ class HeadingJson:
             yield from repair_call(stream, calls, fault, start, stops, "", reread_arguments)
 
     def _read_heading(self, stream: InputStream) -> Reading[str]:
-        """The name on this line, and its line break. Raises `NotACall` where the line is something else."""
+        """The name on this line, and its line break. Raises `NotACall` if the line is anything else."""
         name: list[str] = []
         while _NAME.fullmatch((yield from stream.peek())) and len(name) < _LONGEST_NAME:
             name.append(stream.take_framing(stream.at + 1))

@@ -1,7 +1,7 @@
 """Calls as tags with attributes: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
 
-A value is text up to its closer, typed by the schema, or by an attribute where the notation has one (`Typed`). An
-object of JSON in place of the parameters is read too, where a model writes one.
+A value is text up to its closer, typed by the schema, or by an attribute if the notation has one (`typed`). A JSON
+object in place of the parameters is read, too, if a model writes one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS = ((str, "string"), (bool, "boolean"), (int | float, "number"), (dict, "o
 class TagLayout:
     """White space as the models' templates write it: in a section, between calls, before and after each parameter.
 
-    `lead` and `tail` stand around each call.
+    `lead` and `tail` surround each call.
     """
 
     section: str = "\n"
@@ -56,12 +56,12 @@ FLAT_LAYOUT = TagLayout(section="", calls="", before="", after="")
 class Invokes:
     """The notation.
 
-    `tags` are the section and its calls, `parameter` the tags of one argument, `end` what ends an opening tag. `name`
-    and `key` are attributes; `typed` is (the attribute that tells a value's type, what it says of a string); `owner`
-    is one for the group of a tool, which `groups` tells as `map_groups` does. `begins` are texts that begin a call
-    without a section, `tokens` the tags inside that a tokenizer may have tokens for. `are_rare`: no value holds these
-    tags, so one whose closer is missing ends where the next begins. `escapes_names`: names are written with entities.
-    `in_json`: the arguments are one JSON object; `or_json`: so may be the whole call.
+    `tags` are those of the section and its calls, `parameter` the tags of one argument, `end` what ends an opening tag.
+    `name` and `key` are attributes; `typed` is (the attribute with a value's type, its value for strings); `owner` is
+    the attribute for a tool's group, which `groups` contains as `map_groups` returns it. `begins` are texts that begin
+    a call without a section, `tokens` the tags inside that a tokenizer may have tokens for. `are_rare`: values never
+    contain these tags, so one whose closer is missing ends where the next begins. `escapes_names`: names are written
+    with entities. `in_json`: the arguments are one JSON object; `or_json`: the whole call may be one, too.
     """
 
     tags: SectionTags
@@ -89,7 +89,7 @@ class Invokes:
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """Where the section ends, or a call by itself."""
+        """What ends a section, or a call outside one."""
         return tuple(filter(None, (self.tags.close, self.tags.call_close if self.begins else "")))
 
     @property
@@ -98,13 +98,13 @@ class Invokes:
         return tuple(dict.fromkeys((*self.openers, *self.closers, *self.tokens)))
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
-        """Read a section, or a call by itself, its opener taken."""
+        """Read a section, or a call outside one, its opener taken."""
         if self.or_json and (yield from stream.skip_space()) == "{":
             yield from JsonObject(self.tags.open, self.tags.close, "").read(stream, calls, opener)
             return
-        yield from read_section(stream, calls, opener, self.tags, self._call)
+        yield from read_section(stream, calls, opener, self.tags, self._read_call)
 
-    def _call(self, stream: InputStream, calls: Calls, call: CallBuilder, begun: str) -> Reading[str]:
+    def _read_call(self, stream: InputStream, calls: Calls, call: CallBuilder, begun: str) -> Reading[str]:
         found, is_empty = yield from read_attributes(stream, self.end, begun, escaped=self.escapes_names)
         call.set_name(self._resolve_name(calls, found))
         if is_empty:
@@ -139,7 +139,7 @@ class Invokes:
             yield from repair_call(stream, calls, fault, start, stops, close, reread_arguments)
 
     def _read_parameters(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[str]:
-        """The arguments one by one, and the end of the call: its closer, or the section's where that is missing."""
+        """Read the arguments one by one, and the end of the call: its closer, or the section's if that is missing."""
         tags = make_structural_stops(stream, self.parameter[0], self.tags.call_close, self.tags.close)
         marker, is_whole = "", True
         while True:
@@ -148,7 +148,7 @@ class Invokes:
                 break
             marker = yield from self._read_parameter(stream, call)
             if marker:
-                # A value that its call's closer cuts off has lost some of itself, one before a next value has not.
+                # A value cut off by its call's closer is incomplete; one before another value is not.
                 is_whole = False
                 if marker != self.parameter[0]:
                     call.fail(UNEXPECTED)
@@ -163,7 +163,7 @@ class Invokes:
         return marker if marker == self.tags.close else ""
 
     def _read_parameter(self, stream: InputStream, call: CallBuilder) -> Reading[str]:
-        """One argument, its tag begun; "", or the tag that ended its value where the closer is missing."""
+        """Read one argument, its tag begun; returns "", or the tag that ended its value if the closer is missing."""
         found, is_empty = yield from read_attributes(stream, self.end, escaped=self.escapes_names)
         key = found.get(self.key)
         if key is None:
@@ -187,13 +187,13 @@ class Invokes:
 
     @property
     def punctuation(self) -> tuple[str, ...]:
-        """What may stand around each call."""
+        """What may surround each call."""
         return self.tags.around
 
     # Writing.
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls of one message, in their section where there is one."""
+        """The calls of one message, in their section if there is one."""
         layout = self.layout
         body = layout.calls.join(
             f"{layout.lead}{self._write_call(c, at)}{layout.tail}" for at, c in enumerate(calls, 1)
@@ -226,19 +226,19 @@ class Invokes:
         if self.escapes_names:
             return escape(text)
         if '"' in text:
-            raise DialectError(f"{text!r} can't be a name here: it holds a quote")
+            raise DialectError(f"{text!r} can't be a name here: it contains a quote")
         return text
 
 
 def _describe_kind(value: Any, of_a_string: str) -> str:
-    """What an attribute says of a value's type: whether it is a string, or which type it is."""
+    """A value's type as an attribute: whether it is a string, or its JSON type."""
     if of_a_string == "true":
         return "true" if isinstance(value, str) else "false"
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
 
 
 def _is_accepted(call: CallBuilder) -> bool:
-    """Whether the tool's schema, where it is known, accepts the arguments as they were read."""
+    """Whether the tool's schema, if it is known, accepts the arguments as read."""
     try:
         return call.parameters is None or call.parameters.accepts(json.loads(call.arguments))
     except (ValueError, RecursionError):
@@ -259,9 +259,9 @@ def split_name(name: str, groups: Mapping[str, str]) -> tuple[str, str]:
 
 
 def join_name(group: str, function: str, groups: Mapping[str, str]) -> str:
-    """The name of the tool that a call means: `group.function` where none on offer is meant.
+    """The name of the tool that a call refers to: `group.function` if none on offer matches.
 
-    A model may leave the group out or make one up; but a function that it asks for in another group is not this one.
+    A model may omit the group or invent one; but a function that it requests in another group is not this one.
     """
     full = f"{group}.{function}"
     if groups.get(function) == group:

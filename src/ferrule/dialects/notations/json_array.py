@@ -1,7 +1,7 @@
 """Calls as a JSON array of objects, with markers around it: `<TOOLCALL>[{"name": "f", "arguments": {…}}]</TOOLCALL>`.
 
-Each element is a call of its own, whose events are emitted as it arrives. Where nothing but the array says that there
-are calls (at the beginning of a message, or in a fence), it is a call once arguments follow the name of a tool that was
+Each element is a call of its own, whose events are emitted as it arrives. If only the array itself shows that there are
+calls (at the beginning of a message, or in a fence), it is a call once arguments follow the name of a tool that was
 offered.
 """
 
@@ -25,20 +25,20 @@ _FENCE = "```"
 
 
 class Element(Protocol):
-    """How one call stands in the array."""
+    """How one call is written in the array."""
 
     def read(self, stream: InputStream, call: CallBuilder, settle: Callable[[], object]) -> Reading[None]:
-        """Read the object ahead. `known` is called when arguments follow a name. Raises `NotACall` and `EndOfText`."""
+        """Read the object ahead. `settle` is called when arguments follow a name. Raises `NotACall` and `EndOfText`."""
         ...
 
     def write(self, call: ToolCall) -> str:
-        """The object. Raises `DialectError` where the arguments are not JSON."""
+        """The object. Raises `DialectError` if the arguments are not JSON."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """`{"name": "f", "arguments": {…}}`. `writes_id`: "first" or "last", where templates write it."""
+    """`{"name": "f", "arguments": {…}}`. `writes_id`: "first" or "last", if templates write it."""
 
     keys: Keys = field(default_factory=Keys)
     writes_id: str = ""
@@ -56,7 +56,7 @@ class Named:
         yield from read_call_object(stream, call, keys, check_key)
 
     def write(self, call: ToolCall) -> str:
-        """The object, with its id where templates give it one."""
+        """The object, with its id if templates give it one."""
         inner = write_call_object(call, self.keys)[1:-1]
         identifier = f'"{self.keys.identifier[0]}": {json.dumps(call.id, ensure_ascii=False)}'
         places = {"first": (identifier, inner), "last": (inner, identifier)}
@@ -89,7 +89,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class ArrayLayout:
-    """What is written before, between and after the elements; `indent`: they are laid out over lines, so deep."""
+    """What is written before, between and after the elements; `indent`: if set, elements are indented over lines."""
 
     before: str = "["
     between: str = ", "
@@ -105,11 +105,11 @@ class ArrayLayout:
 
 @dataclass(frozen=True, slots=True)
 class JsonArray:
-    """The notation. An empty `open`: the array begins a message; an empty `close`: its own end closes it.
+    """The notation. An empty `open`: the array begins a message; an empty `close`: the array's own end closes it.
 
-    `also` are other openers that are read, each with its closer, and `fence` is one that may begin anything else as
-    well. An opener may end with the array's own bracket. `before` are markers that can't be inside of a call.
-    `in_lines`: there is no array, but an object a line up to the closer.
+    `also` are other accepted openers, each with its closer, and `fence` is one that may begin anything else as well. An
+    opener may end with the array's own bracket. `before` are markers that can't be inside a call. `in_lines`: instead
+    of an array, there is an object per line up to the closer.
     """
 
     open: str
@@ -133,7 +133,7 @@ class JsonArray:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Both; a fence stands in any text and is none."""
+        """Openers and closers; a fence may be in any text and is not one of them."""
         return tuple(dict.fromkeys(text for text in (*self.openers, *self.closers) if text != self.fence))
 
     @property
@@ -147,7 +147,7 @@ class JsonArray:
         return f"{self.open.removesuffix('[')}{array}{self.close}"
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read an array that a message begins with, where the family writes it so."""
+        """Read an array at the beginning of a message, if the family writes it like that."""
         if self.open:
             return False
         stream.begin_trial()
@@ -167,12 +167,12 @@ class JsonArray:
         stream.drop_trial()
 
     def _read_opened(self, stream: InputStream, calls: Calls, opener: str, closer: str) -> Reading[None]:
-        """What follows an opener: an array, or one object that should have stood in one."""
+        """Read what follows an opener: an array, or a single object without one."""
         character = "[" if opener.endswith("[") else (yield from stream.skip_space())
         if character == "[" and not opener.endswith("["):
             for other in self.openers if stream.is_trying else ():
                 if (yield from stream.is_ahead(other[:2])):
-                    # What is tried and dropped would not be looked at again.
+                    # Text in a dropped trial would not be scanned again.
                     raise NotACall("unexpected_text")
             stream.take_framing(stream.at + 1)
         elif character != "[" and (character != "{" or stream.is_trying):
@@ -196,7 +196,7 @@ class JsonArray:
             return False
 
     def _read_elements(self, stream: InputStream, calls: Calls, closer: str, *, in_array: bool) -> Reading[bool]:
-        """The calls of an array up to its end; False where one was wrong and what closes them all is taken."""
+        """Read the calls of an array up to its end; False after an invalid one, once the closer of all was taken."""
         character = yield from stream.skip_space()
         while character != "]":
             if character != "{":
@@ -221,7 +221,7 @@ class JsonArray:
         return True
 
     def _read_element(self, stream: InputStream, calls: Calls, closer: str) -> Reading[bool]:
-        """One call; False where it could not be read as it stands."""
+        """Read one call; False if it could not be read as it is."""
         start = stream.raw.tell() if stream.is_trying and stream.raw else 0
         if not stream.is_trying:
             stream.raw = StringIO()
@@ -247,7 +247,7 @@ class JsonArray:
         return True
 
     def _settle(self, stream: InputStream, calls: Calls, call: CallBuilder, start: int) -> None:
-        """It is a call, and its text begins at `start` of what was tried. Raises `NotACall` where it is none."""
+        """Accept a call whose text begins at `start` of the trial. Raises `NotACall` if it is not one."""
         if calls.has_tools and call.parameters is None:
             raise NotACall("unknown_tool")
         stream.keep_trial()
@@ -256,7 +256,7 @@ class JsonArray:
         stream.raw.write(tried[start:])
 
     def _take_closer(self, stream: InputStream, closer: str) -> Reading[bool]:
-        """Take the closer, if it is what comes next; what else comes is no part of the calls."""
+        """Take the closer, if it comes next; anything else does not belong to the calls."""
         try:
             yield from stream.skip_space()
         except EndOfText:
@@ -264,12 +264,12 @@ class JsonArray:
         if (yield from stream.take_marker(closer)):
             return True
         if stream.ended and closer.startswith(stream.text[stream.at :]):
-            # As much of the closer as there is, where the text ends within it.
+            # The available part of the closer, if the text ends inside it.
             stream.take_framing(len(stream.text))
         return stream.ended and stream.at == len(stream.text)
 
     def _is_at_end(self, stream: InputStream, closer: str) -> Reading[bool]:
-        """Whether an array whose bracket is missing ends here after all."""
+        """Whether an array whose bracket is missing ends here."""
         if closer and (yield from self._take_closer(stream, closer)):
             return True
         for marker in self.before:
@@ -278,7 +278,7 @@ class JsonArray:
         return stream.is_at_turn_end
 
     def _reread_calls(self, body: str) -> RepairedCall | None:
-        """The calls in what is left of an array, from the one on that could not be read."""
+        """Read the calls in the rest of an array, from the unreadable one on."""
         found = repair_json(f"[{body.strip()}")
         if found is None:
             return None

@@ -1,7 +1,6 @@
 """Calls as one JSON object between two markers: `<tool_call>{"name": "f", "arguments": {…}}</tool_call>`.
 
-A call whose JSON is whole counts even where its closer is missing, and a closer inside of a JSON string is a part of
-that string.
+A complete call counts even if its closer is missing, and a closer inside a JSON string is part of that string.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Rea
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a call's object; the first of each is what is written."""
+    """The keys of a call's object; the first of each is the one written."""
 
     name: tuple[str, ...] = ("name",)
     arguments: tuple[str, ...] = ("arguments", "parameters")
@@ -29,9 +28,9 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class JsonObject:
-    """The notation. `inner` and `tail` are the white space before and after the object (`tail` is `inner` where it is
-    None); `before` are markers that can't be inside of a call: they end one whose closer is missing. `tag` is a second
-    marker after the opener, and `between` stands between calls. Where `close` is empty, a call ends with its object."""
+    """The notation. `inner` and `tail` are the white space before and after the object (`tail` defaults to `inner`);
+    `before` are markers that can't be inside a call: they end one whose closer is missing. `tag` is a second marker
+    after the opener, and `between` separates calls. If `close` is empty, a call ends with its object."""
 
     open: str
     close: str
@@ -75,13 +74,13 @@ class JsonObject:
             start = stream.raw.tell() if stream.raw else 0
         try:
             yield from read_call_object(stream, call, self.keys)
-            yield from self._end(stream, call)
+            yield from self._read_end(stream, call)
         except NotACall as fault:
             stops = stream.make_stops(*self.closers, *self.openers, *self.before)
             yield from repair_call(stream, calls, fault, start, stops, self.close, reread_call(self.keys))
 
-    def _end(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
-        """What follows a whole object: the closer, or at least nothing that belongs to the call."""
+    def _read_end(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
+        """Read what follows a complete object: the closer, or at least nothing that belongs to the call."""
         if not self.close:
             call.finish()
             return
@@ -99,9 +98,9 @@ class JsonObject:
 def read_call_object(
     stream: InputStream, call: CallBuilder, keys: Keys, met: Callable[[str], object] = lambda _: None
 ) -> Reading[None]:
-    """The object of a call: its name, its arguments, and whatever else it holds. Raises `NotACall`, `EndOfText`.
+    """Read the object of a call: its name, arguments and anything else. Raises `NotACall`, `EndOfText`.
 
-    `met` is called with each key before its value is read: by then it may be known whether this is a call.
+    `met` is called with each key before its value is read: this may already decide whether it is a call.
     """
     seen: set[str] = set()
     if (yield from stream.skip_space()) != "{":
@@ -128,10 +127,10 @@ def read_call_object(
 
 
 def _read_member(stream: InputStream, call: CallBuilder, keys: Keys, key: str, seen: set[str]) -> Reading[None]:
-    """The value of one key of the object."""
+    """Read the value of one key of the object."""
     meaning = "name" if key in keys.name else "arguments" if key in keys.arguments else key
     if meaning in seen:
-        # A key given twice would have been shown with one value and run with the other.
+        # A repeated key would have been shown with one value and run with the other.
         raise NotACall("repeated_key")
     seen.add(meaning)
     character = yield from stream.skip_space()
@@ -146,7 +145,7 @@ def _read_member(stream: InputStream, call: CallBuilder, keys: Keys, key: str, s
 
 
 def read_arguments(stream: InputStream, call: CallBuilder, character: str) -> Reading[None]:
-    """The arguments, whose first character is ahead: an object, null for none, or an object inside of a string."""
+    """Read the arguments, whose first character is ahead: an object, null for none, or an object in a string."""
     if character == "{":
         yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
     elif character == '"':
@@ -167,7 +166,7 @@ def read_arguments(stream: InputStream, call: CallBuilder, character: str) -> Re
 
 
 def reread_call(keys: Keys) -> Reread:
-    """`Reread` for a body that is nothing but the call's object."""
+    """`Reread` for a body that consists only of the call's object."""
 
     def reread(body: str) -> RepairedCall | None:
         found = repair_json(body.strip())
@@ -177,7 +176,7 @@ def reread_call(keys: Keys) -> Reread:
 
 
 def parse_call_object(text: str, keys: Keys, repairs: tuple[str, ...] = ()) -> RepairedCall | None:
-    """The call that a whole JSON object is; None where it is none."""
+    """The call in a complete JSON object; None if it is not one."""
     stream = InputStream(text)
     stream.ended = True
     calls = Calls(())
@@ -204,6 +203,6 @@ def _decode(text: str) -> Any:
 
 
 def write_call_object(call: ToolCall, keys: Keys) -> str:
-    """The object of a call. Raises `DialectError` where its arguments are not JSON."""
+    """The object of a call. Raises `DialectError` if its arguments are not JSON."""
     name = json.dumps(call.name, ensure_ascii=False)
     return f'{{"{keys.name[0]}": {name}, "{keys.arguments[0]}": {validate_arguments(call)}}}'

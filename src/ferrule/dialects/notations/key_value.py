@@ -1,7 +1,7 @@
 """Calls as a name and pairs of tags: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`.
 
-Values are plain text, typed by the schema, and nothing in them can be escaped. A key without a value is left out, and
-said to be so; whether the call can do without it is for the schema to say.
+Values are plain text, typed by the schema, and nothing in them can be escaped. A key without a value is omitted and
+reported; the schema decides whether the call is valid without it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SPELLED_BREAK = r"\n"
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """The notation. `key`, `value` and `type` are pairs of tags, `after_name` a marker, `wrapper` what stands around
-    the calls of a message; `inner` is the white space after the name and each pair, `between` that between calls, and
-    `between_pairs` that between pairs where it differs from `inner`. `in_json`: a call may hold a JSON object instead.
-    `also` is the same notation with other tags, which is read too."""
+    """The notation. `key`, `value` and `type` are pairs of tags, `after_name` a marker, `wrapper` surrounds the calls
+    of a message; `inner` is the white space after the name and each pair, `between` separates calls, and
+    `between_pairs` separates pairs if it differs from `inner`. `in_json`: a call may contain a JSON object instead.
+    `also` is the same notation with other tags, which is also read."""
 
     open: str = "<tool_call>"
     close: str = "</tool_call>"
@@ -45,7 +45,7 @@ class KeyValue:
 
     @property
     def openers(self) -> tuple[str, ...]:
-        """What begins a call or a section of them. The closer of a section that is over already begins nothing."""
+        """What begins a call or a section of them. The closer of a section that has already ended begins nothing."""
         return (self.open, *(self.wrapper or ()), *(self.also.openers if self.also else ()))
 
     @property
@@ -61,7 +61,7 @@ class KeyValue:
         return (*own, *(self.also.markers if self.also else ()))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls, in their wrapper where there is one."""
+        """The calls, in their wrapper if there is one."""
         written = self.between.join(self._write_call(call) for call in calls)
         return self.inner.join((self.wrapper[0], written, self.wrapper[1])) if self.wrapper else written
 
@@ -90,14 +90,14 @@ class KeyValue:
             yield from self.also.read(stream, calls, opener)
             return
         if self.wrapper is None:
-            yield from self._call(stream, calls)
+            yield from self._read_call(stream, calls)
             return
         if opener == self.wrapper[1]:
             return
         if opener == self.wrapper[0] and not (yield from stream.take_one_of(self.open)):
             raise NotACall(_UNEXPECTED)
         while True:
-            yield from self._call(stream, calls)
+            yield from self._read_call(stream, calls)
             try:
                 marker = yield from stream.take_one_of(self.open, self.wrapper[1])
             except EndOfText:
@@ -107,7 +107,7 @@ class KeyValue:
             stream.raw = StringIO()
             stream.raw.write(self.open)
 
-    def _call(self, stream: InputStream, calls: Calls) -> Reading[None]:
+    def _read_call(self, stream: InputStream, calls: Calls) -> Reading[None]:
         """Read a call, its opener taken."""
         if self.in_json is not None and (yield from stream.skip_space()) == "{":
             taken = stream.raw.getvalue() if stream.raw is not None else ""
@@ -148,7 +148,7 @@ class KeyValue:
         return key.strip()
 
     def _read_value(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[tuple[str, bool]]:
-        """Read what follows a key: (the tag after it, whether a value was there)."""
+        """Read what follows a key: (the tag after it, whether there was a value)."""
         told: ParameterType | None = None
         begin = (self.key[0], self.value[0], self.close)
         tag = yield from self._take_tag(stream, *begin, *(self.type[:1] if self.type else ()))

@@ -1,6 +1,6 @@
-"""Calls as Mistral's models write them, in the three forms that their tokenizers have had.
+"""Calls as Mistral's models write them, in the three forms that their tokenizers have used.
 
-None has a closer: a call ends with its arguments, and where it has none, with what comes next or with the turn.
+None has a closer: a call ends with its arguments or, without any, with whatever comes next or with the turn.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 @dataclass(frozen=True, slots=True)
 class Mistral:
-    """The notation of Mistral's models, in any of its three forms; `form` is the one that is written.
+    """The notation of Mistral's models, in any of its three forms; `form` is the one for writing.
 
     `list`: `[TOOL_CALLS][{"name", "arguments", "id"}]`; `named`: `[TOOL_CALLS]f[ARGS]{…}`; `named with id`:
-    `[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{…}`. An id that is not nine letters and digits is made into one.
+    `[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{…}`. An id that is not nine letters and digits is converted to one.
     """
 
     form: str
@@ -53,7 +53,7 @@ class Mistral:
         return ("[", ",", "]")
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls, in the form that is written."""
+        """The calls, in the chosen form."""
         if self.form == "list":
             objects = (
                 f'{write_call_object(call, self.keys)[:-1]}, "id": "{_make_short_id(call, number)}"}}'
@@ -70,7 +70,7 @@ class Mistral:
         """Read a call or a list of them."""
         if (yield from stream.skip_space()) == "[":
             stream.take_framing(stream.at + 1)
-            yield from self._list(stream, calls)
+            yield from self._read_list(stream, calls)
             return
         call = calls.begin(stream)
         start = len(opener)
@@ -84,7 +84,7 @@ class Mistral:
             stops = stream.make_stops(*self.openers, *self.before)
             yield from repair_call(stream, calls, fault, start, stops, "", reread_arguments)
 
-    def _list(self, stream: InputStream, calls: Calls) -> Reading[None]:
+    def _read_list(self, stream: InputStream, calls: Calls) -> Reading[None]:
         if (yield from stream.skip_space()) == "]":
             stream.take_framing(stream.at + 1)
             return
@@ -97,7 +97,7 @@ class Mistral:
             is_open = yield from self._has_more(stream)
 
     def _has_more(self, stream: InputStream) -> Reading[bool]:
-        """Whether another object follows one that is whole; a list may miss its closer where the text ends."""
+        """Whether another object follows a complete one; a list may lack its closer where the text ends."""
         try:
             character = yield from stream.skip_space()
         except EndOfText:
@@ -109,7 +109,8 @@ class Mistral:
         return character == ","
 
     def _read_head(self, stream: InputStream, call: CallBuilder) -> Reading[bool]:
-        """The name, and the id where there is one; whether arguments follow. None may follow where the call is over."""
+        """Read the name, and the id if there is one; whether arguments follow. They may be missing at the end of a
+        call."""
         name, marker = yield from self._read_word(stream, self.identifier, self.arguments)
         if not _NAME.fullmatch(name):
             raise NotACall("no_name")
@@ -117,7 +118,7 @@ class Mistral:
         if marker == self.identifier:
             identifier, marker = yield from self._read_word(stream, self.arguments)
             if not marker and not _ID.fullmatch(identifier):
-                # A name may be all of a call, with an id or without; where the id is cut off, more was to come.
+                # A name may be all of a call, with or without an id; if the id is cut off, more was to come.
                 raise EndOfText
         if not marker and not (stream.stopped or stream.is_at_turn_end):
             raise EndOfText
@@ -134,5 +135,5 @@ class Mistral:
 
 
 def _make_short_id(call: ToolCall, number: int) -> str:
-    """An id of nine letters and digits, as these models know them."""
+    """An id of nine letters and digits, the only form these models accept."""
     return call.id if _ID.fullmatch(call.id) else f"call{number + 1:05d}"

@@ -1,7 +1,7 @@
 """Calls as a name, a separator, and the JSON of the arguments: `<|call|>f<|args|>{…}<|end|>`.
 
-Some families wrap a call's name or its JSON in more text (`lead`, `fence`), some put all calls into a section, and
-some have no closer: there a call ends with its arguments. A closer inside of a JSON string is a part of that string.
+Some families wrap a call's name or its JSON in more text (`lead`, `fence`), some put all calls into a section, and some
+have no closer: there a call ends with its arguments. A closer inside a JSON string is part of that string.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PLAIN_NAME = re.compile(r"[\w.\-]+")
 
 @dataclass(frozen=True, slots=True)
 class NamedJson:
-    """The notation. `kind` is a word and a marker before the name, `fence` what stands around the arguments.
+    """The notation. `kind` is a word and a marker before the name, `fence` surrounds the arguments.
 
-    `before` are markers that can't be inside of a call, `between` stands between calls when they are written, and
-    with `has_ids` the name stands in an id: `functions.f:0`. `id_first`: the id stands before the name, and `kind` has
-    only a marker.
+    `before` are markers that can't be inside a call, `between` separates calls when they are written, and with
+    `has_ids` the name is part of an id: `functions.f:0`. `id_first`: the id precedes the name, and `kind` has only a
+    marker.
     """
 
     open: str
@@ -59,7 +59,7 @@ class NamedJson:
         return (*self.openers, *self.closers, *self._inside)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls, in their section where there is one."""
+        """The calls, in their section if there is one."""
         written = self.between.join(self._write_call(call, number) for number, call in enumerate(calls))
         return f"{self.section[0]}{written}{self.section[1]}" if self.section else written
 
@@ -70,10 +70,10 @@ class NamedJson:
         return f"{head}{self.fence[0]}{validate_arguments(call)}{self.fence[1]}{self.close}"
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
-        """Read a call, or a section of calls. What else stands in one is text after a call, and before the first one
-        what was meant as a call."""
+        """Read a call, or a section of calls. Anything else in a section is text after a call, and a malformed call
+        before the first one."""
         if self.section is None or opener == self.open:
-            yield from self._call(stream, calls, opener)
+            yield from self._read_call(stream, calls, opener)
             return
         is_empty = True
         while True:
@@ -97,16 +97,16 @@ class NamedJson:
                 is_empty = False
                 stream.raw = StringIO()
                 stream.raw.write(marker)
-                yield from self._call(stream, calls, marker)
+                yield from self._read_call(stream, calls, marker)
 
     @property
     def _inside(self) -> tuple[str, ...]:
-        """The markers that stand inside of a call only."""
+        """The markers that only occur inside a call."""
         return tuple(marker for marker in (self.kind[1], self.separator) if len(marker) > 1)
 
     def _scan_between(self, stream: InputStream, *, is_first: bool) -> Reading[tuple[str, bool]]:
-        """(the next marker in a section, not taken; whether only white space stands before it). After a call, what
-        else stands there is said as it comes."""
+        """Scan to the next marker in a section: (that marker, not taken; whether only white space precedes it). After a
+        call, other text is passed on as it comes."""
         is_blank = True
 
         def sink(end: int) -> None:
@@ -122,13 +122,13 @@ class NamedJson:
         return marker, is_blank
 
     def _fail_headless(self, stream: InputStream, calls: Calls) -> Reading[None]:
-        """A call whose opener is missing: it can't be read."""
+        """Fail a call whose opener is missing: it can't be read."""
         calls.begin(stream)
         stream.take_framing(stream.marker_end)
         stops = stream.make_stops(*self.closers, *self.openers, *self.before)
         yield from repair_call(stream, calls, NotACall("no_name"), 0, stops, self.close, self._reread_body)
 
-    def _call(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
+    def _read_call(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         call = calls.begin(stream)
         start = len(opener)
         try:
@@ -141,13 +141,13 @@ class NamedJson:
             else:
                 call.set_name(identifier)
             yield from self._read_arguments(stream, call)
-            yield from self._end(stream, calls, call)
+            yield from self._read_end(stream, calls, call)
         except NotACall as fault:
             stops = stream.make_stops(*self.closers, *self.openers, *self.before)
             yield from repair_call(stream, calls, fault, start, stops, self.close, self._reread_body)
 
     def _read_name(self, stream: InputStream) -> Reading[tuple[str, str]]:
-        """What stands before the kind's marker and the separator. Raises `NotACall` where a call ends before it."""
+        """Read up to the kind's marker and the separator. Raises `NotACall` if a call ends before that."""
         found: list[str] = []
         others = (*self.closers, *self.openers, *self.before)
         for separator in (self.kind[1], self.separator):
@@ -168,7 +168,7 @@ class NamedJson:
         return found[0], found[1]
 
     def _identify(self, call: CallBuilder, identifier: str) -> None:
-        """Take the name from an id. One that is only a number leaves it open until the arguments are known."""
+        """Take the name from an id. An id that is only a number leaves it open until the arguments are known."""
         call.native_id = identifier
         numbered = _NUMBERED.fullmatch(identifier)
         if numbered:
@@ -186,8 +186,8 @@ class NamedJson:
             character = yield from stream.skip_space()
         yield from read_arguments(stream, call, character)
 
-    def _end(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[None]:
-        """What follows the arguments: the closer, or at least nothing that belongs to the call."""
+    def _read_end(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[None]:
+        """Read what follows the arguments: the closer, or at least nothing that belongs to the call."""
         stops = stream.make_stops(*self.closers, *self.openers, *self.before)
         rest: list[str] = []
         marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
@@ -209,6 +209,6 @@ class NamedJson:
 
 
 def write_native_id(call: ToolCall, number: int) -> str:
-    """The id of a call as these families write it: its own, where it is one of theirs."""
+    """The id of a call as these families write it: its own, if it has that form."""
     numbered = _NUMBERED.fullmatch(call.id)
     return call.id if numbered and numbered[1] == call.name else f"functions.{call.name}:{number}"

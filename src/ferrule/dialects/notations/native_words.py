@@ -1,7 +1,7 @@
-"""Rigging's XML around `native` calls: how tools are offered to a model, and how results are given to it.
+"""Rigging's XML around `native` calls: how tools are offered to a model, and how it receives results.
 
-A tool is named by its group and its own name. The name alone tells tools apart, so that two can't be taken for each
-other; a tool without a group is its own.
+A tool is identified by its group and its own name. The name alone must be unique, so that no two tools can be confused;
+a tool without a group is a group of its own.
 """
 
 from __future__ import annotations
@@ -62,21 +62,23 @@ _REFERENCE = re.compile(r"&(?:#([0-9]{1,7})|#x([0-9a-fA-F]{1,6})|(\w+));")
 
 @dataclass(frozen=True, slots=True)
 class NativeOffer:
-    """The tools in XML, those of one group together."""
+    """The tools in XML, grouped by their `ToolGroup`."""
 
     def write(self, tools: Sequence[ToolSpec]) -> str:
-        """The block that goes into the system message. Raises `DialectError` where two tools have one name."""
+        """The block for the system message. Raises `DialectError` if two tools have the same name."""
         groups: dict[ToolGroup, list[ToolSpec]] = {}
         named: set[str] = set()
         for spec in tools:
             if spec.name in named:
-                raise DialectError(f"two tools are named {spec.name!r}, and calls name only one; rename one of them")
+                raise DialectError(
+                    f"two tools are named {spec.name!r}, so calls would be ambiguous; rename one of them"
+                )
             named.add(spec.name)
             groups.setdefault(spec.group or ToolGroup(spec.name, spec.description), []).append(spec)
-        return _BEFORE + "".join(_group(group, specs) for group, specs in groups.items()) + _AFTER
+        return _BEFORE + "".join(_write_group(group, specs) for group, specs in groups.items()) + _AFTER
 
 
-def _group(group: ToolGroup, specs: Sequence[ToolSpec]) -> str:
+def _write_group(group: ToolGroup, specs: Sequence[ToolSpec]) -> str:
     functions = "".join(_write_function(spec) for spec in specs)
     return (
         f"   <tool-description {_write_attributes(name=group.name, description=group.description)}>\n"
@@ -89,13 +91,13 @@ def _write_function(spec: ToolSpec) -> str:
     properties = properties if isinstance(properties, Mapping) else {}
     parameters = "".join(_write_parameter(key, schema, spec) for key, schema in properties.items())
     inside = f"<parameters>\n{parameters}            </parameters>" if parameters else "<parameters />"
-    # What a tool without a group does is said of it already.
+    # The description of a tool without a group is written on the group.
     opening = _write_attributes(name=spec.name, description=spec.description if spec.group else "")
     return f"         <tool-function {opening}>\n            {inside}\n         </tool-function>\n"
 
 
 def _write_parameter(key: str, schema: Any, spec: ToolSpec) -> str:
-    """One parameter; `wants`, `required` and `default` are ours, and are written only where needed."""
+    """One parameter; `wants`, `required` and `default` are additions of ferrule, written only where needed."""
     root = spec.parameters
     schema = schema if isinstance(schema, Mapping) else {}
     inner = (f"{path}: {told}" for path, told in describe_nested(schema, root))
@@ -123,29 +125,29 @@ def _escape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NativeResults:
-    """The results of one group of calls, which say whether they are errors. `groups`: as `map_groups` gives them."""
+    """The results of one group of calls, which say whether they are errors. `groups`: as returned by `map_groups`."""
 
     groups: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
-        """The results, each as it is: white space in it is its own."""
+        """The results, each unchanged, including its white space."""
         written = (self._write_one(result, text) for result, text in zip(results, texts, strict=True))
         return f"{_OPEN}\n{''.join(written)}{_CLOSE}"
 
     def _write_one(self, result: ToolResult, text: str) -> str:
         group, function = split_name(result.name, self.groups)
         attributes = _write_attributes(tool=group, function=function, error=str(result.is_error).lower())
-        # As the seed has it, beyond ASCII by number.
+        # Beyond ASCII as character references, as rigging writes them.
         value = _escape(text).encode("ascii", "xmlcharrefreplace").decode()
         if _strip_own_lines(text) is not None:
-            # Such line breaks would be taken for those that the seed's own writer adds.
+            # Such line breaks would be confused with those that rigging's own writer adds.
             value = f"&#10;{value[1:]}"
         return f"   <tool-result {attributes}>{value}{_CLOSE_ONE}\n"
 
     def read(self, text: str) -> list[ResultRead] | None:
-        """What a user's message of results says, None where it is no such message.
+        """The results in a user message; None if the message is anything else.
 
-        Values that stand on lines of their own, as the seed's writer puts them, are read without those.
+        Values on lines of their own, as rigging's writer formats them, are read without the added line breaks.
         """
         stripped = text.strip()
         if not (stripped.startswith(_OPEN) and stripped.endswith(_CLOSE)):
@@ -163,14 +165,14 @@ def _read(written: str, value: str) -> ResultRead:
 
 
 def _strip_own_lines(value: str) -> str | None:
-    """What stands between a first and a last line that are blank, without its indent; None where they are not."""
+    """The text between a blank first and a blank last line, without its indentation; None if they are not blank."""
     first, begins, rest = value.partition("\n")
     inner, ends, last = rest.rpartition("\n")
     return None if first or not begins or not ends or last.strip(" \t") else inner.lstrip(" \t")
 
 
 def _unescape_xml(text: str) -> str:
-    """Text as XML means it; `html.unescape` takes the numbers from 128 to 159 for characters of Windows."""
+    """Unescape text as XML does; `html.unescape` maps the numbers from 128 to 159 to Windows characters."""
     return _REFERENCE.sub(_decode_character, text)
 
 
@@ -189,7 +191,7 @@ _DEEPEST = 6
 
 
 def format_type(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
-    """The type that a schema allows. A schema may hold itself: what lies deeper than `depth` 6 is `Any`."""
+    """The type that a schema allows. Schemas may be recursive: beyond a `depth` of 6, everything is `Any`."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return _ANY
     schema = standardize_type(schema)
@@ -207,7 +209,7 @@ def format_type(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def _join_union(names: list[str]) -> str:
-    """Alternatives, None last as people write it."""
+    """A union of types, with None last as people write it."""
     found = dict.fromkeys(names)
     is_nullable = found.pop("None", "") is None
     return " | ".join((*found, "None") if is_nullable else found)
@@ -230,7 +232,7 @@ def _format_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int)
 
 
 def _format_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    """Its fields, those that may be left out marked as TypeScript does, Python having no mark for them."""
+    """The fields, with optional ones marked as in TypeScript, since Python has no syntax for them."""
     fields, required = schema.get("properties"), schema.get("required") or ()
     if isinstance(fields, Mapping) and fields:
         named = (f"{key}{'' if key in required else '?'}: {format_type(s, root, depth)}" for key, s in fields.items())
@@ -240,7 +242,7 @@ def _format_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: in
 
 
 def describe_nested(schema: Any, root: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """(path, description) of what is described within a schema: `filters.city`, `people[].name`."""
+    """(path, description) of everything described inside a schema: `filters.city`, `people[].name`."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return
     if isinstance(schema.get("$ref"), str):

@@ -1,7 +1,8 @@
-"""Calls whose arguments are tags by their own names, nested as their values are: MiniMax M3.
+"""Calls whose arguments are tags with the arguments' names, nested like their values: MiniMax M3.
 
-Before each `<` of a tag stands the notation's own token, so text may hold anything that looks like a tag. Lists are
-repeated `<item>` tags. A string argument goes out as it comes; what is nested is read whole and typed by the schema.
+Each `<` of a tag is preceded by the notation's own token, so text may contain anything that looks like a tag. Lists are
+repeated `<item>` tags. A string argument is emitted as it comes; nested values are read as a whole and typed by the
+schema.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _TEXT = "$text"
 
 @dataclass(slots=True)
 class _Node:
-    """A tag that was read: its text, and the tags inside of it."""
+    """A tag that was read: its text, and the tags inside it."""
 
     name: str
     text: StringIO = field(default_factory=StringIO)
@@ -43,7 +44,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class NestedTags:
-    """The notation; `token` stands before each tag."""
+    """The notation; `token` precedes each tag."""
 
     token: str = "]<]minimax[>["
 
@@ -69,9 +70,9 @@ class NestedTags:
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a section of calls, its opener taken."""
-        yield from read_section(stream, calls, opener, self._tags, self._call)
+        yield from read_section(stream, calls, opener, self._tags, self._read_call)
 
-    def _call(self, stream: InputStream, calls: Calls, call: CallBuilder, begun: str) -> Reading[str]:  # noqa: ARG002
+    def _read_call(self, stream: InputStream, calls: Calls, call: CallBuilder, begun: str) -> Reading[str]:  # noqa: ARG002
         found, _ = yield from read_attributes(stream, ">", begun)
         call.set_name(found.get("name", ""))
         tag = make_structural_stops(stream, f"{self.token}<")
@@ -116,12 +117,12 @@ class NestedTags:
             value = _convert_node(node, find_subschema(root, key, root), root or {}, parameter)
             written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except (ValueError, RecursionError) as error:
-            # A number too large to be one, or lists inside of lists beyond what any reader follows.
+            # A number that is too large, or lists nested deeper than readers allow.
             raise NotACall(INVALID) from error
         call.put_value(written, stream.at)
 
     def _read_node(self, stream: InputStream, key: str) -> Reading[_Node]:
-        """All of a tag that has been opened."""
+        """Read an opened tag to its end."""
         root = _Node(key)
         opened = [root]
         tag = make_structural_stops(stream, f"{self.token}<")
@@ -155,7 +156,7 @@ class NestedTags:
         return f'{self._tags.call_open} name="{call.name}">{members}{self._tags.call_close}\n'
 
     def _write_members(self, value: Any) -> str:
-        """What stands between the tags of a value."""
+        """The text between the tags of a value."""
         if isinstance(value, dict):
             return "".join(self._write_tag(key, item) for key, item in value.items())
         if isinstance(value, list):
@@ -169,7 +170,7 @@ class NestedTags:
 
 
 def _convert_node(node: _Node, schema: Any, root: Mapping[str, Any], parameter: ParameterType) -> Any:
-    """What a tag stands for under a schema."""
+    """The value that a tag represents under a schema."""
     text = node.text.getvalue()
     types = parameter.types
     if not node.children:

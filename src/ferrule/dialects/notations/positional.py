@@ -1,7 +1,7 @@
-"""Calls with values and no keys: `<tool_call>Crop [100,100,300,400]</tool_call>`, as Ovis writes them.
+"""Calls with positional values: `<tool_call>Crop [100,100,300,400]</tool_call>`, as Ovis writes them.
 
-The values are JSON, and are bound to the tool's parameters in the order of its schema. Where a tool has one parameter,
-and that is a list, the whole list is its value; a tool that was not offered gets the list as `values`.
+The values are JSON, and are bound to the tool's parameters in the order of its schema. If a tool has one parameter, and
+that is a list, the whole list is its value; a tool that was not offered gets the list as `values`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[\w.\-]++")
 
 @dataclass(frozen=True, slots=True)
 class Positional:
-    """The notation. `image` is the marker that stands for an image among the results."""
+    """The notation. `image` is the marker that represents an image among the results."""
 
     open: str
     close: str
@@ -43,7 +43,7 @@ class Positional:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Both, and the one for images."""
+        """Openers, closers, and the marker for images."""
         return (self.open, self.close, self.image)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
@@ -67,7 +67,7 @@ class Positional:
 
 
 def _read_bound(stream: InputStream, call: CallBuilder, names: tuple[str, ...]) -> Reading[None]:
-    """The values of a list, each for the next of `names`."""
+    """Read the values of a list, each for the next of `names`."""
     stream.take_framing(stream.at + 1)
     character = yield from stream.skip_space()
     for name in names:
@@ -91,14 +91,15 @@ def _write_values(call: ToolCall) -> str:
     values = list(json.loads(validate_arguments(call)).values())
     if not values:
         return ""
-    # The one list of a tool is written as the values themselves; but one may be the first of several parameters.
+    # The only list argument of a tool is written as the values themselves; but it may be the first of several
+    # parameters.
     if len(values) == 1 and isinstance(values[0], list) and _find_list(call.source or "") != values:
         values = values[0]
     return f" {json.dumps(values, ensure_ascii=False, separators=(',', ':'))}"
 
 
 def _find_list(source: str) -> Any:
-    """The list of values that a call was written with; None where there is none."""
+    """The list of values that a call was written with; None if there is none."""
     try:
         return json.loads(source[source.find("[") : source.rfind("]") + 1])
     except (ValueError, RecursionError):
@@ -107,7 +108,7 @@ def _find_list(source: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MarkedResults:
-    """An image as its marker, text between two."""
+    """Results with an image as its marker, and text between two markers."""
 
     open: str
     close: str
@@ -124,7 +125,7 @@ class MarkedResults:
 
 @dataclass(frozen=True, slots=True)
 class UsageOffer:
-    """A line a tool: how it is called, and what it does."""
+    """One line per tool: how to call it, and what it does."""
 
     syntax: Positional
     before: str

@@ -1,9 +1,9 @@
-"""Calls as Python writes them: `[f(a=1), g(b="x")]`, between markers, or bare where a message begins.
+"""Calls in Python syntax: `[f(a=1), g(b="x")]`, between markers, or bare at the beginning of a message.
 
-A call counts once its parenthesis is closed and something follows, be it the end of the turn; the list's closer may be
-missing. A bare list is one only where `[name(` is followed by a keyword or a parenthesis (`[see f(x)]` is text), and a
-call in it counts only with the comma or the bracket after it. What is written is always marked, and one of Python's
-literals and of JSON's at once where they agree (strings have double quotes), but for `as_python`.
+A call counts once its parenthesis is closed and something follows, possibly the end of the turn; the list's closer may
+be missing. A bare list counts only if `[name(` is followed by a keyword or a parenthesis (`[see f(x)]` is text), and a
+call in it only with the comma or bracket after it. Written calls are always marked, with literals that are valid both
+in Python and in JSON if possible (strings have double quotes), unless `as_python`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _CONSTANTS = {True: "True", False: "False", None: "None"}
 
 @dataclass(frozen=True, slots=True)
 class Pythonic:
-    """The notation. `is_list`: the calls stand in a list, else one a line; `is_bare`: a list needs no markers where a
-    message begins. `as_python`: values are written as Python's `repr` has them, strings in single quotes where it can.
-    Objects of JSON in place of calls are read too."""
+    """The notation. `is_list`: the calls are in a list, otherwise one per line; `is_bare`: a list needs no markers at
+    the beginning of a message. `as_python`: values are written as by Python's `repr`, with single quotes if possible.
+    JSON objects in place of calls are read, too."""
 
     open: str
     close: str
@@ -85,7 +85,7 @@ class Pythonic:
                 return
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read a bare list of calls, where one stands here."""
+        """Read a bare list of calls, if there is one here."""
         if not self.is_bare:
             return False
         stream.begin_trial()
@@ -109,7 +109,7 @@ class Pythonic:
         return True
 
     def _read_list(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
-        """The calls of a list and its bracket; of a bare one, the first was read."""
+        """Read the calls of a list and its bracket; of a bare one, the first was already read."""
         is_begun = is_bare
         character = yield from (skip_blank(stream) if is_begun else stream.skip_space())
         while character != "]":
@@ -127,7 +127,7 @@ class Pythonic:
         stream.raw = None
 
     def _read_call(self, stream: InputStream, calls: Calls, *, is_bare: bool = False) -> Reading[None]:
-        """One call: Python's, or an object of JSON."""
+        """Read one call: Python's, or a JSON object."""
         character = yield from stream.skip_space()
         call = calls.begin(stream)
         if character == "{":
@@ -143,20 +143,21 @@ class Pythonic:
     def _finish_call(self, stream: InputStream, call: CallBuilder, *, is_bare: bool) -> Reading[None]:
         """Finish a call once it is known that the text was not cut off after it.
 
-        In a bare list a comma or the bracket must follow: nothing else tells it from prose, `[f(a=1) would do]`.
+        In a bare list a comma or the bracket must follow: nothing else distinguishes it from prose, `[f(a=1) would
+        do]`.
         """
         character = yield from skip_blank(stream)
         if stream.is_cut or (is_bare and not character):
             raise EndOfText
-        # The same holds after a call whose quotes were repaired, since another repair may have been the right one.
+        # Likewise after a call whose quotes were repaired, since another repair may have been the right one.
         if (is_bare or (self.is_list and call.is_repaired)) and character and character not in ",]":
             raise NotACall("unexpected_text")
         call.finish()
-        # What stands between two calls is kept, for the case that no call follows.
+        # The text between two calls is kept in case no call follows.
         stream.raw = StringIO()
 
     def _read_arguments(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[None]:
-        """Keywords and their values up to the parenthesis; `key` was read already."""
+        """Read keywords and their values up to the parenthesis; `key` was already read."""
         character = yield from stream.skip_space()
         while character != ")":
             key = key or (yield from read_word(stream, _KEYWORD))

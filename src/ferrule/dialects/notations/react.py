@@ -1,7 +1,7 @@
 """ReAct: a thought, `Action: f`, `Action Input: {…}`; the program writes `Observation:` and the result.
 
-Lines begin with these words, and nothing else marks a call: an `Action:` without its input is text. An input that is
-no object is the text of the tool's one parameter. What a model writes after `Observation:` is a forged result.
+Lines begin with these keywords, and nothing else marks a call: an `Action:` without its input is text. An input that is
+not an object is the text of the tool's only parameter. What a model writes after `Observation:` is a forged result.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class ReAct:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """One call. Raises `DialectError` for a name of several lines."""
         if any("\n" in call.name for call in calls):
-            raise DialectError("the name of a tool takes one line in ReAct")
+            raise DialectError("in ReAct, the name of a tool must be on one line")
         return "\n".join(f"{ACTION} {call.name}\n{INPUT} {validate_arguments(call)}" for call in calls)
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read an action with which a message begins."""
+        """Read an action at the beginning of a message."""
         stream.begin_trial()
         yield from stream.skip_space()
         yield from stream.expect(ACTION)
@@ -48,7 +48,7 @@ class ReAct:
         return True
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
-        """Read an action, its word taken; without an input after it, it was text."""
+        """Read an action, its keyword taken; without an input after it, it is text."""
         stream.begin_trial(with_opener=True)
         yield from self._read_action(stream, calls)
 
@@ -82,7 +82,7 @@ class ReAct:
                 raise NotACall("forged_result")
 
     def _peek_input(self, stream: InputStream) -> Reading[str]:
-        """The first character of the input, the white space before it taken; "" where there is no input."""
+        """The first character of the input, after taking the white space before it; "" if there is no input."""
         while True:
             character = yield from stream.peek()
             if character == "\n":
@@ -94,7 +94,7 @@ class ReAct:
             stream.take_framing(stream.at + 1)
 
     def _read_end(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
-        """What follows a whole input: one of the words, or the end."""
+        """Read what follows a complete input: one of the keywords, or the end."""
         rest: list[str] = []
         marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
         if "".join(rest).strip():
@@ -105,14 +105,14 @@ class ReAct:
         return marker
 
     def _read_text(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
-        """An input that is plain text: whole where one of the words follows, or where the model was stopped."""
+        """Read a plain-text input: complete if one of the keywords follows, or if the model was stopped."""
         parameter = call.begin_key(_find_only_parameter(call))
         kept = StringIO()
 
         def sink(end: int) -> None:
             piece = stream.text[stream.at : end]
             if stream.ended and piece == "\n":
-                # The line break before a stop word that was cut off.
+                # The line break before a stop word, which was cut off.
                 stream.take_framing(end)
             elif parameter.is_string:
                 call.put(escape_json(piece), end)
@@ -136,7 +136,7 @@ class ReAct:
 
 
 def _find_only_parameter(call: CallBuilder) -> str:
-    """The parameter that a plain text is meant for: the only one, or the only one that is required."""
+    """The parameter for a plain-text input: the only one, or the only required one."""
     if call.parameters is None:
         return "input"
     required = call.parameters.schema.get("required")

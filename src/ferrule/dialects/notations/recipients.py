@@ -1,7 +1,7 @@
-"""Turns that say whom they are for, ` to=NAME<|message|>`: the model itself, the user, or a tool. Muse.
+"""Turns that name their recipient, ` to=NAME<|message|>`: the model itself, the user, or a tool. Muse.
 
-What a turn for a tool holds are calls, and anything else in it can't be read; in the others the same text is reasoning,
-or an answer, and is never run.
+A turn for a tool contains calls, and anything else in it is malformed; in the others the same text is reasoning, or an
+answer, and is never run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[\w.:/-]++")
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """The notation: `calls` are what stands in a turn for a tool."""
+    """The notation: `calls` is the syntax inside a turn for a tool."""
 
     calls: Invokes
     start: str = "<|start|>assistant"
@@ -33,7 +33,7 @@ class Recipients:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Those of turns, and those of calls."""
+        """The markers of turns and of calls."""
         return (*self.openers, self.message, *self.ends, *self.calls.markers)
 
     @property
@@ -47,7 +47,7 @@ class Recipients:
         return self.calls.closers
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read a turn whose beginning stands in the prompt."""
+        """Read a turn whose beginning is in the prompt."""
         if not (yield from stream.is_ahead(self.to)):
             return False
         stream.begin_trial()
@@ -79,10 +79,10 @@ class Recipients:
 
     @property
     def punctuation(self) -> tuple[str, ...]:
-        """The headers of turns that are for no tool."""
+        """The headers of turns that are not for a tool."""
         return tuple(f"{self.to}{name}" for name in (self.thought, self.answer))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
-        """The calls, each in a turn of its own."""
+        """The calls, each in its own turn."""
         turns = (f"{self.to}{call.name}{self.message}{self.calls.write((call,))}" for call in calls)
         return f"{self.ends[0]}{self.start}".join(turns)

@@ -1,4 +1,4 @@
-"""Calls as GigaChat 3 writes them: the object of a call after a marker, or as a message of a role of its own."""
+"""Calls as GigaChat 3 writes them: the call's object after a marker, or in a message with its own role."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LONGEST_ROLE = 100
 
 @dataclass(frozen=True, slots=True)
 class RoleJson:
-    """The notation of GigaChat 3: `<|function_call|>{…}`, or a message of a role: `function call<|role_sep|>\n{…}`.
+    """The notation of GigaChat 3: `<|function_call|>{…}`, or a message with the role: `function call<|role_sep|>\n{…}`.
 
-    Both are read; `in_messages` says that the second is written.
+    Both are read; `in_messages` selects the second for writing.
     """
 
     open: str = "<|function_call|>"
@@ -34,7 +34,7 @@ class RoleJson:
 
     @property
     def openers(self) -> tuple[str, ...]:
-        """What begins a call, or a message whose role may say that it is one."""
+        """What begins a call, or a message whose role may mark it as one."""
         return (self.open, self.message)
 
     @property
@@ -68,7 +68,7 @@ class RoleJson:
         return True
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
-        """Read a call, or what a message is."""
+        """Read a call, or a message according to its role."""
         if opener == self.message:
             stream.begin_trial(with_opener=True)
             role = yield from self._read_role(stream)
@@ -82,7 +82,7 @@ class RoleJson:
         yield from self._read_object(stream, calls)
 
     def _read_role(self, stream: InputStream) -> Reading[str]:
-        """The role that a header names, taken with its separator; "" where this is no header."""
+        """The role in a header, taken with its separator; "" if this is not a header."""
         pieces: list[str] = []
         length = 0
 
@@ -106,7 +106,7 @@ class RoleJson:
 
     @property
     def _framing(self) -> re.Pattern[str]:
-        """What of a header is framing: all but words that name no role."""
+        """The part of a header that is framing: everything but words that are not a role."""
         roles = "|".join(_ROLES)
         return re.compile(
             rf"{re.escape(self.message)}\s*(?:(?:{roles})\s*(?={re.escape(self.role)}))?|{re.escape(self.role)}"

@@ -1,6 +1,6 @@
-"""Calls between tags that carry attributes, several in a section: what the notations of this kind share.
+"""Calls between tags with attributes, several in a section: what the notations of this kind share.
 
-One call that can't be read does not cost the others: it is left at its own closer, and reading goes on from there.
+One malformed call does not affect the others: it ends at its own closer, and reading resumes from there.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ferrule.dialects.reader.markers import Stops
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 UNEXPECTED = "unexpected_text"
-# A name is tried from its beginning only: from each of its letters, a long one would take quadratic time.
+# A name is matched only from its beginning: starting at each of its letters would take quadratic time.
 _ATTRIBUTE = re.compile(r"""(?<![^\s="'<>/])([^\s="'<>/]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>/]+))""")
 _LONGEST_ENTITY = 10
 ReadOne: TypeAlias = Callable[[InputStream, Calls, CallBuilder, str], Reading[str]]
-"""Reads a call whose tag has begun, from the text on that was taken of it; returns the section's closer if met."""
+"""Reads a call whose tag has begun, given the text already taken of it; returns the section's closer if met."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionTags:
-    """The tags of a section and of a call in it; `open` and `close` are empty where calls stand by themselves.
+    """The tags of a section and of a call in it; `open` and `close` are empty for calls without a section.
 
-    `around` are texts that may stand around each call.
+    `around` are texts that may surround each call.
     """
 
     open: str
@@ -41,12 +41,12 @@ class SectionTags:
 
 
 def make_structural_stops(stream: InputStream, *found: str) -> Stops:
-    """Structural texts to stop at; empty ones are left out."""
+    """Structural texts to stop at; empty ones are ignored."""
     return stream.make_stops(structural=tuple(filter(None, found)))
 
 
 def read_section(stream: InputStream, calls: Calls, opener: str, tags: SectionTags, read_one: ReadOne) -> Reading[None]:
-    """Read the calls that `opener`, of a section or of a call, began. Raises `NotACall` and `EndOfText` in a call."""
+    """Read the calls that `opener`, of a section or a call, began. Raises `NotACall` and `EndOfText` in a call."""
     is_bare = opener != tags.open
     if is_bare:
         calls.begin(stream)
@@ -68,7 +68,7 @@ def read_section(stream: InputStream, calls: Calls, opener: str, tags: SectionTa
 
 
 def _skip_call(stream: InputStream, calls: Calls, tags: SectionTags, fault: NotACall) -> Reading[str]:
-    """Leave a call that can't be read: at its closer, at the section's, or before the next call. Raises `fault`."""
+    """Skip a malformed call up to its closer, the section's, or the next call. Raises `fault`."""
     fault.is_old = fault.is_old or not stream.ended
     stops = make_structural_stops(stream, tags.call_open, tags.call_close, tags.close)
     marker = yield from stream.scan(stops, stream.take_framing)
@@ -81,7 +81,7 @@ def _skip_call(stream: InputStream, calls: Calls, tags: SectionTags, fault: NotA
 
 
 def _read_between(stream: InputStream, calls: Calls, tags: SectionTags, count: int) -> Reading[str]:
-    """The next call's opener, with which that call has begun, or the section's closer; anything else is malformed."""
+    """Begin the next call at its opener, or take the section's closer; anything else is malformed."""
     gap = StringIO()
     try:
         yield from stream.skip_space()
@@ -109,13 +109,13 @@ def _read_between(stream: InputStream, calls: Calls, tags: SectionTags, count: i
 
 
 def _is_around(gap: str, tags: SectionTags) -> bool:
-    """Whether nothing stands between two calls but white space and what may stand around each."""
+    """Whether only white space and texts that may surround calls are between two of them."""
     around = "|".join(map(re.escape, tags.around))
     return re.fullmatch(rf"(?>(?:\s|{around})*)" if around else r"\s*+", gap) is not None
 
 
-def _read_bare_between(stream: InputStream, calls: Calls, tags: SectionTags, count: int) -> Reading[str]:  # noqa: ARG001 - as `_between`
-    """As `_between`, where the section had no opener: it ends with anything else that comes, too."""
+def _read_bare_between(stream: InputStream, calls: Calls, tags: SectionTags, count: int) -> Reading[str]:  # noqa: ARG001 - like `_read_between`
+    """Like `_read_between`, for a section without an opener: it also ends with anything else that follows."""
     if not tags.close:
         return "text"
     try:
@@ -132,7 +132,7 @@ def _read_bare_between(stream: InputStream, calls: Calls, tags: SectionTags, cou
 
 
 def take_next_tag(stream: InputStream, stops: Stops) -> Reading[str]:
-    """The next of `stops`, taken, with white space before it. Raises `NotACall` for other text, and `EndOfText`."""
+    """Take the next of `stops`, with white space before it. Raises `NotACall` for other text, and `EndOfText`."""
     is_blank = True
 
     def skip(end: int) -> None:
@@ -151,7 +151,7 @@ def take_next_tag(stream: InputStream, stops: Stops) -> Reading[str]:
 def read_attributes(
     stream: InputStream, end: str, begun: str = "", *, escaped: bool = False
 ) -> Reading[tuple[Mapping[str, str], bool]]:
-    """(the attributes of a tag up to `end`, whether it closes itself), after what of them is known from before."""
+    """(the attributes of a tag up to `end`, whether it closes itself); `begun` is the part already taken."""
     text = StringIO()
     text.write(begun)
     marker = yield from stream.take_until(
@@ -162,15 +162,15 @@ def read_attributes(
     written = text.getvalue()
     found: dict[str, str] = {}
     for key, *values in _ATTRIBUTE.findall(written):
-        # A tokenizer that is decoded wrongly leaves its own sign for a space in a tag.
+        # A tokenizer that is decoded incorrectly leaves its own symbol for a space in a tag.
         value = "".join(values)
         found.setdefault(key.lstrip("\u0120"), unescape(value) if escaped else value)
     return found, written.rstrip().endswith("/")
 
 
 def read_plain_text(stream: InputStream, stops: Stops, put: Put) -> Reading[str]:
-    """Text up to the next of `stops`, taken and returned; `put` takes each piece, and where `&` is among the stops,
-    the characters that entities stand for. Raises `EndOfText`."""
+    """Read text up to the next of `stops`, taken and returned; `put` receives each piece and, if `&` is among the
+    stops, the characters that entities represent. Raises `EndOfText`."""
     while True:
         marker = yield from stream.take_until(stops, lambda end: put(stream.text[stream.at : end], end))
         if not marker:
@@ -182,7 +182,7 @@ def read_plain_text(stream: InputStream, stops: Stops, put: Put) -> Reading[str]
 
 
 def _peek_entity(stream: InputStream) -> Reading[str]:
-    """What follows an ampersand as an entity, not taken; empty where it is none."""
+    """The entity after an ampersand, not taken; empty if it is not one."""
     for length in range(1, _LONGEST_ENTITY):
         text = yield from stream.peek(length)
         if len(text) < length or not (text[-1].isalnum() or text[-1] in "#;"):

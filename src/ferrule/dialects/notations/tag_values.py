@@ -1,4 +1,4 @@
-"""A value as the text of a tag: escaped as in XML where a notation does so, typed by the schema or by the tag."""
+"""A value as the text of a tag: escaped as in XML if the notation does so, typed by the schema or by the tag."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 @dataclass(frozen=True, slots=True)
 class TagValues:
-    """How values are written: with entities as in XML, or in CDATA sections where they hold what looks like a tag.
+    """How values are written: with XML entities, or in CDATA sections if they contain what looks like a tag.
 
-    `untyped`: what a value of unknown type is; empty where it is what it looks like.
+    `untyped`: the types of a value of unknown type; empty if its text decides.
     """
 
     has_entities: bool = False
@@ -31,25 +31,25 @@ class TagValues:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """What has to be among the stops of a value, beside its closers."""
+        """The stops that a value needs in addition to its closers."""
         return ("&",) if self.has_entities else ()
 
     def write_value(self, value: Any, closer: str) -> str:
-        """A value as it is written."""
+        """A value as written."""
         text = write_raw_text(value, closer)
         if self.has_cdata and isinstance(value, str) and ("<" in value or "&" in value):
             return f"{_CDATA}{text}{_CDATA_END}"
         return escape(text, quote=False) if self.has_entities else text
 
     def read(self, stream: InputStream, call: CallBuilder, key: str, stops: Stops, told: bool | None) -> Reading[str]:
-        """A value up to one of `stops`, taken and returned; `told` is whether its tag says that it is a string."""
+        """Read a value up to one of `stops`, taken and returned; `told` is whether its tag declares a string."""
         parameter = call.begin_key(key)
         types = parameter.types or (frozenset({"string"}) if told else self.untyped)
         if types == {"string"} or (told and "string" in types):
             return (yield from self._read_string(stream, call, stops))
         text, marker = yield from self._read_whole(stream, stops)
         quoted = text.strip()
-        # A tag that says `string="false"` may hold a string in JSON's quotes all the same.
+        # A tag with `string="false"` may nevertheless contain a JSON string.
         if told is False and not parameter.is_string and quoted.startswith('"') and _is_string(quoted):
             call.put_value(quoted, stream.at)
         else:
@@ -57,7 +57,7 @@ class TagValues:
         return marker
 
     def _read_string(self, stream: InputStream, call: CallBuilder, stops: Stops) -> Reading[str]:
-        """A string, passed on as it comes."""
+        """Read a string, passed on as it comes."""
         call.put_value('"', stream.at)
         marker = yield from self._read_pieces(stream, stops, lambda piece, end: call.put(escape_json(piece), end))
         call.end_string()

@@ -1,7 +1,7 @@
-"""Calls in a small syntax of their own: `<|tool_call>call:f{k:<|"|>v<|"|>,n:2,list:[…]}<tool_call|>`.
+"""Calls in their own small syntax: `<|tool_call>call:f{k:<|"|>v<|"|>,n:2,list:[…]}<tool_call|>`.
 
-Strings stand between quotes that are tokens, and have no escape: a value that holds the quote is refused on writing.
-All else is bare, and means what the schema says of it.
+Strings are between quotes that are tokens, without escapes: a value that contains the quote can't be written.
+Everything else is bare, and typed by the schema.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class TypedSyntax:
-    """The notation. `quote` stands at both ends of a string."""
+    """The notation. `quote` is at both ends of a string."""
 
     open: str
     close: str
@@ -54,7 +54,7 @@ class TypedSyntax:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Both, and the quote."""
+        """Openers, closers, and the quote."""
         return (self.open, self.close, self.quote)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
@@ -65,7 +65,7 @@ class TypedSyntax:
         )
 
     def write_value(self, value: Any) -> str:
-        """A value as this syntax writes it."""
+        """A value in this syntax."""
         if isinstance(value, Mapping):
             return "{" + ",".join(f"{key}:{self.write_value(item)}" for key, item in value.items()) + "}"
         if isinstance(value, list | tuple):
@@ -103,7 +103,7 @@ class _Arguments:
             lead = yield from self._read_next()
 
     def _begin(self, lead: str) -> Reading[None]:
-        """A value, or the bracket that opens one."""
+        """Read a value, or the bracket that opens one."""
         stream, call = self._stream, self._call
         character = yield from stream.skip_space()
         if character and character in "{[":
@@ -121,7 +121,8 @@ class _Arguments:
             call.put_plain_value(self._parameter, text, stream.at)
 
     def _read_next(self) -> Reading[str | None]:
-        """Close what ends here; then what stands before the next value, not passed on yet. None where all is closed."""
+        """Close what ends here; returns the text before the next value, not passed on yet, or None once all is
+        closed."""
         stream, call = self._stream, self._call
         while self._levels:
             level = self._levels[-1]
@@ -144,7 +145,7 @@ class _Arguments:
         return None
 
     def _read_key(self, keys: set[str]) -> Reading[str]:
-        """A key and its colon, as they go out with the value."""
+        """Read a key and its colon, as they are passed on with the value."""
         stream, call = self._stream, self._call
         yield from stream.skip_space()
         if (yield from stream.take_marker(self._quote)):
@@ -167,12 +168,12 @@ class _Arguments:
         return f"{json.dumps(key, ensure_ascii=False)}: "
 
     def _read_string(self, sink: Any) -> Reading[None]:
-        """The text up to the closing quote, which is framing."""
+        """Read text up to the closing quote, which is framing."""
         if not (yield from self._stream.take_until(self._quotes, sink)):
             raise EndOfText
 
     def _read_bare(self, pattern: re.Pattern[str]) -> Reading[str]:
-        """Text without quotes, up to what ends it, its white space taken off."""
+        """Read text without quotes, up to what ends it, and strip it."""
         stream = self._stream
         kept = StringIO()
         while True:
@@ -210,7 +211,7 @@ class TypedOffer:
 
 
 def _capitalize_types(schema: Any) -> Any:
-    """A schema with its types in capitals, as these models know them."""
+    """A schema with its types in capitals, the form these models know."""
     if isinstance(schema, Mapping):
         return {
             key: value.upper() if key == "type" and isinstance(value, str) else _capitalize_types(value)

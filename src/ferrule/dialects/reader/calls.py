@@ -1,7 +1,7 @@
 """The calls of one message as a reader makes them: their events, their arguments as they grow, and how they end.
 
-What is known of an argument goes out at once; what has to wait for more (a value whose type the schema decides,
-arguments before the name, a key that is given twice) is taken as framing and follows as one delta.
+What is certain about an argument is emitted at once; what has to wait (a value whose type the schema decides, arguments
+before the name, a repeated key) is taken as framing and emitted later as one delta.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 
 class Calls:
-    """Numbers the calls of one message, and knows the tools that they can be of."""
+    """Numbers the calls of one message, and knows the tools that they may call."""
 
     def __init__(self, tools: Sequence[ToolSpec], first_call: int = 1, repair: bool = True) -> None:
         self.tools = tools
@@ -51,27 +51,27 @@ class Calls:
         return bool(self._schemas)
 
     def find_only_fitting(self, arguments: str) -> str:
-        """The name of the one tool that takes these arguments; empty where none does, or several do."""
+        """The name of the only tool that accepts these arguments; empty if none or several do."""
         given = json.loads(arguments or "{}")
         known = ((name, self.get_parameters(name)) for name in self._schemas)
         fitting = [name for name, one in known if one and one.accepts(given) and set(given) <= set(one.names)]
         return fitting[0] if len(fitting) == 1 else ""
 
     def begin(self, stream: InputStream) -> CallBuilder:
-        """A call begins here: what is taken from now on is its own. What was taken since `stream.begin_trial` stays."""
+        """Begin a call: text taken from now on belongs to it, as does text taken since `stream.begin_trial`."""
         if stream.raw is None:
             stream.raw = StringIO()
         self.current = CallBuilder(self, stream, self.index, f"call_{self._first + self.index}")
         return self.current
 
     def close_current(self) -> None:
-        """The call that was open is none any more."""
+        """Note that the open call has ended."""
         self.current = None
         self.index += 1
 
 
 class CallBuilder:
-    """One call. It ends in `finish` or in `fail`; which of them is for the notation to say."""
+    """One call. It ends in `finish` or in `fail`, which the notation decides."""
 
     __slots__ = (
         "_arguments",
@@ -105,10 +105,10 @@ class CallBuilder:
         self.parameters: ToolParameters | None = None
         self.started = False
 
-    # What is known of it.
+    # What is known about the call.
 
     def set_name(self, name: str, native_id: str | None = None) -> None:
-        """Its name is known, so it has started. Raises `NotACall` for a blank name."""
+        """Set its name, which starts the call. Raises `NotACall` for a blank name."""
         if not name.strip():
             raise NotACall("no_name")
         self.name = name
@@ -118,46 +118,46 @@ class CallBuilder:
         self._stream.events.append(CallStarted(self.index, name, self.native_id, self._stream.here))
 
     def hold(self) -> None:
-        """From here on its arguments go out when it ends."""
+        """From here on, emit its arguments only when it ends."""
         self._waits = True
 
     @property
     def can_repair(self) -> bool:
-        """Whether what is nearly right may be repaired: for a tool that was offered, or where none was."""
+        """Whether nearly valid input may be repaired: for a tool that was offered, or if no tools are known."""
         return self._calls.repair and (self.parameters is not None or not self._calls.has_tools)
 
     @property
     def is_repaired(self) -> bool:
-        """Whether anything was noted so far."""
+        """Whether any repair was noted so far."""
         return bool(self._repairs)
 
     def note_repair(self, repair: str) -> None:
-        """Say of the call, when it ends, that this was repaired, or is likely not what was meant."""
+        """Report with the finished call that this was repaired, or is probably not what was meant."""
         self._repairs[repair] = None
 
     def note_first_key(self, key: str) -> None:
-        """The first key of the arguments is known: where it may be a wrapper around them, they wait."""
+        """Note the first key of the arguments: if it may be a wrapper around them, they are held back."""
         if key in _WRAPPERS and self.parameters is not None and key not in self.parameters.names:
             self.hold()
 
     def put(self, fragment: str, end: int) -> None:
-        """Take the text up to `end`, which makes this much of the arguments' JSON."""
+        """Take the text up to `end`, which produced `fragment` of the arguments' JSON."""
         stream = self._stream
         self._arguments.write(fragment)
         if self._waits or not self.started or not fragment:
             stream.take_framing(end)
             return
-        # The one place that every piece of a long value goes through: nothing is called here that can be left out.
+        # Every piece of a long value passes through here, so it makes no call that can be avoided.
         span = stream.take(end)[1]
         self._sent += len(fragment)
         stream.events.append(ArgumentsDelta(self.index, fragment, span))
 
-    # Arguments whose keys and values are no JSON.
+    # Arguments whose keys and values are not JSON.
 
     def begin_key(self, key: str) -> ParameterType:
-        """A value for `begin_key` comes next; what the schema says of it."""
+        """Begin a value for `key`; returns what the schema says about it."""
         if key in self._keys:
-            # The later value counts, as in JSON; but one that was passed on already must not be shown as if it did.
+            # The later value counts, as in JSON; but one already emitted must not be shown as if it did.
             self.hold()
         if not self._keys:
             self.note_first_key(key)
@@ -166,28 +166,28 @@ class CallBuilder:
         return self.parameters.get(key) if self.parameters else ParameterType()
 
     def put_value(self, fragment: str, end: int) -> None:
-        """As `put`, for a piece of the value of the last key."""
+        """Like `put`, for a piece of the last key's value."""
         lead, self._lead = self._lead, ""
         self.put(lead + fragment, end)
 
     def put_plain_value(self, parameter: ParameterType, text: str, end: int) -> None:
-        """As `put_value`, for a whole text without quotes: what it stands for, which is noted where it may be null."""
+        """Like `put_value`, for a whole text without quotes, converted as its type says; notes a possible null."""
         written = parameter.to_json(text)
         if written in _NULLS:
             self.note_repair(NULL_AS_TEXT)
         self.put_value(written, end)
 
     def end_string(self) -> None:
-        """A string without quotes, which went out as it came, is over."""
+        """End a string without quotes, which was emitted as it came."""
         arguments = self._arguments
         self.put('"', self._stream.at)
-        # With the colon before it, since a value may end so too: there, its quote is escaped.
+        # Including the colon before it, since a value may also end like this: inside a value, the quote is escaped.
         arguments.seek(max(arguments.tell() - len(_NULLS[0]) - 2, 0))
         if arguments.read() in (f": {null}" for null in _NULLS):
             self.note_repair(NULL_AS_TEXT)
 
     def put_fragment(self, fragment: str, end: int) -> None:
-        """As `put_value`; a piece that says nothing yet is framing, and the key waits for the next."""
+        """Like `put_value`; an empty piece is framing, and the key waits for the next piece."""
         if fragment:
             self.put_value(fragment, end)
         else:
@@ -196,8 +196,8 @@ class CallBuilder:
     def read_raw_value(self, key: str, stops: Stops, told: ParameterType | None = None) -> Reading[str]:
         """A value that arrives as plain text, up to one of `stops`, which is returned.
 
-        A string goes out as it comes; anything else once it is whole. Returns "" where the text ends. `told` is what
-        the call itself says of the value, where the schema says nothing.
+        A string is emitted as it comes; anything else once it is complete. Returns "" if the text ends. `told` is the
+        type that the call itself declares, used if the schema gives none.
         """
         stream = self._stream
         parameter = self.begin_key(key)
@@ -218,28 +218,29 @@ class CallBuilder:
         return marker
 
     def close_object(self) -> None:
-        """All keys were given."""
+        """Close the arguments after the last key."""
         self.put("}" if self._keys else "{}", self._stream.at)
 
     @property
     def has_arguments(self) -> bool:
-        """Whether anything of its arguments was read."""
+        """Whether any of its arguments were read."""
         return bool(self._arguments.tell())
 
     @property
     def keys(self) -> frozenset[str]:
-        """The keys that were given so far."""
+        """The keys read so far."""
         return frozenset(self._keys)
 
     # How it ends.
 
     @property
     def arguments(self) -> str:
-        """The JSON of its arguments as far as it is known."""
+        """The JSON of its arguments, as far as it is known."""
         return self._arguments.getvalue()
 
     def replace_arguments(self, arguments: str) -> bool:
-        """Repaired arguments in place of those read so far; False where they would take back what has gone out."""
+        """Replace the arguments read so far by repaired ones; False if that would contradict what was already
+        emitted."""
         if not arguments.startswith(self.arguments[: self._sent]):
             return False
         self._arguments = StringIO()
@@ -247,7 +248,7 @@ class CallBuilder:
         return True
 
     def finish(self, repairs: tuple[str, ...] = ()) -> None:
-        """It was read whole. Raises `NotACall` where no name was given."""
+        """Finish a call that was read completely. Raises `NotACall` if it has no name."""
         if not self.started:
             raise NotACall("no_name")
         stream = self._stream
@@ -266,9 +267,9 @@ class CallBuilder:
         self._calls.close_current()
 
     def _unwrap(self) -> None:
-        """Arguments that stand in one more object, of a name that is none of the tool's: they are what is in it."""
+        """Unwrap arguments inside another object whose only key is not one of the tool's parameters."""
         names = self.parameters.names if self.parameters is not None else ()
-        # Whoever may be wrapped has waited, but for the brace.
+        # Arguments that may be wrapped were held back, except for the brace.
         if not names or self._sent > 1 or not _WRAPPED.match(self._arguments.getvalue()):
             return
         found = unwrap_arguments(self._arguments.getvalue(), names)
@@ -281,7 +282,8 @@ class CallBuilder:
             self.note_repair(UNWRAPPED)
 
     def fail(self, kind: str, recoverable: bool = False) -> None:
-        """It can't be read: all that was taken of it is its raw text; where that is blank, nothing was meant."""
+        """End a call that can't be read: everything taken of it is its raw text; if that is blank, it was not a
+        call."""
         stream = self._stream
         raw = stream.raw.getvalue() if stream.raw is not None else ""
         stream.raw = None
@@ -293,8 +295,8 @@ class CallBuilder:
 
 
 def unwrap_arguments(written: str, names: Sequence[str]) -> str | None:
-    """What stands in the one member of an object, where that is a wrapper: an object of a tool's parameters, be it in a
-    string; None where it is not."""
+    """The only member of an object, if that is a wrapper: an object of a tool's parameters, possibly inside a string;
+    otherwise None."""
     begun = _WRAPPED.match(written)
     given = json.loads(written)
     if begun is None or len(given) != 1 or set(given) & set(names):
@@ -305,12 +307,12 @@ def unwrap_arguments(written: str, names: Sequence[str]) -> str | None:
     else:
         text = written[begun.end() :].rstrip().removesuffix("}").rstrip()
     is_whole = isinstance(inner, dict) and bool(inner) and set(inner) <= set(names)
-    # A key that was given twice leaves more than one object.
+    # A repeated key leaves more than one object.
     return text if is_whole and decode_object(text) == inner else None
 
 
 def decode_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is; None where it is none."""
+    """The JSON object that a text contains; None if it is something else."""
     try:
         found = json.loads(text)
         json.dumps(found, allow_nan=False)
@@ -320,24 +322,24 @@ def decode_object(text: str) -> dict[str, Any] | None:
 
 
 def escape_json(text: str) -> str:
-    """Text as it stands inside of a JSON string."""
+    """Text as it is written inside a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1] if _ESCAPED.search(text) else text
 
 
 def validate_arguments(call: ToolCall) -> str:
-    """The JSON of a call's arguments, to be written. Raises `DialectError` where they are no JSON object."""
+    """The JSON of a call's arguments, to be written. Raises `DialectError` if it is not a JSON object."""
     try:
         arguments = _decode_strictly(call.arguments) if call.arguments.strip() else {}
     except (ValueError, RecursionError) as error:
         raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not JSON: {error}") from error
     if not isinstance(arguments, dict):
-        raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are no JSON object")
+        raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not a JSON object")
     return call.arguments.strip() or "{}"
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
-# Python takes NaN and Infinity for JSON; no reader here does.
+# Python accepts NaN and Infinity as JSON; no reader here does.
 _decode_strictly = json.JSONDecoder(parse_constant=_refuse).decode

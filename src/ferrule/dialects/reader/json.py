@@ -1,8 +1,8 @@
-"""Reads JSON as it arrives, and passes on each piece of it that nothing to come can change.
+"""Reads JSON as it arrives, and passes on each piece of it that later input can't change.
 
-A comma goes out with what follows it, a key with its colon, a number or an escape when it is whole; strings go out
-character by character. So every prefix of what was passed on can be continued to valid JSON. At the first deviation
-`NotACall` is raised; `repair` handles what is nearly JSON, once all of it is there.
+A comma is passed on with what follows it, a key with its colon, a number or an escape once complete; strings are passed
+on character by character. So every prefix of the output can be continued to valid JSON. At the first deviation
+`NotACall` is raised; `repair` handles nearly valid JSON, once all of it has arrived.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ferrule.dialects.reader.parameters import LONGEST_SCALAR
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 Put: TypeAlias = Callable[[str, int], object]
-"""Takes a piece of JSON, and up to where the input that it stands for goes: `CallBuilder.put`."""
+"""Takes a piece of JSON, and the end of the input that it was read from: `CallBuilder.put`."""
 
 INVALID = "invalid_json"
 MOST_LEVELS = 500
-"""How deep objects and lists may be nested: what is read here will be decoded by readers that recurse."""
+"""How deep objects and lists may be nested: the result will be decoded by recursive readers."""
 
 _RUN = re.compile(r'(?>(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+)')
 _BREAKS = re.compile(r'["\\\x00-\x1f]')
@@ -33,7 +33,7 @@ _BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 
 @dataclass(slots=True)
 class _Level:
-    """An object or a list that is open: its closer, its keys where it is an object, and whether it holds anything."""
+    """An open object or list: its closer, its keys if it is an object, and whether it is empty."""
 
     closer: str
     keys: set[str] | None
@@ -46,10 +46,10 @@ def read_json_value(
     repeated: Callable[[], object] = lambda: None,
     begun: Callable[[str], object] = lambda _: None,
 ) -> Reading[None]:
-    """One JSON value, passed on as it was written. `repeated` is called for a key that its object has already, and
-    `begun` of the first key of the outermost object, before anything of it has gone out.
+    """Read one JSON value, passed on as it was written. `repeated` is called for a repeated key, and `begun` with the
+    first key of the outermost object, before any of it is passed on.
 
-    Raises `NotACall` at the first character that no JSON has there, and `EndOfText`.
+    Raises `NotACall` at the first character that can't be JSON, and `EndOfText`.
     """
     levels: list[_Level] = []
     lead: str | None = ""
@@ -59,7 +59,7 @@ def read_json_value(
 
 
 def read_json_string(stream: InputStream, put: Put, lead: str = "") -> Reading[None]:
-    """A JSON string whose quote is ahead, passed on as it comes."""
+    """Read a JSON string whose quote is ahead, passed on as it comes."""
     put(f'{lead}"', stream.at + 1)
     while True:
         run = _RUN.match(stream.text, stream.at, stream.limit)
@@ -69,7 +69,7 @@ def read_json_string(stream: InputStream, put: Put, lead: str = "") -> Reading[N
             if stream.control:
                 if stream.is_at_turn_end:
                     raise EndOfText
-                # Sampled inside of a string, a control token is what its characters say.
+                # Inside a string, a sampled control token stands for its characters.
                 put(json.dumps(stream.control, ensure_ascii=False)[1:-1], len(stream.text))
             elif stream.ended:
                 raise EndOfText
@@ -90,7 +90,7 @@ def read_json_string(stream: InputStream, put: Put, lead: str = "") -> Reading[N
 
 
 def read_json_word(stream: InputStream) -> Reading[str]:
-    """A JSON string whose quote is ahead, taken as framing and decoded: a key, a name, an id."""
+    """Read a JSON string whose quote is ahead, taken as framing and decoded: a key, a name, an id."""
     pieces: list[str] = []
 
     def keep(fragment: str, end: int) -> None:
@@ -102,7 +102,7 @@ def read_json_word(stream: InputStream) -> Reading[str]:
 
 
 def _begin(stream: InputStream, put: Put, lead: str, levels: list[_Level]) -> Reading[None]:
-    """A string or a scalar whole, or the bracket that opens an object or a list."""
+    """Read a string or a scalar, or the bracket that opens an object or a list."""
     lead += yield from _take_white_space(stream, put, hold=True)
     character = stream.text[stream.at]
     if character == '"':
@@ -119,7 +119,7 @@ def _begin(stream: InputStream, put: Put, lead: str, levels: list[_Level]) -> Re
 def _read_next(
     stream: InputStream, put: Put, levels: list[_Level], repeated: Callable[[], object], begun: Callable[[str], object]
 ) -> Reading[str | None]:
-    """Close what ends here; then what stands before the next value, not passed on yet. None where all is closed."""
+    """Close what ends here; returns the text before the next value, not passed on yet, or None once all is closed."""
     while levels:
         level = levels[-1]
         lead = yield from _take_white_space(stream, put, hold=level.is_empty)
@@ -144,7 +144,7 @@ def _read_next(
 
 
 def _read_key(stream: InputStream, put: Put, keys: set[str], repeated: Callable[[], object]) -> Reading[str]:
-    """A key and its colon, held back: they go out with the value."""
+    """Read a key and its colon, held back until its value is passed on."""
     held = [(yield from _take_white_space(stream, put, hold=True))]
     if stream.text[stream.at] != '"':
         raise NotACall(INVALID)
@@ -182,7 +182,7 @@ def _read_scalar(stream: InputStream, put: Put, lead: str) -> Reading[None]:
 
 
 def _take_white_space(stream: InputStream, put: Put, *, hold: bool) -> Reading[str]:
-    """Take white space, up to a character that is none; with `hold` it is returned, else passed on."""
+    """Take white space; with `hold` it is returned, otherwise passed on."""
     held = ""
     while True:
         space = _SPACE.match(stream.text, stream.at, stream.limit)

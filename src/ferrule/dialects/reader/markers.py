@@ -1,4 +1,4 @@
-"""Finding markers in a text that arrives in pieces, without keeping more of it than a marker is long."""
+"""Finds markers in a text that arrives in pieces, buffering at most the length of a marker."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from functools import lru_cache
 
 
 class MarkerSet:
-    """Some markers, and where the next of them stands in a text.
+    """A set of markers, and the search for the next one in a text.
 
-    `held` are texts that are kept back at the end of a piece although they are no markers: what stands before one.
+    `held` are texts that are kept back at the end of a piece although they are not markers: what may precede one.
     """
 
     def __init__(self, markers: Iterable[str], held: Iterable[str] = ()) -> None:
         known = sorted(set(markers), key=len, reverse=True)
-        # A pattern that never matches stands for no markers at all.
+        # Without markers, a pattern that never matches.
         self._pattern = re.compile("|".join(re.escape(m) for m in known) if known else r"(?!)")
         kept = set(held)
         self._prefixes = {m[:n] for m in known for n in range(1, len(m))} | {
             h[:n] for h in kept for n in range(1, len(h) + 1)
         }
         firsts = {text[0] for text in (*known, *kept)}
-        # Most text holds no character that a marker begins with, and one look tells.
+        # Most text contains no character that begins a marker, and one search tells.
         self.first = re.compile(f"[{''.join(map(re.escape, sorted(firsts)))}]" if firsts else r"(?!)")
         self._longest = max((len(prefix) for prefix in self._prefixes), default=0)
         self._nested = any(one in other[1:-1] for one in known for other in known)
 
     def find_next(self, text: str, start: int, limit: int | None = None, *, final: bool = False) -> tuple[int, int]:
-        """(end of what is surely text, end of the marker that follows it), looking from `start` up to `limit`.
+        """(end of what is certainly text, end of the marker that follows it), searching from `start` up to `limit`.
 
-        Where no marker is found both are equal, and what follows them may be the beginning of one. `final`: nothing
-        comes after `limit`, so a marker that could have been the beginning of a longer one is none but itself.
+        Without a marker both are equal, and the rest may be the beginning of one. `final`: nothing follows `limit`, so
+        a marker that could have begun a longer one is complete.
         """
         limit = len(text) if limit is None else limit
         first = self.first.search(text, start, limit)
@@ -45,7 +45,7 @@ class MarkerSet:
             if not self._nested:
                 begins = match.start()
                 return (begins, begins) if text[begins:limit] in self._prefixes else match.span()
-        # A marker inside of a longer one, or at its beginning, is none while that one may still come.
+        # A marker inside a longer one, or at its beginning, doesn't count while the longer one is still possible.
         before = limit if match is None else match.start() + 1
         for at in range(max(start, limit - self._longest), before):
             if text[at:limit] in self._prefixes:
@@ -54,7 +54,7 @@ class MarkerSet:
 
 
 class Stops:
-    """Markers that end a run of text. `leads` gives, for a marker, the texts before it that belong to it."""
+    """Markers that end a run of text. `leads` maps a marker to the texts before it that belong to it."""
 
     def __init__(self, markers: Collection[str], leads: Iterable[tuple[str, str]], spelled_out: frozenset[str]) -> None:
         self._marker_of = {marker: marker for marker in markers}
@@ -65,7 +65,7 @@ class Stops:
         self.by_id = MarkerSet(by_name, held - {""})
 
     def match_marker(self, text: str) -> str | None:
-        """The marker that a text is, with what stood before it; None where it is none."""
+        """The marker that a text is, with what precedes it; None if it is not one."""
         return self._marker_of.get(text)
 
 

@@ -1,8 +1,8 @@
-"""Reads one assistant message: text, reasoning, and the calls that a notation knows how to read.
+"""Reads one assistant message: text, reasoning, and calls as its notation reads them.
 
-A call drafted inside of the reasoning is reasoning and never run, unless the notation says that calls end it, or that
-the reasoning's closer may be missing: then what follows a call's opener is held until it is known which. A result
-that the model writes itself is a malformed call; what can't be read is kept, character for character.
+A call drafted inside the reasoning stays reasoning and is never run, unless the notation says that calls end the
+reasoning, or that its closer may be missing: then everything after a call's opener is buffered until it is known which.
+A result that the model writes itself is a malformed call; unreadable text is kept, character for character.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ferrule.events import CallFinished, CallMalformed, ReaderEvent, ReasoningDe
 @dataclass(frozen=True, slots=True)
 class Thinking:
     """How reasoning is marked. `after_open`, `before_close` and `after_close` are white space that belongs to the
-    markers; `ends_at_call`: a call may begin without the closer; `may_stay_open`: the same where no closer comes at
-    all (SGLang's and vLLM's readers of these families end the reasoning there); `read_by_syntax`: the syntax knows the
-    opener; `closes_before_call`: whether the closer is written before a call."""
+    markers; `ends_at_call`: a call may begin without the closer; `may_stay_open`: the same if no closer comes at all
+    (SGLang's and vLLM's readers of these families end the reasoning there); `read_by_syntax`: the syntax reads the
+    opener itself; `closes_before_call`: whether the closer is written before a call."""
 
     open: str = "<think>"
     close: str = "</think>"
@@ -42,11 +42,11 @@ TIGHT_THINKING = Thinking(after_open="", before_close="", after_close="")
 
 @dataclass(frozen=True, slots=True)
 class MessageMarkers:
-    """What stands around calls: reasoning, the markers that end a turn (framing), and those of results (forged).
+    """What surrounds calls: reasoning, the markers that end a turn (framing), and those of results (forged).
 
-    `before_call` is white space before an opener, and `after_calls` after a closer, that belongs to the call. Where
-    text has markers of its own, it is written between those of `answer`, beside calls between those of `preamble`,
-    and `between` stands between the parts of a message; they are the syntax's to read.
+    `before_call` is white space before an opener, and `after_calls` after a closer, that belongs to the call. If text
+    has markers of its own, it is written between those of `answer`, next to calls between those of `preamble`, and
+    `between` separates the parts of a message; the syntax reads all of these.
     """
 
     thinking: Thinking | None = None
@@ -62,8 +62,8 @@ class MessageMarkers:
 class ReadableSyntax(Protocol):
     """How a notation's calls begin and are read.
 
-    `openers` begin a call or a section of calls; calls that have none are for `BareCallSyntax`. `closers` are where
-    reading goes on after a call that could not be read.
+    `openers` begin a call or a section of calls; for calls without openers see `BareCallSyntax`. `closers` are where
+    reading resumes after an unreadable call.
     """
 
     @property
@@ -73,29 +73,28 @@ class ReadableSyntax(Protocol):
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """Where reading goes on after a call that could not be read."""
+        """Where reading resumes after an unreadable call."""
         ...
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
-        """Read what `opener` (taken already) began. Raises `NotACall` and `EndOfText` within a call."""
+        """Read what `opener` (already taken) began. Raises `NotACall` and `EndOfText` within a call."""
         ...
 
 
 @runtime_checkable
 class BareCallSyntax(Protocol):
-    """A syntax some of whose calls have no opener: they are looked for where a message, or its text after the
-    reasoning, begins."""
+    """A syntax in which a call may lack an opener at the beginning of a message, or of its text after the reasoning."""
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
-        """Read a call that has no opener, if one stands here; whether there was one."""
+        """Read a call without an opener, if there is one here; returns whether there was."""
         ...
 
 
 @dataclass(slots=True)
 class _Draft:
-    """What follows a call's opener in reasoning, at `start` in the whole input: the `pieces` as they came, and, `held`,
-    what they are if the reasoning is closed after all. `before` are events of what stands before it; `end` is where a
-    turn ends, once it does."""
+    """What follows a call's opener in reasoning, at `start` in the whole input: the `pieces` as they came, and in
+    `held` their events if the reasoning turns out to be closed. `before` are events of what precedes it; `end` is where
+    a turn ends, once it does."""
 
     start: int
     pieces: list[tuple[str, bool | None]]
@@ -131,7 +130,7 @@ class MessageReader:
         next(self._reading)
 
     def _make_stop_sets(self) -> tuple[Stops, Stops, Stops]:
-        """What ends a run of text, of reasoning, and of what could not be read."""
+        """The markers that end a run of text, of reasoning, and of an unreadable call."""
         stream, prose, syntax = self._stream, self._prose, self._syntax
         thinking = prose.thinking
         marks = (thinking.open, thinking.close) if thinking else ()
@@ -144,7 +143,7 @@ class MessageReader:
 
     @property
     def _leads(self) -> tuple[tuple[str, str], ...]:
-        """White space before markers that belongs to them. A model may write less of it than its template."""
+        """White space before markers that belongs to them. A model may write less of it than its template does."""
         prose = self._prose
         spaces = [prose.before_call[at:] for at in range(len(prose.before_call))]
         leads = tuple((opener, space) for opener in self._syntax.openers for space in spaces)
@@ -152,7 +151,7 @@ class MessageReader:
         return (*leads, (thinking.close, thinking.before_close)) if thinking and thinking.before_close else leads
 
     def _make_thought_stops(self, openers: tuple[str, ...]) -> Stops:
-        """What ends a run of reasoning."""
+        """The markers that end a run of reasoning."""
         prose = self._prose
         ends = (prose.thinking.close,) if prose.thinking else ()
         kept = tuple(lead for lead in self._leads if lead[0] in (*openers, *ends))
@@ -174,12 +173,12 @@ class MessageReader:
                         stream.push(text, control)
                     next(self._reading)
             except NotACall as fault:
-                # What takes the run of text refused this piece of it: as if the reading had been woken for it.
+                # The sink of the run refused this piece: handle it as if the coroutine had been resumed with it.
                 self._reading.throw(fault)
         return stream.drain_events() if self._draft is None else self._drain_draft()
 
     def _drain_draft(self) -> list[ReaderEvent]:
-        """What can be passed on while there is a draft: what stands before it, and where its turn is over, itself."""
+        """The events that can be passed on during a draft: those before it and, once its turn is over, its own."""
         draft, events = self._draft, self._stream.drain_events()
         if draft is None:
             return events
@@ -195,7 +194,7 @@ class MessageReader:
         return before + draft.held + self._drain_draft()
 
     def _reread_draft(self, draft: _Draft, *, stopped: bool) -> list[ReaderEvent] | None:
-        """A draft as what it is if the reasoning has ended before it; None where that makes no call of it."""
+        """The events of a draft if the reasoning ended before it; None if that gives no call."""
         index = self._calls.index
         reader = MessageReader(self._syntax, self._prose, self._calls, spelled_out=self._spelling)
         reader._stream.base = draft.start
@@ -209,12 +208,12 @@ class MessageReader:
         return None
 
     def _is_part(self, token: str) -> bool:
-        """Whether a token is no marker, but a part of some: then it counts as its characters."""
+        """Whether a token is not a marker but part of one: then it counts as its characters."""
         known = (self._in_text, self._in_thought, self._after_failure)
         return any(token in marker for marker in self._spelled_out) and not any(s.match_marker(token) for s in known)
 
     def close(self, stopped: bool = False) -> list[ReaderEvent]:
-        """The text has ended; a call that is not whole is malformed, whether the model or a limit ended it."""
+        """End the text; an incomplete call is malformed, whether the model or a limit ended it."""
         if self._successor is not None:
             return self._successor.close(stopped)
         draft, self._draft = self._draft, None
@@ -243,7 +242,7 @@ class MessageReader:
             marker = yield from self._handle_marker(marker)
 
     def _read_reasoning(self) -> Reading[str]:
-        """Reasoning up to what ends it, which is taken."""
+        """Read reasoning up to the marker that ends it, which is taken."""
         stream, thinking = self._stream, self._prose.thinking
         marker = yield from stream.scan(self._in_open_thought, stream.take_reasoning)
         if thinking and thinking.may_stay_open and marker in self._syntax.openers:
@@ -261,7 +260,7 @@ class MessageReader:
         return marker
 
     def _handle_marker(self, marker: str) -> Reading[str]:
-        """What a marker begins or ends; the marker that was met after it and not dealt with."""
+        """Handle what a marker begins or ends; returns the next marker that was met and not handled."""
         thinking, result = self._prose.thinking, self._prose.result
         if thinking and marker == thinking.open:
             self._thinks = True
@@ -280,7 +279,7 @@ class MessageReader:
         return ""
 
     def _read_calls(self, opener: str, *, in_thought: bool = False) -> Reading[str]:
-        """Read a call or a section of them, and survive what is wrong with it. An opener met meanwhile is returned."""
+        """Read a call or a section of calls, and recover from errors in it. Returns an opener met in the process."""
         stream, calls = self._stream, self._calls
         try:
             if opener:
@@ -305,13 +304,13 @@ class MessageReader:
         return ""
 
     def _drop_trial(self, *, in_thought: bool) -> None:
-        """What was tried is text, or reasoning, and what it stands in goes on."""
+        """Treat what was tried as text or reasoning, which continues."""
         self._stream.drop_trial(ReasoningDelta if in_thought else TextDelta)
         self._thinks = in_thought
         self._calls.current = None
 
     def _skip_call(self, kind: str) -> Reading[str]:
-        """Take what is left of a call that can't be read, up to where it ends or the next thing begins."""
+        """Take the rest of an unreadable call, up to its end or the beginning of something else."""
         stream = self._stream
         marker = yield from stream.scan(self._after_failure, stream.take_framing)
         if marker in self._syntax.closers:
@@ -326,9 +325,9 @@ class MessageReader:
         (self._calls.current or self._calls.begin(self._stream)).fail(kind)
 
     def _read_forged_result(self, marker: str, closer: str) -> Reading[None]:
-        """A result that the model wrote itself: what a model writes as a tool's answer is never one.
+        """Read a result that the model wrote itself, which never counts as a tool's result.
 
-        In families whose models end their calls with a result's opener, it is the last that they write.
+        In families whose models end their calls with a result's opener, only the opener is framing.
         """
         stream = self._stream
         while stream.at == len(stream.text) and not stream.ended:
@@ -347,8 +346,8 @@ class MessageReader:
 
 
 def _holds_calls(events: list[ReaderEvent], end: int | None, *, stopped: bool) -> bool:
-    """Whether there are calls among the events, up to `end` where a turn ends there. Where the text was cut off, only
-    one that is whole counts, with nothing said after it."""
+    """Whether there are calls among the events, up to `end` if a turn ends there. If the text was cut off, only a
+    complete call with no text after it counts."""
     calls = [e for e in events if isinstance(e, CallFinished | CallMalformed) and (end is None or _get_end(e) <= end)]
     if not calls or stopped:
         return bool(calls)
@@ -363,14 +362,14 @@ def _get_end(event: ReaderEvent) -> int:
 
 @dataclass(slots=True)
 class MessageParts:
-    """The parts so far. Malformed calls get their ids from `first_call` on, as a reader numbers the others."""
+    """The parts so far. Malformed calls get their ids from `first_call` on, like the others that a reader numbers."""
 
     first_call: int
     parts: list[Part] = field(default_factory=list)
     calls: int = 0
 
     def add(self, events: Iterable[ReaderEvent]) -> None:
-        """Take events, in their order."""
+        """Add events in order."""
         for event in events:
             if isinstance(event, TextDelta | ReasoningDelta):
                 kind = Text if isinstance(event, TextDelta) else Reasoning

@@ -1,9 +1,9 @@
-"""What a tool's JSON Schema says of one argument, and the JSON that a plain text stands for under it.
+"""What a tool's JSON Schema says about one argument, and the JSON that a plain text represents under it.
 
-One ladder for every notation that writes values without quotes. A string stays what it is; then, as far as the schema
-allows: null, a whole number, a number, true or false, an object or a list (as JSON, or else as a Python literal, or as
-JSON that was escaped once more).
-What fits none of them stays a string, for the validation to name. NaN and Infinity are no JSON and stay strings.
+All notations that write values without quotes share this order. A string stays as it is; then, as far as the schema
+allows: null, an integer, a number, true or false, an object or a list (as JSON, or else as a Python literal, or as JSON
+that was escaped twice). Anything else stays a string, for validation to report. NaN and Infinity are not JSON and stay
+strings.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _UNIONS = ("anyOf", "oneOf")
 _TYPED = frozenset({"type", "enum", "const", "properties"})
 _DEEPEST = 16
 LONGEST_SCALAR = 4_000
-"""Python refuses to make a number of more digits than about this."""
+"""Python refuses to parse integers with more digits than about this."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterType:
-    """One argument. `types` are the JSON types that its schema allows; empty where nothing is known of it."""
+    """One argument. `types` are the JSON types that its schema allows; empty if nothing is known about it."""
 
     types: frozenset[str] = frozenset()
     choices: tuple[Any, ...] = ()
 
     @property
     def is_string(self) -> bool:
-        """Whether it can be nothing but a string: it needs no closer to be understood."""
+        """Whether it can only be a string: then its text needn't be complete to be understood."""
         return self.types == {"string"}
 
     def to_json(self, text: str) -> str:
-        """The JSON that `text` stands for."""
+        """The JSON that `text` represents."""
         if self.is_string or ("string" in self.types and text in self.choices):
             return _quote(text)
         stripped = text.strip()
@@ -65,11 +65,11 @@ class ToolParameters:
 
     @property
     def has_more(self) -> bool:
-        """Whether the schema says that there are others beside its properties."""
+        """Whether the schema allows other parameters than its properties."""
         return self.schema.get("additionalProperties", False) is not False or "patternProperties" in self.schema
 
     def get(self, key: str) -> ParameterType:
-        """What is known of the parameter `key`."""
+        """What is known about the parameter `key`."""
         if key not in self._known:
             properties = self.schema.get("properties")
             found = properties.get(key) if isinstance(properties, Mapping) else None
@@ -79,23 +79,23 @@ class ToolParameters:
         return self._known[key]
 
     def accepts(self, arguments: Any) -> bool:
-        """Whether arguments fit the schema: types, choices and required keys, at any depth."""
+        """Whether arguments fit the schema at any depth: types, choices and required keys."""
         return _Fitting(self.schema).fits(arguments, self.schema)
 
 
 class _Fitting:
-    """Whether values fit parts of one schema. What was found is kept: alternatives ask the same of a value again, and
-    twice as often with each level of it."""
+    """Whether values fit parts of one schema. Results are cached: alternatives check the same value again, twice as
+    often with each level."""
 
     __slots__ = ("_known", "_root")
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
-        # With the schema itself, so that its id stays its own.
+        # Together with the schema, which keeps its id unique.
         self._known: dict[tuple[int, int], tuple[bool, Any]] = {}
 
     def fits(self, value: Any, schema: Any, depth: int = 0) -> bool:
-        """Whether a JSON value has a type that the schema allows, its choices, and what it requires, to its leaves."""
+        """Whether a JSON value fits the schema at any depth: its types, choices and required keys."""
         if not isinstance(schema, Mapping) or depth > _DEEPEST:
             return True
         key = (id(value), id(schema))
@@ -118,7 +118,7 @@ class _Fitting:
         properties = part.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
         required = part.get("required")
-        # Draft 3 has a boolean here, in which each property speaks for itself.
+        # Draft 3 has a boolean here, and each property says whether it is required.
         if isinstance(required, list) and any(key not in value for key in required):
             return False
         if part.get("additionalProperties") is False and set(value) - set(properties):
@@ -127,7 +127,7 @@ class _Fitting:
 
 
 def read_parameter_type(schema: Any, root: Mapping[str, Any]) -> ParameterType:
-    """What a schema allows, its references and alternatives followed."""
+    """What a schema allows, with references and alternatives followed."""
     types: set[str] = set()
     choices: list[Any] = []
     for part in _list_alternatives(schema, root):
@@ -142,7 +142,7 @@ def read_parameter_type(schema: Any, root: Mapping[str, Any]) -> ParameterType:
 
 
 def find_subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None) -> Any:
-    """The schema of a property, or with `key` None of a list's items; None where there is none."""
+    """The schema of a property, or of a list's items if `key` is None; None if there is none."""
     for part in _list_alternatives(schema, root or {}):
         properties = part.get("properties")
         if key is None:
@@ -157,7 +157,7 @@ def find_subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None)
 
 
 def _list_alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What a schema may be instead. Each reference is followed once: again it says nothing new, or goes in circles."""
+    """The alternatives of a schema. Each reference is followed once: again it adds nothing, or loops."""
     return list(_follow(schema, root, set(), 0))
 
 
@@ -166,7 +166,7 @@ def _follow(schema: Any, root: Mapping[str, Any], seen: set[str], depth: int) ->
         return
     schema = standardize_type(schema)
     if schema.get("nullable") is True:
-        # Also beside a reference, as OpenAPI writes it.
+        # OpenAPI writes it next to a reference, too.
         yield {"type": "null"}
     reference = schema.get("$ref")
     if isinstance(reference, str):
@@ -180,7 +180,7 @@ def _follow(schema: Any, root: Mapping[str, Any], seen: set[str], depth: int) ->
     unions = [branch for word in _UNIONS for branch in _as_list(schema.get(word))]
     found = [part for branch in unions for part in _follow(branch, root, seen, depth + 1)]
     bounds = [part for branch in _as_list(schema.get("allOf")) for part in _follow(branch, root, seen, depth + 1)]
-    # Of what holds together, that which says no type (a length, a description) doesn't allow any.
+    # In `allOf`, a schema without a type (a length, a description) does not allow every type.
     found += [part for part in bounds if not _TYPED.isdisjoint(part)]
     yield from found or bounds
 
@@ -190,9 +190,9 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
-    """What a local reference (`#/$defs/Place`) names; None where it names nothing here."""
+    """The target of a local reference (`#/$defs/Place`); None if there is none."""
     if reference != "#" and not reference.startswith("#/"):
-        # Another document's, or an anchor.
+        # A reference to another document, or to an anchor.
         return None
     node: Any = root
     for step in reference[1:].split("/")[1:]:
@@ -213,7 +213,7 @@ def _name_type(value: Any) -> str:
 def _convert_scalar(text: str, types: frozenset[str]) -> str | None:
     literal = _LITERALS.get(text.lower())
     if literal is not None and literal != text and "string" in types:
-        # `None` may be somebody's name; only `null` can be nothing else.
+        # `None` may be a name; only `null` can be nothing else.
         return None
     if literal == "null":
         return literal if "null" in types else None
@@ -248,7 +248,7 @@ def _convert_structure(text: str, types: frozenset[str]) -> str | None:
 
 
 def _parse_python(text: str) -> Any:
-    """A Python literal as JSON's values; None where it is none, or holds what JSON can't."""
+    """A Python literal as JSON values; None if it is not one, or holds something that JSON can't."""
     try:
         value = ast.literal_eval(text)
         return json.loads(json.dumps(value, allow_nan=False))
@@ -257,7 +257,7 @@ def _parse_python(text: str) -> Any:
 
 
 def _decode_escaped(text: str) -> Any:
-    """The value of JSON that was escaped once more, as if for a string; None where it is none."""
+    """The value of JSON that was escaped twice, as if for a string; None if it is something else."""
     try:
         value = json.loads(json.loads(f'"{text}"'), parse_constant=_refuse)
         return json.loads(json.dumps(value, allow_nan=False))

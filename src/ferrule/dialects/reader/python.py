@@ -1,7 +1,7 @@
-"""Reads Python literals as they arrive, and passes on the JSON that they stand for, piece by piece.
+"""Reads Python literals as they arrive, and passes on the corresponding JSON, piece by piece.
 
-Strings go out character by character, whatever their quotes, prefix and escapes; tuples and sets become lists, and
-keys that are no strings become strings, as `json.dumps` has it. Nothing is evaluated: what is no literal is refused.
+Strings are passed on character by character, whatever their quotes, prefix and escapes; tuples and sets become lists,
+and other keys become strings, as in `json.dumps`. Nothing is evaluated: anything but a literal is refused.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 
 @dataclass(slots=True)
 class _Level:
-    """A bracket that is open: what closes it in Python and in JSON, and the keys of a dictionary.
+    """An open bracket: what closes it in Python and in JSON, and the keys of a dictionary.
 
-    `bracket` is the number of a parenthesis among those that may only group, while it may; else -1.
+    `bracket` is the index of a parenthesis that may only group, while that is undecided; otherwise -1.
     """
 
     closer: str
@@ -44,11 +44,11 @@ class _Level:
 
 
 class PythonValue:
-    """Reads one literal. `put` is called for every character, `repeated` for a key that its dictionary has already.
+    """Reads one literal. `put` is called for every character, `repeated` for a repeated key of a dictionary.
 
-    With `note`, what is nearly a literal of a keyword's value is repaired, and `note` is called with the name of the
-    repair: `leading_zeros` (`07`: a string where the value `is_string`, else 7) and `unescaped_quote`, inside of a
-    string that then doesn't go beyond `close`.
+    With `note`, a nearly valid value of a keyword is repaired, and `note` is called with the name of the repair:
+    `leading_zeros` (`07`: a string if the value `is_string`, otherwise 7) and `unescaped_quote`, inside a string that
+    then doesn't extend beyond `close`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PythonValue:
         self._undecided = 0
 
     def read(self) -> Reading[None]:
-        """Read it. Raises `NotACall` at the first character that no literal has there, and `EndOfText`."""
+        """Read it. Raises `NotACall` at the first character that can't belong to a literal, and `EndOfText`."""
         lead: str | None = ""
         while lead is not None:
             lead = yield from self._begin(lead)
@@ -81,14 +81,14 @@ class PythonValue:
         return self._levels[-1].closer if self._levels else ""
 
     def _put_or_hold(self, fragment: str, end: int) -> None:
-        """Pass on a piece of JSON, or keep it while a parenthesis before it is undecided."""
+        """Pass on a piece of JSON, or hold it while a parenthesis before it is undecided."""
         if self._undecided and fragment:
             self._held.write(fragment)
             fragment = ""
         self._put(fragment, end)
 
     def _begin(self, lead: str) -> Reading[str | None]:
-        """A value whole, or the bracket that opens one: then the lead of its first item; else None."""
+        """Read a value, returning None, or the bracket that opens one, returning the lead of its first item."""
         stream = self._stream
         character = yield from stream.skip_space()
         if character in ("[", "("):
@@ -114,7 +114,7 @@ class PythonValue:
         self._brackets.append((self._held.tell(), ""))
 
     def _decide(self, level: _Level, bracket: str) -> None:
-        """It is known whether a parenthesis makes a tuple: `bracket` stands for it."""
+        """Resolve a parenthesis as a tuple or a group: `bracket` replaces it."""
         self._brackets[level.bracket] = (self._brackets[level.bracket][0], bracket)
         level.bracket = -1
         self._undecided -= 1
@@ -129,7 +129,7 @@ class PythonValue:
         self._put("".join((*pieces, text[start:])), self._stream.at)
 
     def _read_brace(self, lead: str) -> Reading[str | None]:
-        """A dictionary or a set: which of them its first item tells."""
+        """Read the beginning of a dictionary or a set, as its first item decides."""
         stream = self._stream
         if len(self._levels) >= MOST_LEVELS:
             raise NotACall("too_deep")
@@ -153,7 +153,7 @@ class PythonValue:
         return None
 
     def _make_key(self, level: _Level, atom: str) -> str:
-        """A key whose colon is ahead, as it goes out with its value."""
+        """A key whose colon is ahead, in the form that is passed on with its value."""
         key = atom if atom.startswith('"') else f'"{atom}"'
         if level.keys is not None:
             if key in level.keys:
@@ -163,7 +163,8 @@ class PythonValue:
         return f"{key}: "
 
     def _read_next(self) -> Reading[str | None]:
-        """Close what ends here; then what stands before the next item, not passed on yet. None where all is closed."""
+        """Close what ends here; returns the text before the next item, not passed on yet, or None once all is
+        closed."""
         stream = self._stream
         while self._levels:
             level = self._levels[-1]
@@ -203,7 +204,7 @@ class PythonValue:
     # Strings, numbers and words.
 
     def _keep_atom(self, character: str) -> Reading[str]:
-        """A string, a number or a word, taken as framing: the JSON that it is."""
+        """Read a string, a number or a word as framing; returns its JSON."""
         kept = StringIO()
         say, self_put = self._put, self._undecided
 
@@ -254,7 +255,7 @@ class PythonValue:
         return convert_scalar(word.lstrip("+-0_") if word[0] != "-" else f"-{word.lstrip('+-0_')}")
 
     def _read_signed_atom(self, sign: str, lead: str) -> Reading[None]:
-        """A number that stands apart from its sign."""
+        """Read a number separated from its sign."""
         number = yield from self._keep_atom(self._stream.text[self._stream.at])
         if number[:1] not in "0123456789":
             raise NotACall(NOT_A_LITERAL)
@@ -262,7 +263,7 @@ class PythonValue:
 
 
 def convert_scalar(word: str) -> str:
-    """The JSON of a number or of one of Python's words. Raises `NotACall` for what is neither, and for infinity."""
+    """The JSON of a number or of one of Python's constants. Raises `NotACall` for anything else, and for infinity."""
     if word in _WORDS:
         return _WORDS[word]
     try:

@@ -1,7 +1,7 @@
-"""Reads Python's strings as they arrive: any quotes, prefixes and escapes, strings that follow one another directly.
+"""Reads Python strings as they arrive: any quotes, prefixes and escapes, and implicit concatenation.
 
-What looks like the end of a string may be a quote that nobody escaped. Where `note` is given and what follows tells so,
-it is repaired: see `PythonValue`.
+What looks like the end of a string may be an unescaped quote. With `note`, and if what follows shows that, it is
+repaired: see `PythonValue`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _LONGEST_NAME = 100
 
 
 class PythonStrings:
-    """Reads the strings of one literal. `say` passes a piece of JSON on, `closer` gives what closes the innermost open
-    bracket, empty where none is open, and `limit` is what no string goes beyond once a quote in it was repaired."""
+    """Reads the strings of one literal. `say` passes on a piece of JSON, `closer` returns what closes the innermost
+    open bracket, empty if none is open, and `limit` is what no string extends beyond once a quote in it was
+    repaired."""
 
     def __init__(
         self,
@@ -42,11 +43,11 @@ class PythonStrings:
     ) -> None:
         self._stream, self._say, self._closer, self._note, self._limit = stream, say, closer, note, limit
         self._has_quotes = False
-        # The last character of the string that is being read, white space aside.
+        # The last character of the string being read, ignoring white space.
         self._last = ""
 
     def read(self, prefix: str, lead: str) -> Reading[None]:
-        """A string and those that follow it directly, which Python makes one of; a quote or its end is ahead."""
+        """Read a string and those directly after it, which Python concatenates; a quote or its end is ahead."""
         stream = self._stream
         self._say(f'{lead}"', stream.at)
         while True:
@@ -64,7 +65,7 @@ class PythonStrings:
                 return
 
     def _read_string(self, *, is_raw: bool) -> Reading[None]:
-        """One string, from its opening quote to the closing one, both framing."""
+        """Read one string, from its opening quote to the closing one, both framing."""
         stream = self._stream
         closer = yield from self._open()
         quote = closer[:1]
@@ -82,7 +83,7 @@ class PythonStrings:
                 self._say(escape_json(quote), stream.at + 1)
 
     def _open(self) -> Reading[str]:
-        """What closes the string whose quote is ahead, which is taken; "" where it is empty and was taken whole."""
+        """Take the opening quote ahead; returns what closes the string, or "" for an empty string, taken as a whole."""
         stream = self._stream
         quote = yield from stream.peek()
         stream.take_framing(stream.at + 1)
@@ -95,7 +96,7 @@ class PythonStrings:
         return quote * 3
 
     def _wait_for_more(self, quote: str) -> Reading[None]:
-        """Wait for more of a string; a control token is what its characters say. Raises `EndOfText`."""
+        """Wait for more of a string; a control token stands for its characters. Raises `EndOfText`."""
         stream = self._stream
         if stream.ended or stream.is_at_turn_end:
             raise EndOfText
@@ -106,8 +107,8 @@ class PythonStrings:
             yield
 
     def _put_plain(self, quote: str) -> Reading[None]:
-        """Pass on what stands for itself, as much of it as is there. Where quotes were repaired, it is all up to the
-        next quote or escape: `NotACall` is raised at `close`, since nothing behind that is a part of the string."""
+        """Pass on the unescaped characters available. If quotes were repaired, they must extend up to the next quote or
+        escape: `NotACall` is raised at `close`, since nothing beyond it belongs to the string."""
         stream = self._stream
         if not self._has_quotes:
             run = _RUNS[quote].match(stream.text, stream.at, stream.limit)
@@ -121,13 +122,13 @@ class PythonStrings:
             raise EndOfText
 
     def _put_text(self, end: int) -> None:
-        """Pass on characters of a string that stand for themselves."""
+        """Pass on unescaped characters of a string."""
         text = self._stream.text[self._stream.at : end]
         self._last = text.rstrip()[-1:] or self._last
         self._say(escape_json(text), end)
 
     def _closes(self, quote: str) -> Reading[bool]:
-        """Whether the quote ahead ends its string; what follows it tells. Raises `NotACall` where it is ambiguous."""
+        """Whether the quote ahead ends its string, as what follows tells. Raises `NotACall` if that is ambiguous."""
         if self._note is None or len(quote) > 1:
             return True
         stream = self._stream
@@ -136,7 +137,7 @@ class PythonStrings:
         if not found or (found[-1] == ":" and closer == "}"):
             return True
         if found[-1] == closer:
-            # After `print("hi")` a string goes on: nothing that ends here has a quote after it.
+            # After `print("hi")` a string continues: a quote never follows where one ends here.
             is_end = (yield from self._peek_after(len(found) + 1))[-1:] not in ("'", '"')
             if is_end:
                 return True
@@ -154,7 +155,7 @@ class PythonStrings:
         return False
 
     def _peek_after(self, length: int) -> Reading[str]:
-        """The text ahead up to the first character from `length` on that is no white space; "" where there is none."""
+        """The text ahead, up to the first character from `length` on that is not white space; "" if there is none."""
         while length < _LONGEST_NAME:
             seen = yield from self._stream.peek(length)
             if len(seen) < length:
@@ -165,7 +166,7 @@ class PythonStrings:
         return ""
 
     def _is_keyword(self, length: int) -> Reading[bool]:
-        """Whether a keyword follows the comma that is the last of the `length` characters ahead, or the end."""
+        """Whether a keyword, or the end, follows the comma that is the last of the `length` characters ahead."""
         found = yield from self._peek_after(length + 1)
         if not found or found[-1] == ")":
             return True
@@ -201,7 +202,7 @@ class PythonStrings:
         elif kind == "N":
             yield from self._read_named()
         else:
-            # Python keeps the backslash of an escape that it doesn't know: a regular expression's, as a rule.
+            # Python keeps the backslash of an unknown escape, which usually comes from a regular expression.
             self._say(escape_json(two), stream.at + 2)
 
     def _read_hex(self, count: int) -> Reading[None]:
@@ -214,7 +215,7 @@ class PythonStrings:
         code = int(digits, 16)
         if code > 0x10FFFF:
             raise NotACall(NOT_A_LITERAL)
-        # A half of a surrogate pair stays an escape, so that two halves make one character, as in JSON.
+        # Half of a surrogate pair stays an escape, so that two halves form one character, as in JSON.
         made = f"\\u{code:04x}" if 0xD800 <= code < 0xE000 else escape_json(chr(code))
         self._say(made, stream.at + 2 + count)
 

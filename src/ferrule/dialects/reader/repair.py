@@ -1,9 +1,9 @@
-"""Repairs calls that are nearly right: lenient JSON, accepted where the tool's schema then accepts the arguments.
+"""Repairs nearly valid calls: lenient JSON, accepted if the tool's schema then accepts the arguments.
 
-Everything is kept as it was written, white space too, but for what is repaired; and commas and keys are held back as
-`reader/json.py` does. So what that reader has passed on before it gave up is the beginning of what is made here,
-and nothing that went out has to be taken back. What a text might mean in more than one way is left alone: a comma that
-is missing, a string that is cut off, comments, numbers that JSON doesn't have.
+Everything but the repaired parts is kept as written, including white space; and commas and keys are held back as in
+`reader/json.py`. So what that reader passed on before it failed is a prefix of the repaired text, and nothing emitted
+has to be retracted. Ambiguous input is not repaired: a missing comma, a cut-off string, comments, numbers that JSON
+doesn't have.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
 
 @dataclass(frozen=True, slots=True)
 class RepairedCall:
-    """What a body says after repair: the name and the id where it holds them, the JSON of the arguments, the repairs.
+    """A body after repair: the name and the id if it contains them, the JSON of the arguments, the repairs.
 
-    `after` are the calls that follow in the same body, where it is a list of them.
+    `after` are the calls that follow in the same body, if it is a list of calls.
     """
 
     name: str
@@ -35,16 +35,16 @@ class RepairedCall:
 
 
 Reread = Callable[[str], RepairedCall | None]
-"""Reads the whole text of a call's body again, leniently; None where that doesn't help."""
+"""Rereads the whole text of a call's body leniently; returns None if that doesn't help."""
 
 
 def repair_call(
     stream: InputStream, calls: Calls, fault: NotACall, start: int, stops: Stops, closer: str, reread: Reread
 ) -> Reading[None]:
-    """Go on after `fault` up to the next of `stops`; where that is `closer`, try to read the call after all.
+    """Continue after `fault` up to the next of `stops`; if that is `closer`, try to repair the call.
 
-    `start` is where in the call's raw text its body began. Raises `fault` where the text ends. In a notation without
-    a closer (`closer` empty) a call is closed by what comes next, and by the end of a text that the model ended.
+    `start` is where its body begins in the call's raw text. Raises `fault` if the text ends. In a notation without a
+    closer (`closer` empty), a call is closed by whatever follows, or by the end of a text that the model ended.
     """
     fault.is_old = fault.is_old or not stream.ended
     marker = yield from stream.scan(stops, stream.take_framing)
@@ -64,7 +64,7 @@ def repair_call(
 
 
 def _apply(stream: InputStream, calls: Calls, call: CallBuilder, whole: RepairedCall) -> bool:
-    """Finish the call with what was read leniently, where nothing that has gone out contradicts it."""
+    """Finish the call with what was read leniently, unless something already emitted contradicts it."""
     name = call.name or whole.name
     if not name or (whole.name and whole.name != name):
         return False
@@ -75,7 +75,7 @@ def _apply(stream: InputStream, calls: Calls, call: CallBuilder, whole: Repaired
     call.native_id = call.native_id or whole.native_id
     if not call.started:
         call.set_name(name)
-    # Which characters were whose is not known any more: the first call has those of all.
+    # Which characters belong to which call is no longer known: the first call gets all of them.
     call.finish(whole.repairs)
     for one in whole.after:
         following = calls.begin(stream)
@@ -87,14 +87,14 @@ def _apply(stream: InputStream, calls: Calls, call: CallBuilder, whole: Repaired
 
 
 def _is_accepted(calls: Calls, name: str, whole: RepairedCall) -> bool:
-    """Whether there is such a tool and its schema allows these arguments; any will do where no tools are known."""
+    """Whether the tool exists and its schema accepts these arguments; any will do if no tools are known."""
     parameters = calls.get_parameters(name)
     return not calls.has_tools or (parameters is not None and parameters.accepts(json.loads(whole.arguments)))
 
 
 def reread_arguments(body: str) -> RepairedCall | None:
-    """`Reread` for a body that is nothing but the arguments' object."""
-    # White space at the end has gone out already where a closing brace is missing after it.
+    """`Reread` for a body that consists only of the arguments object."""
+    # White space at the end was already emitted if a closing brace is missing after it.
     found = repair_json(body.lstrip())
     if found is None or not isinstance(json.loads(found[0]), dict):
         return None
@@ -113,17 +113,17 @@ _FENCE = re.compile(r"[ \t\r\n]*+```(?>(?:json|python|javascript|js)?)(?=[ \t\r\
 
 
 class _RepairError(Exception):
-    """There is no one way to put this right."""
+    """There is no unambiguous repair."""
 
 
 def repair_json(text: str) -> tuple[str, tuple[str, ...]] | None:
-    r"""JSON made of `text`, and the names of the repairs, in order and without repeats.
+    r"""Repair JSON; returns it with the names of the repairs, in order and without repeats.
 
     The names: `single_quotes`, `trailing_comma`, `python_literals` (True, False, None), `missing_closer` (braces and
     brackets missing at the very end), `extra_closer` (one, or a `;`, after the value), `fence` (three backticks around
-    it), `unescaped_control` (a line break or another control character inside of a string), `unquoted_key`, and
-    `invalid_escape` (`\'` is a quote; before anything else that can't be escaped, the backslash stands for itself).
-    Nothing to repair gives `text` itself and no names; None is given where it can't be read this way.
+    it), `unescaped_control` (a line break or another control character inside a string), `unquoted_key`, and
+    `invalid_escape` (`\'` is a quote; before any other invalid character, the backslash is literal). Valid JSON is
+    returned unchanged with no names; None means that the text can't be repaired.
     """
     reader = _LenientReader(text)
     try:
@@ -134,7 +134,7 @@ def repair_json(text: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 class _LenientReader:
-    """The text from `at` on is still to be read; `pieces` are the JSON so far, `repairs` an ordered set of names."""
+    """Reads the text from `at` on; `pieces` are the JSON so far, `repairs` an ordered set of names."""
 
     __slots__ = ("_at", "_closers", "_is_empty", "_pieces", "_text", "repairs")
 
@@ -147,7 +147,7 @@ class _LenientReader:
         self._is_empty = False
 
     def read_whole(self) -> str:
-        """The JSON of the one value that is here."""
+        """Read the one value that the text consists of; returns its JSON."""
         self._unfence()
         lead: str | None = self._take_white_space()
         while lead is not None:
@@ -174,7 +174,7 @@ class _LenientReader:
         return taken
 
     def _match(self, pattern: re.Pattern[str]) -> str:
-        """What of `pattern` stands here, taken; empty where nothing does."""
+        """Take what matches `pattern` here; empty if nothing does."""
         found = pattern.match(self._text, self._at)
         return self._take(found.end() - self._at) if found is not None else ""
 
@@ -182,7 +182,7 @@ class _LenientReader:
         return self._match(_SPACE)
 
     def _unfence(self) -> None:
-        """Leave off a fence that stands before and after everything else."""
+        """Remove a fence around the whole text."""
         if not self._match(_FENCE):
             return
         inside = self._text.rstrip(" \t\r\n")
@@ -192,7 +192,7 @@ class _LenientReader:
         self._take(0, "fence")
 
     def _begin(self, lead: str) -> None:
-        """A string or a scalar whole, or the bracket that opens an object or a list, after what was held back."""
+        """Read a string or a scalar, or the bracket that opens an object or a list, after the text held back."""
         character = self._ahead
         if character in _CLOSERS:
             if len(self._closers) == MOST_LEVELS:
@@ -205,7 +205,7 @@ class _LenientReader:
         self._pieces.append(lead + piece)
 
     def _read_next(self) -> str | None:
-        """Close what ends here; then what stands before the next value, held back. None where all is closed."""
+        """Close what ends here; returns the text before the next value, held back, or None once all is closed."""
         while self._closers:
             self._pieces.append(self._take_white_space())
             if not self._ahead:
@@ -234,12 +234,12 @@ class _LenientReader:
         return self._take(1) + self._take_white_space()
 
     def _read_key(self) -> str:
-        """A key with its colon, and the white space after both."""
+        """Take a key with its colon, and the white space after both."""
         if self._ahead in _RUNS:
             key = self._read_string()
         else:
             name = self._match(_NAME)
-            # As a key, JavaScript takes `None` for a string and Python for None.
+            # As a key, `None` is a string to JavaScript and None to Python.
             if not name or name in _LITERALS:
                 raise _RepairError
             self._take(0, "unquoted_key")
@@ -259,7 +259,7 @@ class _LenientReader:
         return scalar
 
     def _read_string(self) -> str:
-        """A string in either quotes, as JSON."""
+        """Read a string in either kind of quotes, as JSON."""
         quote = self._take(1)
         if quote == "'":
             self._take(0, "single_quotes")
@@ -276,7 +276,7 @@ class _LenientReader:
                 pieces.append('"')
                 return "".join(pieces)
             else:
-                # A double quote inside of single ones is right where it is, but JSON needs it escaped.
+                # A double quote is valid inside single ones, but JSON needs it escaped.
                 pieces.append(json.dumps(self._take(1, None if character == '"' else "unescaped_control"))[1:-1])
 
     def _read_escape(self, quote: str) -> str:

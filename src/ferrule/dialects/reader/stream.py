@@ -1,8 +1,8 @@
-"""What a reader is written on: text comes in piece by piece, events go out.
+"""The input stream that readers work on: text comes in piece by piece, events go out.
 
-A notation is read by coroutines (`Reading`): they take what has arrived, and `yield` where they need more. What was
-taken is never looked at again, so a piece costs what it is long, whatever came before it; and every character is
-taken exactly once, as text, as a part of a call, or as framing, so that the spans of the events tile the input.
+A notation is read by coroutines (`Reading`): they take what has arrived, and `yield` to wait for more. Text that was
+taken is never looked at again, so the cost of a piece depends only on its own length; and every character is taken
+exactly once, as text, as part of a call, or as framing, so that the spans of the events tile the input.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Reading: TypeAlias = Generator[None, None, Result]
 Sink: TypeAlias = Callable[[int], object]
 
 
-class EndOfText(Exception):  # noqa: N818 - a signal between coroutines, which no caller ever sees
-    """The text has ended where a call needed more of it."""
+class EndOfText(Exception):  # noqa: N818 - a signal between coroutines, which callers never see
+    """The text ended inside a call."""
 
 
-class NotACall(Exception):  # noqa: N818 - the same
-    """What was begun as a call is none; `kind` says why, as in `CallMalformed`. `is_old`: it was raised before the text
-    ended, and no cut is to blame for it."""
+class NotACall(Exception):  # noqa: N818 - likewise
+    """What began like a call is not one; `kind` says why, as in `CallMalformed`. `is_old`: it was raised before the
+    text ended, so no cut is to blame for it."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -35,9 +35,9 @@ class NotACall(Exception):  # noqa: N818 - the same
 
 
 class InputStream:
-    """The input `text[at:limit]`, and the `events` made of it; `text[0]` stands at `base` in the whole of it.
+    """The input `text[at:limit]`, and the `events` made from it; `text[0]` is at `base` in the whole input.
 
-    In `text[limit:]` stands a control token, where a tokenizer said that there is one: it never counts as characters.
+    `text[limit:]` is a control token, if a tokenizer reported one: it is never matched by its characters.
     `raw` collects what is taken while a call is open.
     """
 
@@ -80,7 +80,7 @@ class InputStream:
         self._turn_markers = frozenset(turn_markers)
 
     def push(self, piece: str, control: bool | None) -> None:
-        """A piece has arrived: see `Reader.feed`."""
+        """Add a piece: see `Reader.feed`."""
         self._run = None
         self.base += self.at
         held = self.text[self.at :]
@@ -90,13 +90,14 @@ class InputStream:
         self._by_id = control is not None
 
     def push_part(self, token: str) -> None:
-        """A control token has arrived that is no marker, but stands inside of some: it counts as its characters."""
+        """Add a control token that is not a marker but part of one: it counts as its characters."""
         self.push(token, False)
         self._true_parts = {at for at in self._true_parts if at >= self.base}
         self._true_parts.add(self.base + len(self.text) - len(token))
 
     def _has_true_parts(self, start: int, end: int) -> bool:
-        """Whether the control tokens that belong into the marker at `text[start:end]` are there, and not their text."""
+        """Whether the control tokens that belong to the marker at `text[start:end]` are there, and not just their
+        text."""
         for token in self._parts:
             at = self.text.find(token, start, end)
             if at >= 0 and self.base + at not in self._true_parts:
@@ -104,15 +105,16 @@ class InputStream:
         return True
 
     def expect_run(self, breaks: re.Pattern[str], sink: Sink) -> None:
-        """Say, before a `yield`, that all was taken and that `sink` takes what comes, up to a match of `breaks`."""
+        """Declare, before a `yield`, that everything was taken and that `sink` takes what comes, up to a match of
+        `breaks`."""
         self._run = breaks, sink
 
     def continue_run(self, piece: str, control: bool | None) -> bool:
-        """Whether a piece only goes on with the run of text that the reading is in; it is taken then.
+        """Whether a piece just continues the current run of text; it is taken then.
 
-        Nearly every piece of a long value does. The reading would do just the same with it, but waking it means to go
-        through all the coroutines that wait inside each other, which costs more than everything else. Raises what the
-        run's sink does.
+        Nearly every piece of a long value does. Resuming the coroutine would have the same effect, but goes through all
+        the coroutines that wait inside each other, which costs more than everything else. Raises whatever the run's
+        sink raises.
         """
         run = self._run
         if run is None or control or (control is not None) is not self._by_id:
@@ -131,32 +133,33 @@ class InputStream:
         return True
 
     def finish(self, *, stopped: bool) -> None:
-        """No piece will come any more; `stopped`: the model ended its turn itself."""
+        """Note that no piece will follow; `stopped`: the model ended its turn itself."""
         self._run = None
         self.ended = True
         self.stopped = stopped
 
     @property
     def control(self) -> str:
-        """The control token after what is left of the text; empty where there is none."""
+        """The control token after the remaining text; empty if there is none."""
         return self.text[self.limit :]
 
     @property
     def is_at_turn_end(self) -> bool:
-        """Whether a control token is ahead with which turns end: no call goes on after it."""
+        """Whether a control token that ends turns is ahead: no call continues after it."""
         return self.control in self._turn_markers
 
     @property
     def is_cut(self) -> bool:
-        """Whether the text is over here although the model did not end it: a closer was not left out, but cut off."""
+        """Whether the text ends here although the model did not end it: a missing closer was cut off, not left out."""
         return self.ended and not self.stopped and self.at == len(self.text)
 
     def make_stops(
         self, *markers: str, leads: tuple[tuple[str, str], ...] = (), structural: tuple[str, ...] = ()
     ) -> Stops:
-        """Markers to stop at, as `take_until` takes them; made once for each set.
+        """Markers to stop at, for `take_until`; created once for each set.
 
-        `structural` are texts that no tokenizer has one token for: they are matched by their characters always.
+        `structural` are texts that are never a single token in any tokenizer: they are always matched by their
+        characters.
         """
         if not structural:
             return make_stops(markers, leads, self._spelled_out)
@@ -171,17 +174,17 @@ class InputStream:
 
     @property
     def here(self) -> tuple[int, int]:
-        """An empty span at this place."""
+        """An empty span at the current position."""
         return self.base + self.at, self.base + self.at
 
     def take(self, end: int) -> tuple[str, tuple[int, int]]:
-        """Take the text up to `end`: (that text, its span in the whole input). The event is the caller's to make."""
+        """Take the text up to `end`: (that text, its span in the whole input). The caller creates the event."""
         at, base = self.at, self.base
         piece = self.text[at:end]
         if self.raw is not None:
             self.raw.write(piece)
         self.at = end
-        if end > self.limit:  # noqa: PLR1730 - taken for every piece, and a call of `max` costs more than all of this
+        if end > self.limit:  # noqa: PLR1730 - runs for every piece, and calling `max` costs more than all of this
             self.limit = end
         return piece, (base + at, base + end)
 
@@ -193,7 +196,7 @@ class InputStream:
         return piece
 
     def take_text(self, end: int) -> None:
-        """Take the text up to `end` as a part of the answer."""
+        """Take the text up to `end` as part of the answer."""
         self.events.append(TextDelta(*self.take(end)))
 
     def take_reasoning(self, end: int) -> None:
@@ -203,20 +206,20 @@ class InputStream:
     # Waiting for more.
 
     def peek(self, count: int = 1) -> Reading[str]:
-        """The next `count` characters, not taken; fewer where a control token or the end comes first."""
+        """The next `count` characters, not taken; fewer if a control token or the end comes first."""
         while self.limit - self.at < count and self.limit == len(self.text) and not self.ended:
             yield
         return self.text[self.at : min(self.at + count, self.limit)]
 
     def take_until(self, stops: Stops, sink: Sink) -> Reading[str]:
-        """Give text to `sink`, which takes it, up to the next of `stops`, taken as framing; "" where the text ends."""
+        """Pass text to `sink`, which takes it, up to the next of `stops`, taken as framing; "" if the text ends."""
         marker = yield from self.scan(stops, sink)
         if marker:
             self.take_framing(self.marker_end)
         return marker
 
     def scan(self, stops: Stops, sink: Sink) -> Reading[str]:
-        """As `take_until`, but the marker is not taken: it stands in the text up to `marker_end`."""
+        """Like `take_until`, but the marker is not taken: it extends to `marker_end` in the text."""
         while True:
             markers = stops.by_id if self._by_id else stops.by_text
             is_final = self.ended or self.limit < len(self.text)
@@ -246,7 +249,7 @@ class InputStream:
             yield
 
     def _scan_control(self, stops: Stops, sink: Sink) -> str:
-        """The control token ahead as a marker, with what belongs to it; or as text, where it means nothing here."""
+        """The control token ahead as a marker, with the text belonging to it; or as text, if it has no meaning here."""
         for lead in range(self.at, self.limit + 1):
             marker = stops.match_marker(self.text[lead:])
             if marker:
@@ -255,7 +258,7 @@ class InputStream:
                 self.marker_end = len(self.text)
                 return marker
         if self.raw is not None and self.is_at_turn_end:
-            # The turn is over, and whatever the call still lacked will not come.
+            # The turn is over, so whatever the call still lacks will not come.
             if self.limit > self.at:
                 sink(self.limit)
             return ""
@@ -263,7 +266,7 @@ class InputStream:
         return ""
 
     def take_framing_until(self, *markers: str) -> Reading[tuple[str, str]]:
-        """(what stands before the next of `markers`, that marker), all taken as framing. Raises `EndOfText`."""
+        """(the text before the next of `markers`, that marker), all taken as framing. Raises `EndOfText`."""
         pieces: list[str] = []
         marker = yield from self.take_until(
             self.make_stops(*markers), lambda end: pieces.append(self.take_framing(end))
@@ -290,9 +293,10 @@ class InputStream:
             yield
 
     def take_optional(self, literal: str) -> Reading[bool]:
-        """Take `literal` as framing if it stands here, of white space at its end as much as there is; whether all was.
+        """Take `literal` as framing if it is ahead, with as much of the white space at its end as there is; whether it
+        was.
 
-        Words are taken whole or not at all: the beginning of one is something that the model said.
+        Words are taken completely or not at all: the beginning of one may be the model's own text.
         """
         words = literal.rstrip()
         if words:
@@ -306,9 +310,9 @@ class InputStream:
         return True
 
     def take_one_of(self, *markers: str) -> Reading[str]:
-        """Take white space, and the one of `markers` after it, as framing; "" where something else stands there.
+        """Take white space, and the one of `markers` after it, as framing; "" if something else follows.
 
-        A marker is known by its token or by its characters. Raises `EndOfText`.
+        A marker is recognised by its token or by its characters. Raises `EndOfText`.
         """
         if not (yield from self.skip_space()):
             marker = self.control if self.control in markers else ""
@@ -326,14 +330,14 @@ class InputStream:
             length += 1
 
     def is_ahead(self, literal: str) -> Reading[bool]:
-        """Whether `literal` stands here, by its characters; nothing is taken."""
+        """Whether `literal` is ahead, matched by its characters; nothing is taken."""
         for length in range(1, len(literal) + 1):
             if (yield from self.peek(length)) != literal[:length]:
                 return False
         return True
 
     def take_marker(self, literal: str) -> Reading[bool]:
-        """Take the marker `literal` as framing if it stands here, by its id where ids are given; whether it does."""
+        """Take the marker `literal` as framing if it is ahead, matched by its id if ids are given; whether it was."""
         if (not self._by_id or literal in self._spelled_out) and (yield from self.is_ahead(literal)):
             self.take_framing(self.at + len(literal))
             return True
@@ -344,7 +348,7 @@ class InputStream:
         return False
 
     def expect(self, literal: str, kind: str = "unexpected_text") -> Reading[None]:
-        """Take `literal` as framing. Raises `NotACall` where something else stands here, and `EndOfText`."""
+        """Take `literal` as framing. Raises `NotACall` if something else is ahead, and `EndOfText`."""
         for character in literal:
             found = yield from self.peek()
             if not found and self.limit == len(self.text):
@@ -353,12 +357,12 @@ class InputStream:
                 raise NotACall(kind)
             self.take_framing(self.at + 1)
 
-    # Trying: for notations without an opening marker, where only what comes next tells a call from text.
+    # Trials: for notations without an opening marker, where only what follows tells a call from text.
 
     def begin_trial(self, *, with_opener: bool = False) -> None:
-        """From here on events are kept back, until `keep_trial` or `drop_trial` says what they were.
+        """Hold back events from here on, until `keep_trial` or `drop_trial` decides what they are.
 
-        With the opener, the marker that was taken just now is a part of what is tried.
+        With the opener, the marker that was just taken is part of the trial.
         """
         self._tried, self.events = self.events, []
         self.raw = StringIO()
@@ -369,17 +373,17 @@ class InputStream:
 
     @property
     def is_trying(self) -> bool:
-        """Whether events are kept back."""
+        """Whether events are held back."""
         return self._tried is not None
 
     def keep_trial(self) -> None:
-        """It is a call: the events stand."""
+        """Keep the events: it is a call."""
         if self._tried is not None:
             self._tried += self.events
             self.events, self._tried = self._tried, None
 
     def drop_trial(self, sink: type[TextDelta] | type[ReasoningDelta] = TextDelta) -> None:
-        """It was text all along."""
+        """Turn the events into text: it was not a call."""
         if self._tried is None or self.raw is None:
             return
         text = self.raw.getvalue()
@@ -411,7 +415,7 @@ class InputStream:
             self.events.append(sink(text[done:], (start + done, start + len(text))))
 
     def drain_events(self) -> list[ReaderEvent]:
-        """The events made since the last time, to be passed on."""
+        """The events created since the last call."""
         if self._tried is not None:
             events, self._tried = self._tried, []
         else:

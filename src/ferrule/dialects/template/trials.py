@@ -77,12 +77,12 @@ class Trials:
         schema = {"type": "object", "properties": properties, "required": [parameter]}
         self.tool = ToolSpec(tool, "Says what is known.", schema)
         self._parameter = parameter
-        self.call = self._call("call_1", WORDS[4])
+        self.call = self._make_call("call_1", WORDS[4])
         #: Why no call could be rendered, in the template's own words; empty where one was, in whatever shape.
         self.refusal = ""
         self._closers: dict[MessageShape, str] = {}
 
-    def _call(self, id_: str, value: str, **more: Any) -> ToolCall:
+    def _make_call(self, id_: str, value: str, **more: Any) -> ToolCall:
         return ToolCall(id_, self.tool.name, json.dumps({self._parameter: value, **more}))
 
     def iterate_shapes(self) -> Iterator[tuple[MessageShape, Trial]]:
@@ -121,8 +121,8 @@ class Trials:
     def iterate_harder(self, shape: MessageShape) -> Iterator[Trial]:
         """Harder messages, as far as the template takes them."""
         question, thought, said = user(WORDS[0]), Reasoning(WORDS[3]), WORDS[1]
-        several = self._call("call_2", WORDS[2])
-        values = self._call("call_1", WORDS[4], many=2, is_so=True, all=[WORDS[2], 1.5, {"of": None}])
+        several = self._make_call("call_2", WORDS[2])
+        values = self._make_call("call_1", WORDS[4], many=2, is_so=True, all=[WORDS[2], 1.5, {"of": None}])
         result = tool_message(ToolResult("call_1", self.tool.name, (Text(WORDS[5]),)))
         once = [question, assistant(self.call), result]
         trials: tuple[tuple[list[Message], Message], ...] = (
