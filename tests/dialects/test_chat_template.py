@@ -213,7 +213,7 @@ def test_a_template_that_drops_a_system_message_is_refused():
     template = "{% for m in messages if m.role != 'system' %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
     dialect = TemplateDialect(get_notation("hermes"), template)
     assert trained(dialect.layout(Conversation((user("Hi"), assistant("Hello"))))) == ["Hello<|end|>"]
-    with pytest.raises(DialectError, match="leaves out the system of message 0"):
+    with pytest.raises(DialectError, match="omits the system of message 0"):
         dialect.layout(Conversation((system("Be brief."), user("Hi"))))
     with pytest.raises(DialectError, match="no place for tools"):
         dialect.layout(Conversation((user("Hi"),)), [WEATHER])

@@ -100,7 +100,7 @@ def test_calls_that_no_notation_reads_are_shown():
     dialect = make_template_dialect(template)
     assert trained(dialect.layout(Conversation((user("Hi"), assistant("Hello"))))) == ["Hello<|im_end|>"]
     assert dialect.capabilities.tools == ()
-    with pytest.raises(DialectError, match=r"%call weather .*can't be offered weather"):
+    with pytest.raises(DialectError, match=r"%call weather .*weather can't be offered to the model"):
         dialect.layout(Conversation((user("Hi"),)), [WEATHER])
     with pytest.raises(DialectError, match="%call weather"):
         dialect.layout(answered("Paris", "21"))
@@ -110,7 +110,9 @@ def test_a_template_that_refuses_calls_says_why():
     template = written("{{ raise_exception('no calls here') }}")
     with pytest.raises(DialectError, match=r"writes no tool calls: the chat template refuses .*no calls here"):
         detect_family(template)
-    with pytest.raises(DialectError, match=r"no calls here.*can't be offered weather; tell it of them in its text"):
+    with pytest.raises(
+        DialectError, match=r"no calls here.*weather can't be offered to the model; describe them in the text"
+    ):
         make_template_dialect(template).layout(Conversation((user("Hi"),)), [WEATHER])
 
 
@@ -135,7 +137,7 @@ def test_a_template_without_calls():
     assert layout.prompt[0].text == "<start_of_turn>assistant\n"
     events = dialect.reader(opens=layout.prompt[0].text).feed('<tool_call>{"name": "weather"}</tool_call>')
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == '<tool_call>{"name": "weather"}</tool_call>'
-    with pytest.raises(DialectError, match="writes no tool calls, so the model can't be offered weather"):
+    with pytest.raises(DialectError, match="writes no tool calls, so weather can't be offered to the model"):
         dialect.layout(Conversation((user("Hi"),)), [WEATHER])
     with pytest.raises(DialectError, match="writes no tool calls"):
         dialect.layout(answered("Paris", "21"))

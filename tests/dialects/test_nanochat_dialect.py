@@ -110,7 +110,7 @@ def test_reasoning_has_no_place_and_is_reported():
 
 
 def test_it_knows_one_tool_with_one_argument():
-    with pytest.raises(DialectError, match=r"knows one tool, 'calculator', and can't offer 'search'"):
+    with pytest.raises(DialectError, match=r"supports only the tool 'calculator' and can't offer 'search'"):
         NANOCHAT.offer([ToolSpec("search", "Searches.", {"type": "object"})])
     for call in (
         ToolCall("call_1", "search", "{}"),

@@ -448,7 +448,7 @@ def test_an_assistant_who_is_taken_for_a_user():
     dialect = make_template_dialect(FIRST_IS_A_USER)
     conversation = Conversation(CONVERSATIONS["the assistant first"])
     assert trained(dialect.layout(conversation)) == [f"{SAY}<|end|>", f"{END}<|end|>"]
-    with pytest.raises(DialectError, match="that begin a conversation as a user's"):
+    with pytest.raises(DialectError, match="at the beginning of a conversation as a user's"):
         dialect.layout(conversation, [WEATHER])
 
 

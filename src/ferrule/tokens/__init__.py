@@ -1,1 +1,1 @@
-"""Conversations as token ids: rendering, masks, traces, and text back from ids."""
+"""Conversations as token ids: rendering, masks, traces, and decoding ids."""

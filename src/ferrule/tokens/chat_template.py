@@ -1,4 +1,4 @@
-"""Reads the chat template and the special tokens in a model's folder, and makes the dialect of them."""
+"""Reads the chat template and the special tokens in a model's folder, and makes a dialect from them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls
 
 
 def load_dialect(folder: Path, *, family: str | None = None) -> TemplateDialect:
-    """The dialect of a model's folder, by the chat template in it.
+    """The dialect of a model's folder, from the chat template in it.
 
-    Its `certainty` says how sure the detection of the family is; naming a `family` makes it certain.
-    Where the template writes no calls, or writes them as no family does, tools are refused when they are used. Raises
-    `TokenizerError` where there is no template, `DialectError` for one that can't be rendered.
+    Its `certainty` is that of the family's detection; naming a `family` makes it certain. If the template writes no
+    calls, or writes them like no known family, tools are refused when they are used. Raises `TokenizerError` if there
+    is no template, `DialectError` if it can't be rendered.
     """
     settings = _read_settings(folder / "tokenizer_config.json")
     templates = _list_templates(folder, settings)
     if not templates:
         raise TokenizerError(
             f"{folder} has no chat template: neither chat_template.jinja or chat_template.json nor one in "
-            "tokenizer_config.json; put one there, or use one of ferrule's own dialects "
+            "tokenizer_config.json; add one, or use one of ferrule's own dialects "
             "(`ferrule.dialects.get_dialect`)"
         )
     named = {name: text for name in _TOKENS if (text := _get_text(settings.get(name))) is not None}
@@ -40,7 +40,7 @@ def load_dialect(folder: Path, *, family: str | None = None) -> TemplateDialect:
 
 
 def has_chat_template(folder: Path) -> bool:
-    """Whether a folder says how its model frames a conversation. Raises `TokenizerError` for files that are broken."""
+    """Whether a folder has a chat template. Raises `TokenizerError` for invalid files."""
     return bool(_list_templates(folder, _read_settings(folder / "tokenizer_config.json")))
 
 
@@ -52,13 +52,13 @@ def _read_settings(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise TokenizerError(f"{path} can't be read: {error}") from error
     if not isinstance(settings, dict):
-        raise TokenizerError(f"{path} can't be read: it holds no JSON object")
+        raise TokenizerError(f"{path} can't be read: expected a JSON object")
     return settings
 
 
 def _list_templates(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
-    """The templates by name, `default` and `tool_use` among them: files of their own stand for the configuration,
-    and that for the file that is meant for processors of images."""
+    """The templates by name, including `default` and `tool_use`: separate files override the configuration, which
+    overrides the file for image processors."""
     paths = sorted((folder / "additional_chat_templates").glob("*.jinja"))
     found = {}
     for path in (*paths, folder / "chat_template.jinja"):
@@ -75,7 +75,7 @@ def _list_templates(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
 
 
 def _read_templates(value: Any) -> dict[str, str]:
-    """The templates that a configuration gives: one, a list of them with their names, or an object by name."""
+    """The templates in a configuration: one, a list of them with their names, or an object by name."""
     if isinstance(value, str):
         value = {"default": value}
     elif isinstance(value, list):

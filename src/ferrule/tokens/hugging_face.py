@@ -1,7 +1,7 @@
 """A Hugging Face `tokenizer.json`, through the `tokenizers` library (the extra `ferrule[local]`).
 
-Text is encoded by a copy that has no added tokens at all. The library's own switch, `split_special_tokens`, still finds
-those that were added as not special, which is what `<tool_call>` and `<think>` are in many models.
+Text is encoded by a copy without any added tokens. The library's own switch, `split_special_tokens`, still finds those
+that were added as not special, such as `<tool_call>` and `<think>` in many models.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _SPACE = "▁"
 
 
 class HuggingFaceTokenizer:
-    """Text to ids and back as `transformers` has them, for text that holds no added token."""
+    """Text to ids and back like `transformers`, for text without added tokens."""
 
     def __init__(self, path: Path) -> None:
-        """Read a `tokenizer.json`, or the one in a folder. Raises `TokenizerError` where that can't be done."""
+        """Read a `tokenizer.json`, or the one in a folder. Raises `TokenizerError` if that fails."""
         path = path / "tokenizer.json" if path.is_dir() else path
         try:
             raw = path.read_bytes()
@@ -36,7 +36,7 @@ class HuggingFaceTokenizer:
         vocabulary = self._plain.get_vocab(with_added_tokens=False)
         self.vocabulary_size = 1 + max(*self.control.values(), *vocabulary.values(), -1, -1)
         self._control_ids = frozenset(self.control.values())
-        # Only where the name of an added token is also an ordinary entry can plain encoding arrive at its id.
+        # Only if the name of an added token is also an ordinary entry can plain encoding produce its id.
         self._can_leak = any(name in vocabulary for name in self.control)
         self._is_byte_level = "ByteLevel" in _collect_types(settings.get("decoder"), settings.get("pre_tokenizer"))
         self._is_metaspace = _SPACE in json.dumps([settings.get("decoder")], ensure_ascii=False)
@@ -44,19 +44,19 @@ class HuggingFaceTokenizer:
         self._texts: dict[int, str] = {token: text for text, token in vocabulary.items() if token not in self._names}
 
     def encode_text(self, text: str) -> list[int]:
-        """The ids of ordinary text; a lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
-        # The batch of one: only this way in leaves out the offsets, which cost a tenth of the time.
+        """The ids of ordinary text; a lone surrogate, which UTF-8 can't encode, becomes `?`."""
+        # A batch of one: only this method skips the offsets, which take a tenth of the time.
         ids: list[int] = self._plain.encode_batch_fast((_make_encodable(text),), add_special_tokens=False)[0].ids
         return self._break_control(text, ids) if self._can_leak else ids
 
     def _break_control(self, text: str, ids: list[int]) -> list[int]:
-        """`ids`, or where one is a control token's, those of the text cut inside of the names that gave it."""
+        """`ids` or, if one belongs to a control token, those of the text split inside the names that produced it."""
         found = self._control_ids.intersection(ids)
         if not found:
             return ids
         name = max((n for n in self.control if self.control[n] in found), key=len)
         if name not in text or len(name) < 2:
-            # An unknown token, say, which no cut can avoid: left out, since it stands for no text.
+            # For example an unknown token, which no split can avoid: omitted, since it represents no text.
             return [token for token in ids if token not in self._control_ids]
         pieces = text.split(name)
         halves = [pieces[0], *(name[1:] + piece for piece in pieces[1:])]
@@ -66,8 +66,7 @@ class HuggingFaceTokenizer:
     def decode_token(self, token: int) -> bytes:
         """The bytes of an ordinary token, the name of a control token.
 
-        Raises `TokenizerError` for an id that isn't there, and where the decoder is neither byte-level nor
-        SentencePiece's.
+        Raises `TokenizerError` for an unknown id, and if the decoder is neither byte-level nor SentencePiece's.
         """
         if token in self._names:
             return self._names[token].encode()
@@ -80,7 +79,7 @@ class HuggingFaceTokenizer:
         if self._is_metaspace:
             is_byte = len(text) == 6 and text.startswith("<0x") and text.endswith(">")
             return bytes([int(text[3:5], 16)]) if is_byte else text.replace(_SPACE, " ").encode()
-        raise TokenizerError("this tokenizer's decoder is not known here, so a single token has no certain bytes")
+        raise TokenizerError("this tokenizer's decoder is not supported: the bytes of a single token are not certain")
 
 
 def _make_encodable(text: str) -> str:
@@ -96,17 +95,17 @@ def _remove_added_tokens(settings: dict[str, Any], path: Path) -> Any:
         ) from error
     plain = {**settings, "added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
     for step in _iterate_steps(plain.get("pre_tokenizer")):
-        # "first" puts a space before the first text of a prompt only; a run here is hardly ever that.
+        # "first" adds a space only before the first text of a prompt; a run here is hardly ever that.
         if step.get("prepend_scheme") == "first":
             plain = json.loads(json.dumps(plain).replace('"prepend_scheme": "first"', '"prepend_scheme": "never"'))
     try:
         return Tokenizer.from_str(json.dumps(plain))
-    except Exception as error:  # the library raises Exception itself for a file that it can't read
+    except Exception as error:  # the library raises Exception itself for an invalid file
         raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
 
 
 def _iterate_steps(part: Any) -> Iterator[dict[str, Any]]:
-    """A pre-tokenizer or decoder, and those inside of it where it is a sequence."""
+    """A pre-tokenizer or decoder, and its steps if it is a sequence."""
     if isinstance(part, dict):
         yield part
         for inner in part.get("pretokenizers") or part.get("decoders") or ():

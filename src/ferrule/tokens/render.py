@@ -1,9 +1,9 @@
 """Renders layouts as token ids and masks (`Trace`): the one place where text becomes tokens.
 
-Control text is split at the tokenizer's added tokens. Everything between two of those that shares its `trained` flag
-is joined into one run and encoded once with all added tokens off, since pieces encoded one by one can differ from
-their join. What was sampled keeps its ids. Runs of which every part recurs from conversation to conversation (turn
-headers, the offered tools) are encoded once and kept.
+Control text is split at the tokenizer's added tokens. Everything between two of those with the same `trained` flag is
+joined into one run and encoded once with all added tokens off, since encoding pieces one by one can give different ids.
+Sampled messages keep their ids. Runs that consist only of recurring parts (turn headers, the offered tools) are encoded
+once and cached.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ferrule.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Four aligned sequences of equal length; `images` are those whose placeholders `ids` holds, in order.
+    """Four aligned sequences of equal length; `images` are those whose placeholders are in `ids`, in order.
 
-    `mask` is 1 where a token was sampled, or is meant to be; `logprobs` is the raw natural-log probability of a
-    token that was sampled and None elsewhere.
+    `mask` is 1 for tokens that were sampled, or are meant to be; `logprobs` is the raw natural-log probability of a
+    sampled token and None elsewhere.
     """
 
     ids: tuple[int, ...]
@@ -47,19 +47,19 @@ _CONTROLS_KEPT = 1024
 
 
 class _Encoder:
-    """A tokenizer with what was already split and encoded by it."""
+    """A tokenizer with a cache of what it has split and encoded."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.control = dict(tokenizer.control)
         self.encode = tokenizer.encode_text
         names = sorted(self.control, key=len, reverse=True)
-        # Without added tokens nothing is split off: a pattern that never matches.
+        # Without added tokens, a pattern that never matches.
         self._splitter = re.compile("(" + "|".join(map(re.escape, names)) + ")" if names else "((?!))")
         self._splits: dict[str, tuple[str | int, ...]] = {}
         self._runs: dict[str, list[int]] = {}
 
     def split(self, text: str) -> tuple[str | int, ...]:
-        """Control text as ordinary text and the ids of added tokens."""
+        """Split control text into ordinary text and the ids of added tokens."""
         pieces = self._splits.get(text)
         if pieces is None:
             found = self._splitter.split(text)
@@ -84,7 +84,7 @@ def _get_encoder(tokenizer: Tokenizer) -> _Encoder:
 
 
 class _Writer:
-    """Gathers ids, mask and log-probabilities; text waits until the run it belongs to is complete."""
+    """Collects ids, mask and log-probabilities; text is buffered until its run is complete."""
 
     __slots__ = ("_encoder", "_run", "_run_recurs", "_run_trained", "ids", "logprobs", "mask")
 
@@ -92,7 +92,7 @@ class _Writer:
         self._encoder = encoder
         self.ids: list[int] = []
         self.mask: list[int] = []
-        # From the start to the last sampled id; what follows has none.
+        # From the start to the last sampled id; anything after that has none.
         self.logprobs: list[float | None] = []
         self._run = ""
         self._run_trained = False
@@ -142,7 +142,7 @@ class _Writer:
 
 
 def encode_segments(segments: Iterable[Segment], tokenizer: Tokenizer) -> Trace:
-    """The ids, mask and log-probabilities of segments. Raises `TokenizerError` for an image: none is text."""
+    """The ids, mask and log-probabilities of segments. Raises `TokenizerError` for an image, which has no text."""
     writer = _Writer(_get_encoder(tokenizer))
     for segment in segments:
         if isinstance(segment, Control):
@@ -176,16 +176,16 @@ def render(
 
 
 def find_spelled_markers(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, ...]]:
-    """The markers of a dialect for which the tokenizer has no token: a reader finds these by their text.
+    """The markers of a dialect for which the tokenizer has no token: a reader matches these by their text.
 
-    With each, the control tokens that stand inside of it.
+    Each is mapped to the control tokens inside it.
     """
     lacking = (marker for marker in dialect.markers if marker not in tokenizer.control)
     return {marker: tuple(token for token in tokenizer.control if token in marker) for marker in lacking}
 
 
 def drop_foreign_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
-    """The conversation without what was sampled with another tokenizer or dialect; the text of it stays."""
+    """The conversation without the ids sampled with another tokenizer or dialect; their text stays."""
 
     def is_foreign(sampled: SampledTokens | None) -> bool:
         if sampled is None:
@@ -201,12 +201,12 @@ def drop_foreign_samples(conversation: Conversation, dialect: Dialect, tokenizer
 def prepare_history(
     conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer, history: History
 ) -> Conversation:
-    """The conversation with the samples that its layout is to keep.
+    """The conversation with the sampled ids that its layout should keep.
 
-    `as_sampled` keeps all that were sampled with this dialect and tokenizer, so that earlier ids never change.
-    `as_template` drops them where the dialect rewrites history: each prompt is then what the chat template writes,
-    which a model expects that was trained on it, and may not extend the prompt before it. For a dialect that doesn't
-    rewrite history both are the same.
+    `as_sampled` keeps all ids sampled with this dialect and tokenizer, so that earlier ids never change. `as_template`
+    drops them if the dialect rewrites history: each prompt is then what the chat template writes, which is what models
+    trained on it expect, but which may not extend the previous prompt. For a dialect that doesn't rewrite history both
+    are the same.
     """
     if history == "as_sampled" or not dialect.rewrites_history:
         return drop_foreign_samples(conversation, dialect, tokenizer)

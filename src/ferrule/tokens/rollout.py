@@ -1,8 +1,8 @@
-"""The traces of a rollout: what a model was given and what it sampled, as the engine had it.
+"""The traces of a rollout: the prompts and sampled ids, exactly as the engine saw them.
 
-Each generation is a prompt and the ids that were sampled after it. As long as a prompt extends all that came before it,
-the generations are one `Trace`. Where it doesn't, because a chat template writes earlier turns otherwise, tools were
-added, or the conversation was shortened, a new `Trace` begins. Each sampled id is trained in exactly one of them.
+Each generation is a prompt and the ids sampled after it. As long as each prompt extends everything before it, the
+generations form one `Trace`. Otherwise, because a chat template rewrites earlier turns, tools were added, or the
+conversation was shortened, a new `Trace` begins. Each sampled id is trained in exactly one of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Rollout:
         self._logprobs: list[float | None] = []
 
     def add(self, prompt: Sequence[int], sampled: SampledTokens) -> None:
-        """Add one generation: the ids that the engine was given, and those that it sampled after them."""
+        """Add one generation: the ids given to the engine, and those that it sampled after them."""
         known = len(self._ids)
         if len(prompt) < known or list(prompt[:known]) != self._ids:
             self._traces.append(self._trace())
@@ -36,7 +36,7 @@ class Rollout:
         self._logprobs += sampled.logprobs
 
     def traces(self) -> tuple[Trace, ...]:
-        """What was added so far. `mask` is 1 for what was sampled; each trace ends with a sampled id."""
+        """The traces added so far. `mask` is 1 for sampled ids; each trace ends with one."""
         return (*self._traces, self._trace()) if self._ids else tuple(self._traces)
 
     def _trace(self) -> Trace:

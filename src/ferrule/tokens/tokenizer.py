@@ -1,7 +1,7 @@
-"""The `Tokenizer` protocol, the byte tokenizer that the embedded model uses, and text from ids as they come.
+"""The `Tokenizer` protocol, the byte tokenizer that the embedded model uses, and streaming decoding of ids.
 
-Text and control tokens are two separate things: `encode_text` never gives a control token, whatever the text looks
-like, and a control token is only ever reached by its own name. That is what keeps content from becoming control.
+Text and control tokens are separate: `encode_text` never returns a control token, whatever the text looks like, and a
+control token is only ever reached by its own name. This keeps content from becoming control.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ferrule.errors import TokenizerError
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back. Never changes, and is equal to itself only."""
+    """Text to ids and back. Immutable, and equal only to itself."""
 
     def __hash__(self) -> int: ...
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that decides which ids a text gets; ids of another fingerprint mean nothing here."""
+        """A hash of everything that determines a text's ids; ids with another fingerprint mean nothing here."""
         ...
 
     @property
@@ -38,19 +38,19 @@ class Tokenizer(Protocol):
         ...
 
     def encode_text(self, text: str) -> list[int]:
-        """Ids of ordinary text. No id of `control` is among them."""
+        """The ids of ordinary text, none of which is in `control`."""
         ...
 
     def decode_token(self, token: int) -> bytes:
-        """The bytes that a token stands for; of a control token, those of its name."""
+        """The bytes that a token represents; for a control token, those of its name."""
         ...
 
 
 @lru_cache(maxsize=1)
 def make_byte_alphabet() -> dict[str, int]:
-    """The character that stands for each byte in a byte-level `tokenizer.json`, as GPT-2 introduced it.
+    """The character for each byte in a byte-level `tokenizer.json`, as introduced by GPT-2.
 
-    Printable bytes stand for themselves; the others are moved to the code points from 256 on, in order.
+    Printable bytes represent themselves; the others are moved to the code points from 256 on, in order.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(printable)]
@@ -60,13 +60,13 @@ def make_byte_alphabet() -> dict[str, int]:
 
 
 class ByteTokenizer:
-    """One id a byte, read from a byte-level `tokenizer.json` that has no merges.
+    """One id per byte, read from a byte-level `tokenizer.json` without merges.
 
-    It needs nothing but this file; `tokenizers` gives the same ids (a test holds them equal).
+    It needs only this file; `tokenizers` gives the same ids (a test compares them).
     """
 
     def __init__(self, path: Path) -> None:
-        """Read `path`. Raises `TokenizerError` where it is no byte-level tokenizer without merges."""
+        """Read `path`. Raises `TokenizerError` if it is not a byte-level tokenizer without merges."""
         try:
             raw = path.read_bytes()
             settings = json.loads(raw)
@@ -77,12 +77,12 @@ class ByteTokenizer:
         self._names = {token: name for name, token in self.control.items()}
         self._bytes = {token: bytes([byte]) for byte, token in enumerate(ids_by_byte)}
         self.vocabulary_size = 1 + max(*self._names, *self._bytes)
-        # Where ids are the bytes themselves, encoding is a copy.
+        # If ids are the bytes themselves, encoding is a copy.
         self._identity = ids_by_byte == list(range(256))
         self._ids_by_byte = ids_by_byte
 
     def encode_text(self, text: str) -> list[int]:
-        """The ids of the text's UTF-8 bytes. A lone surrogate, which UTF-8 has no bytes for, becomes `?`."""
+        """The ids of the text's UTF-8 bytes. A lone surrogate, which UTF-8 can't encode, becomes `?`."""
         encoded = text.encode("utf-8", "replace")
         return list(encoded) if self._identity else [self._ids_by_byte[byte] for byte in encoded]
 
@@ -105,9 +105,7 @@ def _read_tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:
         vocabulary = model["vocab"]
         return control, [int(vocabulary[character]) for character in _list_characters()]
     except (KeyError, TypeError) as error:
-        raise TokenizerError(
-            f"{path} is not a byte-level tokenizer.json: {error!r} is missing or not as expected"
-        ) from error
+        raise TokenizerError(f"{path} is not a byte-level tokenizer.json: {error!r} is missing or invalid") from error
 
 
 def _list_characters() -> list[str]:
@@ -153,7 +151,7 @@ def make_byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
 
 
 class Detokenizer:
-    """Decodes one message's ids; bytes that don't yet make a character wait for the next ids."""
+    """Decodes one message's ids; incomplete characters wait for the next ids."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -161,7 +159,7 @@ class Detokenizer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, ids: Iterable[int]) -> list[tuple[str, bool]]:
-        """The pieces that `ids` complete, as (text, is it a control token); text between two of those is joined."""
+        """The pieces completed by `ids`, as (text, is it a control token); consecutive text is joined."""
         pieces: list[tuple[str, bool]] = []
         run: list[bytes] = []
         for token in ids:
@@ -169,7 +167,7 @@ class Detokenizer:
             if name is None:
                 run.append(self._tokenizer.decode_token(token))
                 continue
-            # A control token ends the text before it, so bytes of an unfinished character become U+FFFD here.
+            # A control token ends the text before it, so the bytes of an incomplete character become U+FFFD here.
             text = self._decoder.decode(b"".join(run), final=True)
             run.clear()
             if text:
@@ -181,5 +179,5 @@ class Detokenizer:
         return pieces
 
     def flush(self) -> str:
-        """What is left at the end: U+FFFD for each broken character, else nothing."""
+        """The rest at the end: U+FFFD for each incomplete character, otherwise nothing."""
         return self._decoder.decode(b"", final=True)

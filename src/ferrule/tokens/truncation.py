@@ -1,7 +1,7 @@
-"""Shortens a conversation that has outgrown its model: whole turns go, the oldest first.
+"""Shortens a conversation that has outgrown its model's context by dropping whole turns, oldest first.
 
-A turn is a user's message and all that answers it. Calls, results and images leave with their turn, so that no result
-is left without its call, and no image without the question that it belongs to.
+A turn is a user's message and everything up to the next one. Calls, results and images are dropped with their turn, so
+that no result is left without its call, and no image without its question.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ferrule.toolspec import ToolSpec
 
 @runtime_checkable
 class ContextMeter(Protocol):
-    """A model that knows how long its context is and how much of it a conversation takes, such as a local one."""
+    """A model that knows the length of its context and of conversations, such as a local one."""
 
     @property
     def context_length(self) -> int:
-        """The most ids that a prompt and what is sampled after it can have together."""
+        """The maximum number of ids of a prompt and what is sampled after it."""
         ...
 
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> int:
@@ -31,14 +31,14 @@ class ContextMeter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What is left of a conversation, and the messages that were dropped from it, in order."""
+    """A shortened conversation, and the messages that were dropped from it, in order."""
 
     conversation: Conversation
     dropped: tuple[Message, ...] = ()
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """The images of the dropped messages, those in results included."""
+        """The images of the dropped messages, including those in results."""
         return tuple(
             part
             for message in self.dropped
@@ -48,7 +48,7 @@ class Truncation:
 
     @property
     def summary(self) -> str:
-        """What was dropped, as a sentence; empty where nothing was."""
+        """What was dropped, as a sentence; empty if nothing was."""
         if not self.dropped:
             return ""
         turns = sum(message.role == "user" for message in self.dropped)
@@ -62,11 +62,11 @@ class Truncation:
 def drop_oldest_turns(
     conversation: Conversation, count_tokens: Callable[[Conversation], int], *, limit: int
 ) -> Truncation:
-    """The conversation without its oldest turns, as few of them as bring it to at most `limit` tokens.
+    """Drop the fewest oldest turns such that the conversation has at most `limit` tokens.
 
-    What stands before the first user message (the system prompt) stays. `count_tokens` gives the length of a
-    conversation, and is asked for a number of candidates that grows with the logarithm of the number of turns. Raises
-    `ContextLengthError` where the last turn alone is too long.
+    What precedes the first user message (the system prompt) stays. `count_tokens` gives the length of a conversation,
+    and is called for a number of candidates that grows with the logarithm of the number of turns. Raises
+    `ContextLengthError` if the last turn alone is too long.
     """
     if count_tokens(conversation) <= limit:
         return Truncation(conversation)
@@ -90,7 +90,7 @@ def drop_oldest_turns(
 
 
 def split_turns(conversation: Conversation) -> tuple[tuple[Message, ...], list[list[Message]]]:
-    """What stands before the first user message, and the turns from there on."""
+    """What precedes the first user message, and the turns from there on."""
     head: list[Message] = []
     turns: list[list[Message]] = []
     for message in conversation.messages:

@@ -1,7 +1,7 @@
-"""Cuts what a chat template rendered at its sentinels, and compares the template's own text between them.
+"""Cuts a rendered chat template at its sentinels, and compares the template's own text between them.
 
-No template says where its markers begin and end, so two texts are compared up to a marker that both have whole: a cut
-inside of one would train half a header.
+No template declares where its markers begin and end, so two texts are compared up to a marker that both contain
+completely: a cut inside one would train half a header.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from ferrule.dialects.template.messages import ContentSlots
 
 _SPECIAL = re.compile(r"<[|｜][^<>\s]*?[|｜]>|<(?=[a-z_]+_of_[a-z_])[a-z_]++>|</?s>|<turn\||<eos>")
-# What may be a marker though nobody named it: never cut inside of, but no end of a turn either.
+# What may be a marker although it is not declared: never cut inside, but not an end of turn either.
 _TAG = re.compile(r"</?[^<>\s/][^<>\s]{0,40}>|\[/?[A-Z][A-Z_]*\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A rendering with sentinels: `pieces` are template text and the numbers of slots, in turns, with template text at
-    both ends; `starts` is where each piece begins, and the end of all.
+    """A rendering with sentinels: `pieces` alternate between template text and the numbers of slots, with template text
+    at both ends; `starts` is where each piece begins, and the end of the last.
 
-    The place of a slot is its number in `numbers`: a template may write one several times.
+    The place of a slot is its index in `numbers`: a template may write one several times.
     """
 
     text: str
@@ -35,7 +35,7 @@ class Cut:
 
     @classmethod
     def make(cls, text: str, slots: ContentSlots) -> Cut:
-        """Cut a rendering."""
+        """Cut a rendering at its sentinels."""
         pieces, starts, at = [], [0], 0
         for number, begin, end in slots.cut(text):
             pieces += [text[at:begin], number]
@@ -53,7 +53,7 @@ class Cut:
         return self.starts[2 * place + 2] if place >= 0 else 0
 
     def get_text_before(self, place: int) -> str:
-        """The template's text before the sentinel at a place, back to the one that precedes it."""
+        """The template's text before the sentinel at a place, back to the previous one."""
         return self.pieces[2 * place]
 
     def get_text_after(self, place: int) -> str:
@@ -65,17 +65,17 @@ class Cut:
         return [place for place, found in enumerate(self.numbers) if found == number]
 
     def find_next_place(self, position: int) -> int:
-        """The first place whose sentinel begins at or after a position; one past the last where none does."""
+        """The first place whose sentinel begins at or after a position; one past the last if none does."""
         return bisect_left(range(len(self.numbers)), position, key=self.begin)
 
     def find_next_slot(self, position: int) -> int:
-        """Where the sentinel at that place begins; the end of the text where there is none."""
+        """Where the sentinel at that place begins; the end of the text if there is none."""
         place = self.find_next_place(position)
         return self.begin(place) if place < len(self.numbers) else len(self.text)
 
 
 class TemplateMarkers:
-    """What is known to be a marker: never cut inside of, and looked for where a message ends."""
+    """The known markers: never cut inside, and searched for at the end of a message."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._names = tuple(known)
@@ -84,7 +84,7 @@ class TemplateMarkers:
         self._whole = re.compile(f"{self._pattern.pattern}|{_TAG.pattern}")
 
     def with_more(self, *more: str) -> TemplateMarkers:
-        """These and others."""
+        """These and more markers."""
         return TemplateMarkers((*self._names, *more))
 
     def find(self, text: str) -> list[str]:
@@ -92,15 +92,15 @@ class TemplateMarkers:
         return [match[0] for match in self.iterate(text)]
 
     def iterate(self, text: str) -> Iterator[re.Match[str]]:
-        """The same, with their places."""
+        """The same, with their positions."""
         return self._pattern.finditer(text)
 
     def strip_from(self, text: str) -> str:
-        """The text between them."""
+        """The text between the markers."""
         return self._pattern.sub("", text)
 
     def common_prefix(self, one: str, other: str) -> int:
-        """How long both begin alike: all of `one`, or up to a marker that they share only the beginning of."""
+        """The length of the common prefix: all of `one`, or up to a marker of which both contain only the beginning."""
         length = _count_common(one, other)
         if length == len(one):
             return length
@@ -111,7 +111,7 @@ class TemplateMarkers:
         return length
 
     def common_suffix(self, one: str, other: str) -> int:
-        """How long both end alike, up to a marker that they share only the end of."""
+        """The length of the common suffix, up to a marker of which both contain only the end."""
         length = _count_common(one[::-1], other[::-1])
         for text in (one, other):
             for match in self._whole.finditer(text):
@@ -128,7 +128,7 @@ def _count_common(one: str, other: str) -> int:
 def find_message_end(
     gap: str, own_tail: str, ends: Collection[str], closers: Collection[str], markers: TemplateMarkers
 ) -> tuple[int, str]:
-    """Where a message ends in `gap`, which follows its last content, and with which marker (may be none).
+    """Where a message ends in `gap`, which follows its last content, and with which marker (may be empty).
 
     `own_tail` is what follows that content when nothing follows the message; `closers` are the markers that end a
     message only when something follows.
@@ -137,11 +137,11 @@ def find_message_end(
     found = [match for match in markers.iterate(gap) if match[0] in ends]
     if own and len(found) >= len(own):
         return found[len(own) - 1].end(), found[len(own) - 1][0]
-    # The turn goes on, or its end is not written before something follows.
+    # The turn continues, or its end is not written before something follows.
     closing = own_tail[: own[0].start()] if own else own_tail.rstrip()
     length = markers.common_prefix(gap, closing)
     if length < len(closing):
-        # What ends the message is there after all, behind something that the template leaves out of the last one.
+        # The end of the message exists, after something that the template omits from the last message.
         at = gap.find(closing[length:], length)
         if at < 0:
             return length, ""
@@ -153,9 +153,9 @@ def find_message_end(
 
 
 def align(cut: Cut, direct: str) -> list[str] | None:
-    """The content at each slot as the direct rendering has it; None where that is not the same text otherwise.
+    """The content at each slot in the direct rendering; None if the rest of the text differs.
 
-    Content may come out as it was, stripped, or escaped (see `list_spellings`).
+    Content may be unchanged, stripped, or escaped (see `list_spellings`).
     """
     if not direct.startswith(cut.pieces[0]):
         return None
@@ -175,7 +175,7 @@ def align(cut: Cut, direct: str) -> list[str] | None:
 
 
 def list_spellings(text: str) -> Iterable[str]:
-    """How a template may write a text: as it is, stripped, as in a string of JSON or Python, or as in XML."""
+    """How a template may write a text: unchanged, stripped, or escaped as in JSON, a Python string, or XML."""
     stripped = (
         text,
         text.strip(),

@@ -1,8 +1,8 @@
 """Recognises the family of a chat template: renders a few messages, and finds the notation that reads them back.
 
-Several notations may read the same: hermes and Granite 4 write calls alike. Of those that read most, the one wins whose
-markers stand around the calls. A marker counts for as much as it is rare: `<tool_call>` belongs to a dozen families,
-`<arg_key>` to a few. How far it is ahead, and how much it reads, is the certainty.
+Several notations may read the same: hermes and Granite 4 write calls alike. Among those that read most, the one wins
+whose markers surround the calls. Rare markers count more: `<tool_call>` belongs to a dozen families, `<arg_key>` to a
+few. The lead over the next, and the share of messages read, give the certainty.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from ferrule.errors import DialectError
 _SURE = 0.97
 _ESCAPE = re.compile(r"\\(['\"n\\])")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-# A template may join them with text, which fails for a name that is not there.
+# A template may concatenate them with text, which fails for an undefined name.
 _TOKENS: Mapping[str, Any] = MappingProxyType({"bos_token": "<s>", "eos_token": "</s>"})
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedFamily:
-    """The name of a notation, how sure that is, from 0 to 1, and the markers that tell."""
+    """The name of a notation, how certain it is, from 0 to 1, and the markers as evidence."""
 
     name: str
     certainty: float
     evidence: tuple[str, ...]
 
 
-# What tells families apart whose markers are the same, or that have none: texts of which all stand in the template.
+# Texts that distinguish families with the same markers, or without any: all of them are in the template.
 _SIGNS: dict[str, tuple[str, ...]] = {
     "hermes": ("<tool_call>", '"arguments":'),
     "granite4": ("<tool_call>", '"arguments":', "<|start_of_role|>"),
@@ -69,11 +69,11 @@ _WITHOUT: dict[str, tuple[str, ...]] = {
     "poolside_v1": ("</arg_key>\n<arg_value>",),
     "gigachat3": ("<|function_call|>",),
 }
-# Notations in plain words: no template of these says so by a marker of its own.
+# Notations in plain words: their templates contain no marker of their own.
 _IN_WORDS = frozenset({"react", "fenced_json", "fenced_code", "raw_json", "json_in_tag", "ovis", "native"})
 
 
-# Those that others took their notation from: where nothing tells two apart, it is one of these.
+# The originals of notations that others adopted: chosen if nothing distinguishes two.
 _ORIGINALS = ("hermes", "qwen3_coder", "glm45")
 
 
@@ -85,12 +85,12 @@ def _list_candidates() -> dict[str, Family]:
 
 
 def detect_family(template: str, variables: Mapping[str, Any] = _NOTHING) -> DetectedFamily | None:
-    """The family whose notation reads what a chat template writes; None where the template writes no calls.
+    """The family whose notation reads what a chat template writes; None if the template writes no calls.
 
-    `variables` are what the template is rendered with: special tokens by name, and whatever else it asks for. Raises
-    `DialectError` for a template that is no Jinja, that refuses calls, or whose calls no notation reads.
+    `variables` are what the template is rendered with: special tokens by name, and anything else it requires. Raises
+    `DialectError` for a template that is not valid Jinja, that refuses calls, or whose calls no notation reads.
     """
-    # jinja2 is imported with it, for those who have a template.
+    # Imports jinja2, so only when there is a template.
     from ferrule.dialects.template.engine import get_engine
 
     engine, variables = get_engine(template), {**_TOKENS, **variables}
@@ -114,7 +114,7 @@ def detect_family(template: str, variables: Mapping[str, Any] = _NOTHING) -> Det
 
 def detect_thinking(template: str, variables: Mapping[str, Any] = _NOTHING) -> Thinking | None:
     """How a template that writes no calls marks reasoning: the first way that reads what it writes, or the one whose
-    markers stand in its text, since a template may leave out the reasoning that its model writes."""
+    markers are in its text, since a template may omit the reasoning that its model writes."""
     from ferrule.dialects.template.engine import get_engine
 
     ways = dict.fromkeys(f.message.thinking for f in _list_candidates().values() if f.message.thinking and not f.among)
@@ -130,14 +130,14 @@ def detect_thinking(template: str, variables: Mapping[str, Any] = _NOTHING) -> T
 
 
 def detect_by_markers(text: str) -> DetectedFamily | None:
-    """The family whose markers stand in a text, the most specific first; None where there is none."""
+    """The family whose markers are in a text, the most specific first; None if there is none."""
     scored = sorted(
         (
             (score, name)
             for name, family in _list_candidates().items()
             if (score := _score(name, family, text)) is not None
         ),
-        # Of families that can't be told apart, the one declared first: the sort keeps their order.
+        # Among families that can't be distinguished, the one declared first: sorting is stable.
         key=lambda entry: -entry[0][0],
     )
     if not scored:
@@ -148,7 +148,7 @@ def detect_by_markers(text: str) -> DetectedFamily | None:
 
 
 def _writes_same_calls(name: str, other: str) -> bool:
-    """Whether two families write calls alike: then they differ in their framing, which is the template's."""
+    """Whether two families write calls alike: then only their framing differs, which is the template's."""
     return _list_candidates()[name].syntax == _list_candidates()[other].syntax
 
 
@@ -158,7 +158,7 @@ def _compute_certainty(coverage: float, best: float, rival: float) -> float:
 
 
 def _list_only_tools() -> Iterator[tuple[str, str]]:
-    """The tools of families that know one tool only: their templates may write no other."""
+    """The tools of families that know only one: their templates may refuse any other."""
     yield from dict.fromkeys(family.one_tool for family in _list_candidates().values() if family.one_tool)
 
 
@@ -169,7 +169,7 @@ def _collect_markers(notation: TextNotation, variables: Mapping[str, Any]) -> Te
 
 
 def _find_readers(trials: Trials, variables: Mapping[str, Any]) -> tuple[list[tuple[str, MessageShape]], str]:
-    """The families that read a single call, each with the first shape of it that they read, and how it is written."""
+    """The families that read a single call, each with the first shape of it that they read, and the text of a call."""
     found: dict[str, MessageShape] = {}
     written = ""
     for shape, trial in trials.iterate_shapes():
@@ -185,7 +185,7 @@ def _find_readers(trials: Trials, variables: Mapping[str, Any]) -> tuple[list[tu
 def _choose_best(
     found: list[tuple[str, MessageShape]], trials: Trials, template: str, variables: Mapping[str, Any]
 ) -> DetectedFamily:
-    """Of the families that read a call, the one that reads most, and whose markers are there."""
+    """Among the families that read a call, the one that reads most and whose markers are present."""
     ranked = []
     texts: dict[MessageShape, str] = {}
     for name, shape in found:
@@ -199,10 +199,10 @@ def _choose_best(
     reads, own, share, name, evidence = ranked[0]
     tied = [entry for entry in ranked if entry[:2] == (reads, own)]
     if len(tied) > 1:
-        # What they write is the same: the words of the template may still name what only one of them has.
+        # They write the same: the template's text may still name something that only one of them has.
         hinted = detect_by_markers(_ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], template))
         _, _, share, name, evidence = next((e for e in tied if hinted and e[3] == hinted.name), tied[0])
-    # Whoever reads less is out of question.
+    # Families that read less are excluded.
     rival = next((score for count, score, _, n, _ in ranked if count == reads and not _writes_same_calls(name, n)), 0.0)
     return DetectedFamily(name, _compute_certainty(share, own, rival) if own else round(0.6 * share, 2), evidence)
 
@@ -212,7 +212,7 @@ def _compute_share(read: list[bool]) -> float:
 
 
 def _score(name: str, family: Family, text: str) -> tuple[float, float, tuple[str, ...]] | None:
-    """How much speaks for a family, which part of what could, and which markers; None where it is out of question."""
+    """A family's score, its share of the possible maximum, and its markers; None if it is excluded."""
     if name in _IN_WORDS or any(marker in text for marker in _WITHOUT.get(name, ())):
         return None
     signs = _SIGNS.get(name)
@@ -239,7 +239,7 @@ def _list_syntax_markers(name: str) -> tuple[str, ...]:
 
 
 def _weigh_marker(marker: str) -> float:
-    """Larger for a marker of few families; those that only signs name are as rare as can be."""
+    """Larger for a marker of few families; those that occur only in signs count as the rarest."""
     known = _count_markers()
     return log((len(_list_candidates()) + 1) / known.get(marker, 1))
 

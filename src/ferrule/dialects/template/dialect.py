@@ -1,11 +1,12 @@
-"""A dialect whose framing comes from a Hugging Face chat template, and whose notation is a family's.
+"""A dialect whose framing comes from a Hugging Face chat template, and whose notation from a family.
 
-The template is rendered once with a sentinel for each piece of content and cut there, so nothing that somebody wrote is
-ever looked at for markers; the direct rendering, with the true contents, must come out the same. A template that looks
-into its content defeats that: the error names its line.
+The template is rendered once with a sentinel for each piece of content and cut there, so content is never searched for
+markers; the direct rendering, with the actual contents, must be the same otherwise. A template that inspects its
+content makes that impossible: the error names the line.
 
-All that the assistant wrote is trained, and the marker that ends its turn; headers, and what the generation prompt
-gives, never are. Each layout renders the conversation's beginnings too, twice for each assistant message.
+Everything that the assistant wrote is trained, and the marker that ends its turn; headers, and what the generation
+prompt contains, never are. Each layout also renders the beginnings of the conversation, twice for each assistant
+message.
 """
 
 from __future__ import annotations
@@ -59,14 +60,15 @@ if TYPE_CHECKING:
     from ferrule.dialects.template.engine import TemplateEngine
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_IN_TEXT = 'tell it of them in its text, by a notation (`mode="hermes"`)'
+_IN_TEXT = 'describe them in the text, with a notation (`mode="hermes"`)'
 
 
 class TemplateDialect:
     """A notation, framed by a chat template.
 
-    `special_tokens` are what the template knows by name (`bos_token`, `eos_token`), `variables` whatever else it asks
-    for (`enable_thinking`). `certainty`, from 0 to 1, says how sure it is that the notation is this template's.
+    `special_tokens` are the tokens that the template uses by name (`bos_token`, `eos_token`), `variables` anything else
+    it requires (`enable_thinking`). `certainty`, from 0 to 1, is how certain it is that the notation is this
+    template's.
     """
 
     def __init__(
@@ -80,14 +82,15 @@ class TemplateDialect:
         certainty: float = 1.0,
         without_tools: str | None = None,
     ) -> None:
-        """Raises `DialectError` for a template that is no Jinja, or that does not write a question and its answer.
+        """Raises `DialectError` for a template that is not valid Jinja, or that does not write a question and its
+        answer.
 
-        `without_tools` is the template of conversations without any tool, where that is one of its own.
+        `without_tools` is the template for conversations without any tool, if there is a separate one.
         """
         self.template = template
         self.template_without_tools = without_tools
         self.certainty = certainty
-        # Two templates frame a sampled message in two ways, so each has a name of its own.
+        # Two templates frame a sampled message differently, so each has its own name.
         self.name = name or f"{notation.name}@{sha256(template.encode('utf-8', 'replace')).hexdigest()[:8]}"
         self.variables = {**special_tokens, **variables}
         self._given = notation
@@ -108,7 +111,7 @@ class TemplateDialect:
         self.rewrites_history = self.learned.rewrites_history
         prose = notation.family.message
         more = tuple(stop for stop in self.learned.stops if stop not in notation.markers)
-        # The notation, which knows the template's turn markers too.
+        # The notation, extended by the template's turn markers.
         self.notation = TextNotation(
             replace(notation.family, message=replace(prose, turn_markers=(*prose.turn_markers, *more)))
         )
@@ -123,7 +126,7 @@ class TemplateDialect:
         )
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
-        """How the family is told of its tools where no template is at hand; a layout has the template's own words."""
+        """How the family is offered tools without a template; a layout uses the template's own wording."""
         return self.notation.offer(tools)
 
     def call(self, call: ToolCall) -> str:
@@ -131,7 +134,7 @@ class TemplateDialect:
         return self.notation.call(call)
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
-        """The result in the family's words."""
+        """The result in the family's wording."""
         return self.notation.result(result)
 
     def reader(
@@ -148,8 +151,8 @@ class TemplateDialect:
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
         """The conversation as the template writes it.
 
-        Raises `DialectError` where the template refuses it, looks into its content, leaves some of it out, or writes
-        a call that the family's reader would read otherwise. Earlier reasoning that it leaves out is a `Loss`.
+        Raises `DialectError` if the template refuses it, inspects its content, omits some of it, or writes a call that
+        the family's reader would read differently. Omitted earlier reasoning is a `Loss`.
         """
         fitted, losses = adapt(conversation, self.capabilities)
         learned = self.learned
@@ -177,8 +180,8 @@ class TemplateDialect:
 
     @cached_property
     def _forbidden_tokens(self) -> tuple[str, ...]:
-        """The markers that only the system writes. Some that open or close a turn stand inside of it, too: a model
-        writes them itself, between its reasoning and its answer."""
+        """The markers that only the system writes. Some that open or close a turn also occur inside it: a model writes
+        them itself, between its reasoning and its answer."""
         question, call = user(WORDS[0]), self._make_trial_call()
         said = ""
         for parts in (
@@ -207,7 +210,7 @@ class TemplateDialect:
         return ToolCall("call_1", name, json.dumps({key: WORDS[4]}))
 
     def _render_directly(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> tuple[str, TemplateFacts]:
-        """The rendering with the true contents, in the first shape that the template takes."""
+        """The rendering with the actual contents, in the first shape that the template accepts."""
         learned = self.learned
         refusal: DialectError | None = None
         for shape in (learned.shape, *SHAPES):
@@ -218,12 +221,12 @@ class TemplateDialect:
                 continue
             if not (shape.parts and is_python(text)):
                 return text, learned if shape == learned.shape else replace(learned, shape=shape)
-        raise refusal or DialectError("the chat template writes a list of parts as Python does")
+        raise refusal or DialectError("the chat template writes a list of parts as a Python literal")
 
     def _align(
         self, conversation: Conversation, tools: Sequence[ToolSpec], direct: str, learned: TemplateFacts
     ) -> tuple[Rendering, list[str]]:
-        """The rendering with sentinels, and what stands at each; with other sentinels where it isn't the same text."""
+        """The rendering with sentinels, and the text at each; retried with other sentinels if the rest differs."""
         salt = make_salt(direct)
         first = None
         for slots in (ContentSlots(salt), ContentSlots(salt, edges=True), ContentSlots(salt, edges=True, signs=True)):
@@ -237,7 +240,7 @@ class TemplateDialect:
             if contents is not None:
                 return rendering, contents
             first = first or rendering
-        assert first is not None, "the first is tried"
+        assert first is not None, "the first rendering was tried"
         raise _make_inspection_error(self.engine, first)
 
     def _render_true(self, conversation: Conversation, tools: Sequence[ToolSpec], shape: MessageShape) -> str:
@@ -248,44 +251,42 @@ class TemplateDialect:
         there = set(rendering.whole.numbers)
         written = {rendering.whole.slots.slots[number] for number in there}
         for number, slot in enumerate(rendering.whole.slots.slots):
-            # Ids and names that are no words, and a schema's descriptions, are the template's to leave out.
+            # Ids and names that are not words, and a schema's descriptions, may be omitted by the template.
             if number in there or slot in written or slot.kind in ("offered", "name"):
                 continue
             message = conversation.messages[slot.message]
             if _is_sampled(message, self.name):
                 continue
             if slot.kind == "reasoning":
-                yield Loss("reasoning", f"the chat template leaves out the reasoning of message {slot.message}")
+                yield Loss("reasoning", f"the chat template omits the reasoning of message {slot.message}")
             elif slot.kind == "text" and message.calls and not self.capabilities.text_beside_calls:
-                yield Loss("text", f"the chat template leaves out the text beside the calls of message {slot.message}")
+                yield Loss("text", f"the chat template omits the text beside the calls of message {slot.message}")
             else:
                 found = self.engine.find_culprit([slot.text])
                 where = f": see line {found.line}, {found.how}" if found else ""
-                raise DialectError(f"the chat template leaves out {_describe_slot(slot)}{where}")
+                raise DialectError(f"the chat template omits {_describe_slot(slot)}{where}")
 
     def _find_missing_end(self, spans: Sequence[Span], conversation: Conversation) -> Iterator[Loss]:
         last = len(conversation.messages) - 1
         is_open = spans and spans[-1].message == last and not spans[-1].closer
         if is_open and not _is_sampled(conversation.messages[last], self.name):
-            yield Loss("end", "the chat template writes no end of the last message, so none is trained there")
+            yield Loss("end", "the chat template writes no end of the last message, so none is trained")
 
     def _check_offer(
         self, tools: Sequence[ToolSpec], direct: str, conversation: Conversation, shape: MessageShape
     ) -> None:
         if tools and isinstance(self.notation.family.syntax, NoCalls):
             names = ", ".join(spec.name for spec in tools)
-            raise DialectError(f"{self.learned.no_calls}, so the model can't be offered {names}; {_IN_TEXT}")
+            raise DialectError(f"{self.learned.no_calls}, so {names} can't be offered to the model; {_IN_TEXT}")
         if not tools or self.notation.family.one_tool is not None:
             return
         try:
             bare = self._render_true(conversation, (), shape)
         except DialectError:
-            # A template for conversations with tools and no others.
+            # A template only for conversations with tools.
             return
         if bare == direct:
-            raise DialectError(
-                f"the chat template has no place for tools, so the model would not know of them; {_IN_TEXT}"
-            )
+            raise DialectError(f"the chat template has no place for tools, so the model would not see them; {_IN_TEXT}")
 
     def _check_calls(
         self, rendering: Rendering, contents: Sequence[str], spans: Sequence[Span], tools: Sequence[ToolSpec]
@@ -307,7 +308,7 @@ class TemplateDialect:
                 said = "".join(segment.text for segment in make_message_segments(rendering, contents, span))
                 found = ", ".join(f"{call.name}({call.arguments})" for call in read) or "no call"
                 raise DialectError(
-                    f"the chat template's way of writing the calls of message {span.message} would be read otherwise "
+                    f"the calls of message {span.message}, as the chat template writes them, would be read differently "
                     f"by the {self.notation.name} notation: {found} in {said!r}"
                 )
 
@@ -320,17 +321,17 @@ def make_template_dialect(
     name: str | None = None,
     without_tools: str | None = None,
 ) -> TemplateDialect:
-    """The dialect of a chat template alone, whose notation is the one that reads what it writes.
+    """The dialect of a chat template alone, with the notation that reads what it writes.
 
-    A template that writes no calls, or writes them as no notation does, has a dialect too: it refuses tools when they
-    are used, with the reason. Raises `DialectError` as `TemplateDialect` does.
+    A template that writes no calls, or writes them like no known notation, also has a dialect: it refuses tools when
+    they are used, with the reason. Raises `DialectError` as `TemplateDialect` does.
     """
     known = {**special_tokens, **variables}
     try:
         found = detect_family(template, known)
         why = "the chat template writes no tool calls"
     except DialectError as error:
-        # What is no template at all is refused below.
+        # Anything that is not a template is refused below.
         found, why = None, str(error)
     notation = get_notation(found.name) if found else make_notation_without_calls(why, detect_thinking(template, known))
     certainty = found.certainty if found else 1.0
@@ -339,12 +340,12 @@ def make_template_dialect(
             notation, template, variables=known, name=name, certainty=certainty, without_tools=without_tools
         )
     except DialectError as error:
-        # A template for tools alone, whose calls nobody reads: that says more than its refusal of a plain question.
+        # A template only for tools, whose calls no notation reads: that says more than its refusal of a plain question.
         raise error if found else DialectError(f"{why}; without tools, {error}") from error
 
 
 def _get_engine(template: str) -> TemplateEngine:
-    # jinja2 is imported with it, for those who have a template.
+    # Imports jinja2, so only when there is a template.
     from ferrule.dialects.template.engine import get_engine
 
     return get_engine(template)

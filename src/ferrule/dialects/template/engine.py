@@ -1,8 +1,8 @@
-"""Renders a Hugging Face chat template as transformers does, and finds the lines of it that inspect content.
+"""Renders a Hugging Face chat template like transformers, and finds the lines of it that inspect content.
 
-A template comes from wherever a model does, so it runs in Jinja's immutable sandbox and is given plain JSON only. The
-`generation` tag is accepted and changes nothing: what is trained is found by rendering (see `cuts.py`). This file
-imports jinja2 and is itself imported only when a template is used.
+A template is as untrusted as the model it comes with, so it runs in Jinja's immutable sandbox and receives plain JSON
+only. The `generation` tag is accepted and has no effect: what is trained is found by rendering (see `cuts.py`). This
+file imports jinja2 and is itself imported only when a template is used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPERATORS = {"eq": "==", "ne": "!=", "in": "in", "notin": "not in", "lt": "<", 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A place where a template looks into what somebody wrote; `words` are the texts it looks for."""
+    """A place where a template inspects content; `words` are the texts it looks for."""
 
     line: int
     how: str
@@ -45,7 +45,7 @@ class Inspection:
 
 
 class TemplateEngine:
-    """One template, compiled. Raises `DialectError` where it is no Jinja."""
+    """One compiled template. Raises `DialectError` if it is not valid Jinja."""
 
     def __init__(self, template: str) -> None:
         environment = ImmutableSandboxedEnvironment(
@@ -70,7 +70,7 @@ class TemplateEngine:
         prompt: bool,
         variables: Mapping[str, Any],
     ) -> str:
-        """The text. `now` is what the template is told of the time. Raises `DialectError` where it refuses."""
+        """The text. `now` is the time that the template sees. Raises `DialectError` if it refuses."""
         try:
             return self._template.render(
                 **{
@@ -82,15 +82,15 @@ class TemplateEngine:
                     "add_generation_prompt": prompt,
                 }
             )
-        # A template's expressions raise whatever Python does: a TypeError, a KeyError, an OverflowError.
+        # A template's expressions raise any Python error: a TypeError, a KeyError, an OverflowError.
         except Exception as error:
             raise DialectError(f"the chat template refuses this conversation: {error}") from error
 
     @cached_property
     def inspections(self) -> tuple[Inspection, ...]:
-        """Where the template filters, tests, slices or compares what somebody wrote, in the order of its lines."""
+        """Where the template filters, tests, slices or compares content, in line order."""
         said = set(_SAID)
-        # A name that was given a value with content in it holds content too; twice, for names given to names.
+        # A name that was assigned a value with content holds content, too; twice, for names assigned to names.
         for _ in range(2):
             for node in self._tree.find_all(nodes.Assign):
                 if isinstance(node.target, nodes.Name) and _holds(node.node, said):
@@ -99,7 +99,7 @@ class TemplateEngine:
         return tuple(found[key] for key in sorted(found))
 
     def find_culprit(self, texts: Sequence[str]) -> Inspection | None:
-        """The likeliest reason why texts came out otherwise: the line that looks for words that are in them."""
+        """The most likely reason why texts were rendered differently: the line that looks for words in them."""
         ranked = sorted(
             self.inspections,
             key=lambda i: (not any(word in text for word in i.words for text in texts), i.only_strips, not i.words),
@@ -109,21 +109,21 @@ class TemplateEngine:
 
 @lru_cache(maxsize=8)
 def get_engine(template: str) -> TemplateEngine:
-    """The engine of a template, compiled once however often it is asked for. Raises `DialectError`."""
+    """The engine of a template, compiled once and cached. Raises `DialectError`."""
     return TemplateEngine(template)
 
 
 def make_inspection_error(engine: TemplateEngine, texts: Sequence[str], who: str) -> DialectError:
-    """The error for a template that looks into texts; `who` says whose they are."""
+    """The error for a template that inspects texts; `who` names these texts."""
     found = engine.find_culprit(texts)
     if found is None:
         return DialectError(
-            f"the chat template writes {who} otherwise than it is, and none of its lines says why; "
-            "use another template, or a dialect of ferrule's own"
+            f"the chat template changes {who}, and none of its lines explains why; "
+            "use another template, or one of ferrule's own dialects"
         )
     return DialectError(
-        f"line {found.line} of the chat template looks into what was said: {found.how}. What it writes depends on "
-        f"{who}, so its markers can't be told from that: take that line out, or change the content"
+        f"line {found.line} of the chat template inspects the content: {found.how}. Its output depends on "
+        f"{who}, so its markers can't be distinguished from that: remove that line, or change the content"
     )
 
 
@@ -142,12 +142,12 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _make_plain_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
-    # A function and not the class: its attributes are no way out of the sandbox.
+    # A function and not the class, whose attributes would be a way out of the sandbox.
     return dict(*args, **kwargs)
 
 
 class _GuardedNamespace(Namespace):
-    """Jinja's namespace, which lets a template store names that Python keeps for itself."""
+    """Jinja's namespace, which lets a template assign names that Python reserves."""
 
     def __init__(*args: Any, **kwargs: Any) -> None:
         for name in dict(*args[1:], **kwargs):
@@ -161,11 +161,11 @@ class _GuardedNamespace(Namespace):
 
 def _check_name(name: str) -> None:
     if str(name).startswith("_"):
-        raise SecurityError(f"a chat template can't store {name!r} in a namespace")
+        raise SecurityError(f"a chat template can't assign {name!r} in a namespace")
 
 
 class _Generation(Extension):
-    """`{% generation %}…{% endgeneration %}`: a scope of its own, as transformers makes it, and nothing else."""
+    """`{% generation %}…{% endgeneration %}`: a scope of its own, as in transformers, and nothing else."""
 
     tags = {"generation"}  # noqa: RUF012 - as Jinja declares it
 
@@ -179,7 +179,7 @@ class _Generation(Extension):
 
 
 def _holds(node: nodes.Node, said: set[str]) -> bool:
-    """Whether an expression has to do with what somebody wrote."""
+    """Whether an expression involves content."""
     if isinstance(node, nodes.Name):
         return node.name in said
     if isinstance(node, nodes.Getattr):
@@ -217,7 +217,7 @@ def _find_inspections(tree: nodes.Template, said: set[str]) -> Iterator[Inspecti
 
 
 def _write_source(node: nodes.Node | None) -> str:
-    """An expression as it may have stood in the template."""
+    """An expression approximately as written in the template."""
     if isinstance(node, nodes.Filter | nodes.Test):
         arguments = f"({_join_sources(node.args)})" if node.args else ""
         return f"{_write_source(node.node)} {'|' if isinstance(node, nodes.Filter) else 'is'} {node.name}{arguments}"

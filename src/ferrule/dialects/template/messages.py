@@ -1,7 +1,7 @@
-"""A conversation as the dictionaries that chat templates take, with or without a sentinel for each piece of content.
+"""A conversation as the dictionaries that chat templates expect, with or without a sentinel for each piece of content.
 
-A sentinel is plain letters and digits, found nowhere in the conversation, so a template can only pass it on. Names and
-keys that are plain words stay as they are, since templates look them up; they can't be markers. Blank text stays too.
+A sentinel is plain letters and digits that occur nowhere in the conversation, so a template can only pass it on. Names
+and keys that are plain words are unchanged, since templates look them up; they can't be markers. So is blank text.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ OFFERED = -1
 
 @dataclass(frozen=True, slots=True)
 class MessageShape:
-    """What a template takes: content as a string or as a list of parts, arguments as an object or as its JSON, ids as
-    they are, of nine letters and digits (Mistral) or with the function's name in them (`functions.f:0`, Kimi), and how
-    no text beside calls is said."""
+    """What a template expects: content as a string or as a list of parts, arguments as an object or as its JSON, ids
+    unchanged, of nine letters and digits (Mistral) or with the function's name in them (`functions.f:0`, Kimi), and the
+    content of calls without text."""
 
     parts: bool = False
     arguments_as_text: bool = False
@@ -40,7 +40,7 @@ class MessageShape:
 
 @dataclass(frozen=True, slots=True)
 class ContentSlot:
-    """What a sentinel stands for; `message` is its place in the conversation, `OFFERED` for a tool's data."""
+    """What a sentinel represents; `message` is its index in the conversation, `OFFERED` for a tool's data."""
 
     text: str
     kind: Kind
@@ -49,10 +49,10 @@ class ContentSlot:
 
 @dataclass(slots=True)
 class ContentSlots:
-    """Gives out sentinels, and finds them in a rendering.
+    """Creates sentinels, and finds them in a rendering.
 
-    With `edges`, white space and full stops at the ends of a text stand as they are, for templates that look at them;
-    with `signs`, a sentinel has those characters in it that markup makes a template look for.
+    With `edges`, white space and full stops at the ends of a text are unchanged, for templates that inspect them; with
+    `signs`, a sentinel contains the characters that make a template look for markup.
     """
 
     salt: str
@@ -61,7 +61,7 @@ class ContentSlots:
     slots: list[ContentSlot] = field(default_factory=list)
 
     def put(self, text: str, kind: Kind, message: int) -> str:
-        """The sentinel that stands for a text."""
+        """The sentinel for a text."""
         if not text.strip():
             return text
         before, core, after = _split_edges(text) if self.edges else ("", text, "")
@@ -79,24 +79,25 @@ _SIGNS = "<&\n"
 
 
 def _split_edges(text: str) -> tuple[str, str, str]:
-    """A text between the white space and full stops at its ends; all of it where there is nothing else."""
+    """A text without the white space and full stops at its ends, and these; all of it if there is nothing else."""
     core = text.strip().rstrip(".").rstrip() or text.strip()
     before, _, after = text.partition(core)
     return before, core, after
 
 
 def is_python(text: str) -> bool:
-    """Whether a template that was given content as parts wrote their list as Python does, and not what is in them."""
+    """Whether a template that received content as parts wrote their list as a Python literal, instead of the
+    contents."""
     return "'text': " in text
 
 
 def keep_text(text: str, kind: Kind, message: int) -> str:  # noqa: ARG001 - a `Fill`
-    """Fills in the text itself."""
+    """Fill in the text itself."""
     return text
 
 
 def make_salt(*texts: str) -> str:
-    """Letters that begin no word of these texts."""
+    """Letters with which no word in these texts begins."""
     number = 0
     while any(f"q{number}Z" in text for text in texts):
         number += 1
@@ -104,18 +105,18 @@ def make_salt(*texts: str) -> str:
 
 
 def encode_messages(conversation: Conversation, shape: MessageShape, fill: Fill) -> list[dict[str, Any]]:
-    """The messages in the shape of OpenAI's API, with reasoning under the names that templates look for."""
+    """The messages in the shape of OpenAI's API, with reasoning under all names that templates use."""
     ids = _Ids(shape, fill)
     return [_encode_message(message, at, shape, fill, ids) for at, message in enumerate(conversation.messages)]
 
 
 def encode_tools(tools: Sequence[ToolSpec], fill: Fill) -> list[dict[str, Any]] | None:
-    """The tools in the shape of OpenAI's API; None where there are none, as templates expect."""
+    """The tools in the shape of OpenAI's API; None if there are none, as templates expect."""
     return [_fill_schema(render_openai_tool(spec), fill) for spec in tools] or None
 
 
 def _fill_schema(value: Any, fill: Fill) -> Any:
-    # A schema's own words ("type": "string") are what templates branch on.
+    # A schema's keywords ("type": "string") are what templates branch on.
     if isinstance(value, str):
         return value if _WORD.fullmatch(value) else fill(value, "offered", OFFERED)
     if isinstance(value, Mapping):
@@ -125,7 +126,7 @@ def _fill_schema(value: Any, fill: Fill) -> Any:
 
 @dataclass(slots=True)
 class _Ids:
-    """How the ids of calls are written, a result's as that of the call that it answers."""
+    """How the ids of calls are written, with those of results as those of their calls."""
 
     shape: MessageShape
     fill: Fill
@@ -142,7 +143,7 @@ class _Ids:
         return self.get_result_id(call.id, at)
 
     def get_result_id(self, call_id: str, at: int) -> str:
-        """The id that a result names."""
+        """The id in a result."""
         if self.shape.ids == "nine":
             return call_id if _NINE.fullmatch(call_id) else sha256(call_id.encode("utf-8", "replace")).hexdigest()[:9]
         written = self._named.get(call_id, call_id)

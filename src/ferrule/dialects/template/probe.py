@@ -1,4 +1,4 @@
-"""Finds out from a few short renderings what a chat template takes, how it ends a turn, whether it rewrites history."""
+"""Probes with short renderings what a chat template accepts, how it ends a turn, and whether it rewrites history."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from ferrule.toolspec import ToolSpec
 if TYPE_CHECKING:
     from ferrule.dialects.template.engine import TemplateEngine
 
-# How templates open and close reasoning whose notation has none.
+# How templates open and close reasoning if the notation doesn't know it.
 _THINKING = ("<think>", "</think>", "<thinking>", "</thinking>")
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateFacts:
-    """What was found out. `no_calls` says why the template can't write calls, empty where it can; `opening` is the
-    generation prompt after a user's message, also where the template has none and only writes headers; `header` is the
-    part of it before any marker of reasoning. `ends` are the markers that end a message, also when nothing follows,
-    `closers` those that do only when something follows."""
+    """What was found. `no_calls` says why the template can't write calls, empty if it can; `opening` is the generation
+    prompt after a user's message, even if the template has none and only writes headers; `header` is the part of it
+    before any marker of reasoning. `ends` are the markers that end a message, even when nothing follows, `closers`
+    those that do only when something follows."""
 
     shape: MessageShape
     no_calls: str
@@ -64,11 +64,11 @@ class TemplateFacts:
 
     @property
     def opened(self) -> str:
-        """The prompt from its header on, without what closes the turn before."""
+        """The prompt from its header on, without what closes the previous turn."""
         return self.opening[self.opening.find(self.header) :]
 
     def strip_prompt(self, tail: str) -> str:
-        """What follows a conversation's last content, less the prompt of a template that writes it unasked."""
+        """What follows a conversation's last content, without the prompt of a template that always writes it."""
         at = tail.rfind(self.header) if self.always_prompts else -1
         return tail[:at] if at >= 0 else tail
 
@@ -76,7 +76,7 @@ class TemplateFacts:
 def probe_template(
     engine: TemplateEngine, notation: TextNotation, known: TemplateMarkers, variables: Mapping[str, Any]
 ) -> TemplateFacts:
-    """Render a few conversations. Raises `DialectError` where the template renders none."""
+    """Render a few conversations. Raises `DialectError` if the template renders none."""
     return _Probe(engine, notation, known, variables).probe()
 
 
@@ -93,7 +93,7 @@ class _TurnMarkers:
 
     @property
     def headers(self) -> list[str]:
-        """What opens the turn that follows."""
+        """What opens the following turn."""
         return self.between[max(len(self.closing), bool(self.ended)) :]
 
 
@@ -116,16 +116,16 @@ class _Probe:
         self, shape: MessageShape, messages: Sequence[Message], *, prompt: bool = False, tools: Sequence[ToolSpec] = ()
     ) -> Cut:
         slots = ContentSlots(self._salt)
-        # Tools first, so that a sentinel is the same in a conversation and in its beginnings.
+        # Tools first, so that sentinels are the same in a conversation and in its beginnings.
         offered = encode_tools(tools, slots.put)
         made = encode_messages(Conversation(tuple(messages), WHEN), shape, slots.put)
         text = self._engine.render(made, offered, WHEN, prompt, self._variables)
         if shape.parts and is_python(text):
-            raise DialectError("the chat template writes a list of parts as Python does")
+            raise DialectError("the chat template writes a list of parts as a Python literal")
         return Cut.make(text, slots)
 
     def _render_plain(self, shape: MessageShape, messages: Sequence[Message], *, prompt: bool = False) -> Cut:
-        """A conversation without tools; with them, where the template is for nothing else."""
+        """A conversation without tools, or with them if the template requires tools."""
         try:
             return self._cut(shape, messages, prompt=prompt)
         except DialectError:
@@ -157,7 +157,7 @@ class _Probe:
             stops = [str(self._variables["eos_token"])]
         markers = self._notation.family.message
         ends |= set(markers.turn_markers) - starts - set(around.inner if around.ended != around.closed else ())
-        # Reasoning's own markers are opened by some prompts and written by every model; what opens it ends nothing.
+        # Markers of reasoning are opened by some prompts and written by every model; an opener ends nothing.
         thinking = (markers.thinking.open, markers.thinking.close) if markers.thinking else ()
         forbidden = (*self._known.find(opening), *markers.turn_markers, *(markers.result or ()))
         return TemplateFacts(
@@ -176,23 +176,23 @@ class _Probe:
         )
 
     def _find_opening(self, bare: Cut, asked: Cut, alone: Cut, followed: Cut) -> str:
-        """The generation prompt after a question, also where the template has none and only writes headers."""
+        """The generation prompt after a question, even if the template has none and only writes headers."""
         if asked.text == bare.text:
             self._unasked = self._find_constant_prompt(bare, alone, followed)
             return self._unasked or self._find_written_header(bare, alone)
         opening = asked.text[self._known.common_prefix(asked.text, bare.text) :]
         if len(opening) > len(asked.pieces[-1]):
-            # What precedes the question is written otherwise for a prompt, too.
+            # What precedes the question also differs when a prompt is requested.
             opening = asked.pieces[-1][self._known.common_prefix(asked.pieces[-1], bare.pieces[-1]) :]
         return opening
 
     def _find_turn_markers(self, bare: Cut, alone: Cut, followed: Cut) -> _TurnMarkers:
         closed, between = self._known.find(self._strip_prompt(alone.pieces[-1])), self._known.find(followed.pieces[-3])
         markers = self._notation.family.message
-        # What stands around the text alone ends no turn: calls may follow.
+        # What surrounds only the text ends no turn: calls may follow.
         inner = self._known.find("".join((*markers.answer, *markers.preamble)))
         ended = [marker for marker in closed if marker not in inner] or closed
-        # What precedes a user's words at the beginning of a conversation is the header, and what else does closes.
+        # What precedes a user's text at the beginning of a conversation is the header; anything more closes a turn.
         leading = self._known.find(bare.pieces[-3])
         pairs = zip(between[::-1], leading[::-1], strict=False)
         closing = between[: len(between) - sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
@@ -202,39 +202,40 @@ class _Probe:
         """(what the model stops with, what ends a message, what does so only when something follows)."""
         between, closed, ended = around.between, around.closed, around.ended
         stops, ends = [*ended[:1]] or [*between[:1]], {*ended[:1]}
-        # Where nothing closes a turn, the model ends its own with what begins the next (GLM's `<|user|>`).
+        # If nothing closes a turn, the model ends its own with what begins the next (GLM's `<|user|>`).
         closers = [*(around.closing or between[:1])]
         turns = self._notation.family.turns
         if ended and ended == closed and set(closed) <= set(around.inner) and turns:
-            # Each part of a message is closed so, its reasoning as well: the template doesn't write what ends them all.
+            # Each part of a message is closed like this, including reasoning: the template doesn't write the end of the
+            # message.
             stops = [*turns.all_stops]
         if ended:
-            # A turn may be closed otherwise when another follows.
+            # A turn may be closed differently when another follows.
             ends |= {*between[closed.index(ended[0]) :][:1]} - {*starts}
         return stops, ends, closers
 
     def _find_constant_prompt(self, bare: Cut, alone: Cut, followed: Cut) -> str:
-        """The prompt of a template that ends every conversation with it; empty where it doesn't."""
+        """The prompt of a template that ends every conversation with it; empty if it doesn't."""
         known, tail, closed = self._known, bare.pieces[-1], alone.pieces[-1]
         shared = tail[len(tail) - known.common_suffix(tail, closed) :]
-        # What begins the conversation begins a turn, so what it begins at the end is a turn that nobody has taken.
+        # What begins the conversation begins a turn, so if it also ends the text, that turn is still empty.
         first = next((m for m in known.find(bare.pieces[0]) if m != self._variables.get("bos_token")), "")
         if first and first in shared:
             return shared[shared.index(first) :]
-        # Or else a turn begins where a question would, with a header that answers have.
+        # Otherwise a turn begins in place of a question, with a header that answers have.
         prompt = closed[known.common_prefix(closed, followed.pieces[-3]) :]
         markers = known.find(prompt)
         is_header = markers and prompt.startswith(markers[0]) and markers[0] in known.find(alone.pieces[-3])
         return prompt if is_header and shared.endswith(prompt) else ""
 
     def _find_written_header(self, bare: Cut, alone: Cut) -> str:
-        """The header of a template that never writes a prompt: then that is the prompt."""
+        """The header of a template that never writes a prompt, which then serves as the prompt."""
         header = alone.text[len(bare.text) : alone.starts[-3]] if alone.text.startswith(bare.text) else ""
         return header if self._known.find(header) else ""
 
     def _find_header(self, opening: str, written: str, closing: Sequence[str]) -> str:
-        """What a prompt and the history, which has `written` before an answer, have in common: the header, less any
-        marker of reasoning, and of `closing`, which end the turn before."""
+        """What a prompt and the history, which has `written` before an answer, have in common: the header, without
+        markers of reasoning, and without `closing`, which end the previous turn."""
         thinking = self._notation.family.message.thinking
         marks = [*_THINKING, *((thinking.open, thinking.close) if thinking else ())]
         header = opening.strip()
@@ -249,7 +250,7 @@ class _Probe:
         return tail[:at] if at >= 0 else tail
 
     def _note_end(self, tail: str, between: str) -> None:
-        """Where what closes an answer is no marker that anybody named, it is one from now on."""
+        """Treat what closes an answer as a marker from now on, if it contains no known one."""
         end = tail.strip()
         if end and not self._known.find(tail) and between.startswith(tail) and not any(map(str.isspace, end)):
             self._known = self._known.with_more(end)
@@ -257,11 +258,11 @@ class _Probe:
     def _find_call_end(
         self, shape: MessageShape, question: Message, starts: Collection[str]
     ) -> Iterator[tuple[str, bool]]:
-        """With what a message that calls a tool ends, and whether it is written when nothing follows."""
+        """What ends a message with a call, and whether it is written when nothing follows."""
         called = [question, assistant(self._call)]
         own = self._known.find(self._strip_prompt(self._cut(shape, called, tools=[self._tool]).pieces[-1]))
         family = self._notation.family
-        # A call's closer ends no turn, but for one that is a turn marker as well, and nanochat's, which ends the run.
+        # A call's closer ends no turn, except one that is also a turn marker, and nanochat's, which ends the run.
         inner = set(family.syntax.markers) - set(family.message.turn_markers) if family.one_tool is None else set()
         closing = list(takewhile(lambda marker: marker not in inner, reversed(own)))
         if closing:
@@ -270,7 +271,7 @@ class _Probe:
         following = self._known.find(self._cut(shape, [*called, self._result], tools=[self._tool]).pieces[-3])
         marker = next(iter(following[len(own) :]), "")
         if own and marker in starts:
-            # The next turn begins right there, so this one ends with the calls.
+            # The next turn begins right here, so this one ends with the calls.
             yield own[-1], True
         elif marker:
             yield marker, False
@@ -307,7 +308,7 @@ class _Probe:
         value = next((n for n, slot in enumerate(cut.slots.slots) if slot.kind == "value"), -1)
         if value not in cut.numbers:
             return False
-        # From the question on: what precedes it may be written otherwise by now.
+        # From the question on: what precedes it may have been rewritten.
         begin, before = cut.end(cut.numbers.index(asked.numbers[-1])), asked.pieces[-1]
         common = begin + self._known.common_prefix(before, cut.text[begin:])
         said = cut.text[common:].replace(f"{self._salt}{value:06d}z", WORDS[4])
@@ -324,7 +325,7 @@ class _Probe:
         return len(cut.numbers) == 2
 
     def _is_history_rewritten(self, shape: MessageShape, no_calls: str) -> bool:
-        """Whether one more user turn changes what was written before it."""
+        """Whether an additional user turn changes what was written before it."""
         thought = assistant(Reasoning(WORDS[3]), WORDS[1])
         histories = [[user(WORDS[0]), thought]]
         if not no_calls:

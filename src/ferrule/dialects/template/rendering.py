@@ -1,4 +1,4 @@
-"""One conversation, rendered with sentinels: the whole, its beginnings, and where each assistant's words lie in it."""
+"""One conversation, rendered with sentinels: all of it, its beginnings, and the spans of the assistant's messages."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class Rendering:
         return self._engine.render(messages, self._tools, self.conversation.now, prompt, self._variables)
 
     def find_prompt(self) -> tuple[int, str]:
-        """What opens the assistant's next turn, and where in the whole rendering it stands.
+        """What opens the assistant's next turn, and its position in the complete rendering.
 
-        Some templates end a conversation with a marker that is not there when they are asked for the prompt, and some
-        write the prompt whether they are asked or not.
+        Some templates end a conversation with a marker that is missing when a prompt is requested, and some write the
+        prompt whether it is requested or not.
         """
         text, messages = self.whole.text, self.conversation.messages
         bare = len(self.learned.strip_prompt(text[self.whole.end(len(self.whole.numbers) - 1) :]))
@@ -73,11 +73,11 @@ class Rendering:
             return len(text), self.learned.opening
         common = self._known.common_prefix(asked, text)
         if common < self.whole.starts[-2]:
-            raise DialectError("the chat template writes the conversation otherwise when it is asked for a prompt")
+            raise DialectError("the chat template writes the conversation differently when a prompt is requested")
         return common, asked[common:]
 
     def find_spans(self) -> list[Span]:
-        """The words of each assistant message, in order. Raises `DialectError` where a header can't be told."""
+        """The span of each assistant message, in order. Raises `DialectError` if a header can't be identified."""
         finder = SpanFinder(self.whole, self.learned, self._known)
         found: list[Span] = []
         for number, message in enumerate(self.conversation.messages):
@@ -89,10 +89,10 @@ class Rendering:
         return found
 
     def _render_prompt(self, number: int) -> Cut:
-        """The conversation up to a message, with the prompt for it."""
+        """The conversation before a message, with the prompt for it."""
         if number:
             return Cut.make(self._render_beginning(number, True), self._slots)
-        # Some templates refuse to render no message, or leave the tools out of that.
+        # Some templates refuse to render no messages, or omit the tools then.
         asked = self._find_first_header()
         try:
             return Cut.make(asked or self._render_beginning(0, True), self._slots)
@@ -100,9 +100,9 @@ class Rendering:
             return Cut.make("", self._slots)
 
     def _find_first_header(self) -> str:
-        """What precedes the words of an assistant that speaks first, the header included.
+        """What precedes the text of an assistant that speaks first, including the header.
 
-        Raises `DialectError` where the template takes whoever speaks first for a user.
+        Raises `DialectError` if the template treats any first message as a user's.
         """
         whole, learned = self.whole, self.learned
         said = next((p for p, n in enumerate(whole.numbers) if whole.slots.slots[n].message >= 0), len(whole.numbers))
@@ -111,18 +111,20 @@ class Rendering:
         if at >= 0:
             return whole.text[: at + self._known.common_prefix(learned.opened, whole.text[at:])]
         if said < len(whole.numbers) and self._is_taken_for_a_user(whole.text[: whole.end(said)]):
-            raise DialectError("the chat template writes an assistant's words that begin a conversation as a user's")
+            raise DialectError(
+                "the chat template writes an assistant message at the beginning of a conversation as a user's"
+            )
         return whole.text[: limit - self._known.common_suffix(whole.text[:limit], self._find_first_lead())]
 
     def _is_taken_for_a_user(self, beginning: str) -> bool:
-        """Whether a user's words would stand just as those of an assistant stand in `beginning`."""
+        """Whether a user's text would be in the same place as that of an assistant in `beginning`."""
         try:
             return self._render([{**self._messages[0], "role": "user"}], False).startswith(beginning)
         except DialectError:
             return False
 
     def _find_first_lead(self) -> str:
-        """The template's own text before the first content of the first message, as it is after a question."""
+        """The template's own text before the first content of the first message, as after a question."""
         question = encode_messages(Conversation((user(WORDS[0]),)), self.learned.shape, keep_text)
         try:
             asked = self._render(question, True)
@@ -133,14 +135,14 @@ class Rendering:
         return alone.text[self._known.common_prefix(asked, alone.text) : alone.begin(own)] if own >= 0 else ""
 
     def _render_alone(self, number: int) -> Cut:
-        """The conversation that ends with a message; some templates refuse one that ends so, and give the whole."""
+        """The conversation up to and including a message; the complete one if the template refuses to end there."""
         try:
             return Cut.make(self._render_beginning(number + 1, False), self._slots)
         except DialectError:
             return self.whole
 
     def find_inspected(self) -> list[ContentSlot]:
-        """The contents that alone make the template write something else."""
+        """The contents that, by themselves, change the template's output."""
         return [slot for number, slot in enumerate(self._slots.slots) if not self._is_written(number)]
 
     def _is_written(self, number: int) -> bool:
@@ -168,7 +170,7 @@ class Rendering:
 def make_segments(
     rendering: Rendering, contents: Sequence[str], spans: Sequence[Span], dialect: str, length: int
 ) -> Iterator[Segment]:
-    """The segments of the first `length` characters of a rendering; what `dialect` sampled stands as it was."""
+    """The segments of the first `length` characters of a rendering; messages sampled by `dialect` are unchanged."""
     position = 0
     for span in spans:
         sampled = rendering.conversation.messages[span.message].sampled
@@ -185,7 +187,7 @@ def make_segments(
             yield SampledIds(sampled.ids, sampled.logprobs, closer=span.closer)
         position = span.start
         for start, end in span.parts:
-            # What the template puts between the words (a result), which are in another order as they were sampled.
+            # Text that the template puts between the parts (a result), which were sampled in another order.
             yield from _make_stretch_segments(rendering, contents, position, start, False)
             if not is_sampled:
                 yield from _make_stretch_segments(rendering, contents, start, end, True)
@@ -194,7 +196,7 @@ def make_segments(
 
 
 def make_message_segments(rendering: Rendering, contents: Sequence[str], span: Span) -> Iterator[Control | Content]:
-    """What one assistant message says, as the template writes it."""
+    """The segments of one assistant message, as the template writes it."""
     for start, end in span.parts:
         yield from _make_stretch_segments(rendering, contents, start, end, True)
 
@@ -202,7 +204,7 @@ def make_message_segments(rendering: Rendering, contents: Sequence[str], span: S
 def _make_stretch_segments(
     rendering: Rendering, contents: Sequence[str], start: int, end: int, trained: bool
 ) -> Iterator[Control | Content]:
-    """The segments of a stretch of the rendering, whose ends lie in no sentinel."""
+    """The segments of a stretch of the rendering whose ends are not inside a sentinel."""
     cut = rendering.whole
     for at, piece in enumerate(cut.pieces):
         begins, stops = max(start, cut.starts[at]), min(end, cut.starts[at + 1])

@@ -1,10 +1,10 @@
-"""Finds an assistant's words in a rendered conversation.
+"""Finds the assistant's text in a rendered conversation.
 
-A header ends where the generation prompt does, which is the part that two renderings have in common: the conversation
-up to the message with the prompt, and the whole one. The words themselves are those that the template writes when
-nothing follows the message; what the whole conversation has beside them (a result that is put between a call and the
-text beside it) is somebody else's. A message ends with the last marker that the template writes after it when nothing
-follows, or else with the one that closes it before the next.
+A header ends where the generation prompt does, as far as two renderings agree: the conversation up to the message with
+the prompt, and the complete one. The message itself is what the template writes when nothing follows it; anything else
+inside it in the complete conversation (a result between a call and the text beside it) belongs to others. A message
+ends with the last marker that the template writes after it when nothing follows, or else with the one that closes it
+before the next.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Stretch = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An assistant's words in a rendering: `header` to the first of `parts` is what opens them, `end` is after the
-    turn's marker.
+    """An assistant message in a rendering: its header from `header` to the first of `parts`, `end` is after the turn's
+    marker.
 
-    `opened` is what a generation prompt would have written besides the header; `closer` the marker at the end.
+    `opened` is what a generation prompt would have written in addition to the header; `closer` the marker at the end.
     """
 
     message: int
@@ -38,17 +38,17 @@ class Span:
 
     @property
     def start(self) -> int:
-        """Where the words begin."""
+        """Where the message's text begins."""
         return self.parts[0][0]
 
     @property
     def end(self) -> int:
-        """Where they end, the turn's marker included."""
+        """Where it ends, including the turn's marker."""
         return self.parts[-1][1]
 
 
 class SpanFinder:
-    """Finds the spans in one whole conversation."""
+    """Finds the spans in one complete conversation."""
 
     def __init__(self, whole: Cut, learned: TemplateFacts, known: TemplateMarkers) -> None:
         self._whole, self._learned, self._known = whole, learned, known
@@ -57,8 +57,8 @@ class SpanFinder:
             self._places.setdefault(number, []).append(place)
 
     def find_span(self, message: int, asked: Cut, alone: Cut) -> Span:
-        """The span of a message. `asked` is what precedes it with the prompt for it, `alone` the conversation that
-        ends with it. Raises `DialectError` where the header can't be told."""
+        """The span of a message. `asked` is what precedes it with the prompt for it, `alone` the conversation that ends
+        with it. Raises `DialectError` if the header can't be identified."""
         whole, learned = self._whole, self._learned
         place, base = self._find_last_shared(message, asked)
         header = whole.end(place)
@@ -81,10 +81,10 @@ class SpanFinder:
         return Span(message, header, tuple(self._strip_headers(parts)), opened, closer)
 
     def _strip_headers(self, parts: list[Stretch]) -> Iterator[Stretch]:
-        """The same without a header in the middle, and without a second turn that holds nothing.
+        """The parts without a header in the middle, and without a second turn that is empty.
 
-        A model stops where its turn ends, so it writes no header after that: a template that gives a message two turns
-        (one for its calls, one for its text) has put it there.
+        A model stops where its turn ends, so it writes no header after that: it comes from a template that gives a
+        message two turns (one for its calls, one for its text).
         """
         whole, header = self._whole, self._learned.header
         for start, end in parts:
@@ -101,9 +101,9 @@ class SpanFinder:
                 yield begin, end
 
     def _find_last_shared(self, message: int, asked: Cut) -> tuple[int, int]:
-        """The places, here and in `asked`, of the last content that stands before the message; -1 where none does.
+        """The places, here and in `asked`, of the last content before the message; -1 if there is none.
 
-        What lies further back may be written otherwise by now.
+        Anything before that may have been rewritten.
         """
         own = (p for p, n in enumerate(self._whole.numbers) if self._whole.slots.slots[n].message == message)
         limit = next(own, len(self._whole.numbers))
@@ -114,13 +114,13 @@ class SpanFinder:
         return -1, -1
 
     def _find_counterpart(self, other: Cut, place: int) -> int:
-        """The place here of what stands at a place of another rendering; -1 where it isn't here."""
+        """The place here of the content at a place of another rendering; -1 if it isn't here."""
         number = other.numbers[place]
         here, rank = self._places.get(number, []), other.numbers[:place].count(number)
         return here[rank] if rank < len(here) else -1
 
     def _find_match(self, other: Cut, place: int) -> int:
-        """The place there of what stands at a place here; -1 where it isn't there."""
+        """The place there of the content at a place here; -1 if it isn't there."""
         if place < 0:
             return -1
         number = self._whole.numbers[place]
@@ -129,27 +129,27 @@ class SpanFinder:
         return there[rank] if rank < len(there) else -1
 
     def _measure_header(self, message: int, wanted: str, gap: str) -> int:
-        """How much of `gap`, which precedes the words, is no word of the assistant: `wanted` is the same stretch where
-        the message is only asked for."""
+        """How much of `gap`, which precedes the text, is not the assistant's: `wanted` is the same stretch in the
+        prompt for the message."""
         known, learned = self._known, self._learned
         common = known.common_prefix(wanted, gap)
         if not learned.header or learned.header in gap[:common]:
             return common
-        # The prompt and the history close the turn before, or word the header, in two ways.
+        # The prompt and the history close the previous turn, or word the header, in two ways.
         at = gap.find(learned.header)
         if at >= 0:
             return at + known.common_prefix(learned.opened, gap[at:])
-        # No header: the message goes on in the turn of what precedes it.
+        # No header: the message continues the turn of what precedes it.
         if not known.find(gap[common:]) or not known.find(wanted[common:]) or common == len(wanted):
             return common
         following = known.find(wanted[common:])[0]
         if following in learned.opening or following in learned.ends:
             return common
-        raise DialectError(f"where the header of message {message} ends can't be told from this chat template")
+        raise DialectError(f"this chat template doesn't show where the header of message {message} ends")
 
 
 class _Words:
-    """What of a message's own rendering is found again in the whole one."""
+    """The parts of a message's own rendering that are also in the complete one."""
 
     def __init__(
         self, known: TemplateMarkers, whole: Cut, alone: Cut, message: int, start: int, own_place: int, header: int
@@ -164,7 +164,7 @@ class _Words:
         self.tail = alone.text[alone.end(self._own[-1]) :] if self._own else self._lead
 
     def find_stretches(self) -> list[Stretch]:
-        """The stretches of the whole rendering that hold the message, up to the end of its last content."""
+        """The stretches of the complete rendering that make up the message, up to the end of its last content."""
         whole, alone = self._whole, self._alone
         parts = [(self._start, self._start)]
         next_place = whole.find_next_place(self._start)
@@ -182,9 +182,10 @@ class _Words:
         return parts[1:] if len(parts) > 1 and parts[0] == (self._start, self._start) else parts
 
     def _find_places(self) -> list[tuple[int, int]]:
-        """The places of the message's contents, in its own rendering and in the whole one, in the latter's order.
+        """The places of the message's contents, in its own rendering and in the complete one, in the order of the
+        latter.
 
-        Each is there as often as the message has it by itself: a template may repeat it elsewhere.
+        Each occurs as often as in the message alone: a template may repeat it elsewhere.
         """
         left: dict[int, list[int]] = {}
         for own in self._own:
@@ -196,10 +197,10 @@ class _Words:
         return found
 
     def _measure_kept(self, head: str, tail: str, after: str, before: str) -> tuple[int, int]:
-        """How much of the beginning of `head`, and of the end of `tail`, is the message's.
+        """How much of the beginning of `head`, and of the end of `tail`, belongs to the message.
 
-        They are one text where no content of somebody else lies between them; `after` and `before` are what stands in
-        their place where nothing follows the message.
+        They are one text if no content of another message is between them; `after` and `before` are what replaces them
+        when nothing follows the message.
         """
         if head == after and head == tail:
             return len(head), 0
@@ -207,6 +208,6 @@ class _Words:
         if head != tail:
             return kept, self._known.common_suffix(tail, before)
         end = self._known.common_suffix(head[kept:], before)
-        # A marker that the message doesn't have by itself begins something else; otherwise it is worded in another way.
+        # A marker that the message alone doesn't have begins something else; otherwise it is only worded differently.
         is_more = kept + end >= len(after) and self._known.find(head[kept : len(head) - end])
         return (kept, end) if is_more else (len(head), 0)

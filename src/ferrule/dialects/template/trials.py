@@ -1,7 +1,7 @@
-"""What a chat template writes for a few messages with known contents, for finding out which notation reads them back.
+"""What a chat template writes for a few messages with known contents, to find out which notation reads them back.
 
-Contents are words that stand in no template. A template takes calls in one of several shapes; which one is found out by
-rendering them all.
+Contents are words that occur in no template. A template accepts calls in one of several shapes; rendering all of them
+shows which.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SHAPES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An assistant message as a template wrote it: `before` is what precedes it when it is asked for, `text` the
-    conversation that ends with it, and `closer` what ends one that is text alone."""
+    """An assistant message as a template wrote it: `before` is the prompt for it, `text` the conversation that ends
+    with it, and `closer` what ends a message of text alone."""
 
     message: Message
     before: str
@@ -54,11 +54,11 @@ class Trial:
     closer: str = ""
 
     def split(self, known: TemplateMarkers) -> tuple[str, str]:
-        """What the prompt opened, and what the message says after it."""
+        """What the prompt opened, and the message after it."""
         length = known.common_prefix(self.before, self.text)
         before, after = self.before.rpartition(WORDS[0]), self.text.rpartition(WORDS[0])
         if not length > len(before[0]) and after[1]:
-            # What stands further back is written otherwise by now: Mistral's tools stand before the last question.
+            # Anything earlier may have been rewritten: Mistral's tools are before the last question.
             length = len(after[0] + after[1]) + known.common_prefix(before[2], after[2])
             return before[0] + before[1] + self.text[len(after[0] + after[1]) : length], self._strip_closer(length)
         return self.before[:length], self._strip_closer(length)
@@ -78,7 +78,7 @@ class Trials:
         self.tool = ToolSpec(tool, "Says what is known.", schema)
         self._parameter = parameter
         self.call = self._make_call("call_1", WORDS[4])
-        #: Why no call could be rendered, in the template's own words; empty where one was, in whatever shape.
+        #: Why no call could be rendered, in the template's own words; empty if one was, in any shape.
         self.refusal = ""
         self._closers: dict[MessageShape, str] = {}
 
@@ -86,7 +86,7 @@ class Trials:
         return ToolCall(id_, self.tool.name, json.dumps({self._parameter: value, **more}))
 
     def iterate_shapes(self) -> Iterator[tuple[MessageShape, Trial]]:
-        """The shapes in which the template writes a call, each with that call; those that write the same only once."""
+        """The shapes in which the template writes a call, each with that call; without duplicates."""
         seen, refusals = set(), []
         for shape in SHAPES:
             try:
@@ -102,14 +102,14 @@ class Trials:
     def render_trial(
         self, shape: MessageShape, before: Sequence[Message], message: Message, *, offers: bool = True
     ) -> Trial:
-        """Render a message and what precedes it. Raises `DialectError` where the template refuses."""
+        """Render a message and what precedes it. Raises `DialectError` if the template refuses."""
         asked = self._render(shape, before, True, offers=offers)
         return Trial(
             message, asked, self._render(shape, [*before, message], False, offers=offers), self._find_closer(shape)
         )
 
     def _find_closer(self, shape: MessageShape) -> str:
-        """What ends a message of text, with which other messages may end as well."""
+        """What ends a message of text, and may also end other messages."""
         if shape not in self._closers:
             try:
                 text = self._render(shape, [user(WORDS[0]), assistant(WORDS[1])], False)
@@ -119,7 +119,7 @@ class Trials:
         return self._closers[shape]
 
     def iterate_harder(self, shape: MessageShape) -> Iterator[Trial]:
-        """Harder messages, as far as the template takes them."""
+        """More difficult messages, as far as the template accepts them."""
         question, thought, said = user(WORDS[0]), Reasoning(WORDS[3]), WORDS[1]
         several = self._make_call("call_2", WORDS[2])
         values = self._make_call("call_1", WORDS[4], many=2, is_so=True, all=[WORDS[2], 1.5, {"of": None}])
@@ -141,7 +141,7 @@ class Trials:
                 continue
 
     def iterate_thoughts(self) -> Iterator[Trial]:
-        """A message with reasoning, and without calls, in the shapes in which the template writes that."""
+        """A message with reasoning and without calls, in the shapes in which the template writes it."""
         for parts in (False, True):
             try:
                 trial = self.render_trial(
@@ -153,7 +153,7 @@ class Trials:
                 yield trial
 
     def render_conversation(self, shape: MessageShape) -> str:
-        """A conversation with all that a template may mark, as far as it takes it."""
+        """A conversation with everything that a template may mark, as far as it accepts it."""
         thought, result = Reasoning(WORDS[3]), tool_message(ToolResult("call_1", self.tool.name, (Text(WORDS[5]),)))
         messages = [user(WORDS[0]), assistant(thought, self.call), result, assistant(WORDS[1])]
         text = ""
@@ -171,10 +171,10 @@ class Trials:
 
 
 def reads_back(notation: TextNotation, trial: Trial, tool: ToolSpec, known: TemplateMarkers) -> bool:
-    """Whether a notation reads just what was said, less what the template left out."""
+    """Whether a notation reads back exactly the message, except for what the template omitted."""
     opens, said = trial.split(known)
     result = notation.family.message.result
-    # Some templates open the result that they wait for.
+    # Some templates already open the result that they expect.
     said = said.removesuffix(result[0]) if result else said
     reader = notation.reader([tool], opens=opens, repair=False)
     events = reader.feed(said) + reader.close(stopped=True)
@@ -187,7 +187,7 @@ def reads_back(notation: TextNotation, trial: Trial, tool: ToolSpec, known: Temp
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     thought = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
     wanted = "".join(part.text for part in parts if isinstance(part, Text) and part.text in said)
-    # A turn's end that the notation doesn't know is none of its business.
+    # An end of turn that the notation doesn't know doesn't matter to it.
     is_text = known.strip_from(text).strip() == wanted
     return is_text and thought.strip() == "".join(
         part.text for part in parts if isinstance(part, Reasoning) and part.text in said
