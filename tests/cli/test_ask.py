@@ -80,6 +80,14 @@ def test_a_policy_is_obeyed(reckoner: str, tmp_path: Path) -> None:
     assert "nobody could be asked" not in done.stderr
 
 
+def test_a_rule_for_an_unknown_tool_is_a_notice_printed_once(reckoner: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[rules]]\ntool = "calcluator"\naction = "deny"\n')
+    notice = "ferrule: the rule deny for 'calcluator' matches no tool; there are: calculator\n"
+    assert ferrule("ask", QUESTION, "--model", reckoner, "--policy", policy).stderr == notice
+    assert ferrule("chat", "--model", reckoner, "--policy", policy, typed=f"{QUESTION}\n{QUESTION}\n").stderr == notice
+
+
 def test_a_limit_is_told_and_the_status_is_1(chatterer: str) -> None:
     done = ferrule("ask", "Hello", "--model", chatterer, "--max-tokens", "5")
     assert (done.returncode, done.stderr) == (1, "ferrule: stopped: the answer reached its limit of tokens\n")

@@ -101,14 +101,19 @@ def test_tools_decide_whether_a_repair_is_accepted(tmp_path):
     tools.write_text(json.dumps([{"type": "function", "function": {"name": "weather", "parameters": schema}}]))
     text = TEXT.replace('"Paris"', "'Paris'")
     options = ("parse", "--dialect", "hermes", "--tools", tools)
-    assert "(put right: single_quotes)" in ferrule(*options, "-", typed=text).stdout
+    assert "(repaired: single_quotes)" in ferrule(*options, "-", typed=text).stdout
     assert ferrule(*options, "--no-repair", "-", typed=text).returncode == 1
     assert ferrule(*options, "-", typed=text.replace("city", "town")).returncode == 1
 
 
 @pytest.mark.parametrize(
     ("tools", "wrong"),
-    [("{", "not JSON"), ("3", "no list of tools"), ('[{"x": 1}]', "tool 1 has no name"), ("[3]", "tool 1 has no name")],
+    [
+        ("{", "not valid JSON"),
+        ("3", "must be a list of tools"),
+        ('[{"x": 1}]', "tool 1 has no name"),
+        ("[3]", "tool 1 has no name"),
+    ],
 )
 def test_a_wrong_tools_file_is_one_clear_line(tmp_path, tools, wrong):
     file = tmp_path / "tools.json"

@@ -85,7 +85,7 @@ def test_a_conversation_is_shown(store: Store, path: Path) -> None:
         "▸ calculator  12 * 34  →  408",
         "assistant: 12 × 34 is 408.\\x1b[31m",
         "user: And this?[image/png, 3 bytes, 77af778b51abd4a3]",
-        "▸ unreadable call  <x  …  waits for its answer",
+        "▸ unreadable call  <x  …  not answered yet",
     ]
 
 
@@ -239,6 +239,6 @@ def test_a_chat_is_saved_in_our_format_unless_its_name_or_an_option_names_anothe
     }
     assert from_json(saved["own.json"]).messages[1].sampled is not None
     assert "unknown format 'word'" in done.stderr
-    assert done.stderr.count("/save needs the name of a file") == 2
+    assert done.stderr.count("/save needs a file name") == 2
     shown = {ferrule("render", tmp_path / name).stdout for name in saved}
     assert len(shown) == 1

@@ -176,7 +176,7 @@ def test_tools_are_rendered_and_what_has_no_place_is_named(tmp_path: Path) -> No
     assert done.returncode == 0
     assert '"name": "weather"' in done.stdout
     assert done.stderr == (
-        f"ferrule: {path}: not read, since a conversation has no place for it: model, weight of message 1\n"
+        f"ferrule: {path}: ignored, since a conversation can't hold it: model, weight of message 1\n"
     )
     path.write_text(json.dumps({**asked, "tools": [{"type": "web_search"}]}))
     refused = ferrule("render", path, "--tokenizer", tmp_path, "--format", "openai")
@@ -190,6 +190,5 @@ def test_a_call_that_nobody_reads_is_told_of(tmp_path: Path) -> None:
     done = ferrule("render", file, "--dialect", "ovis")
     assert done.returncode == 0
     assert done.stderr == (
-        "ferrule: conversation 1: message 1 has a call that can't be read, and so isn't trained: "
-        '\'<tool_call>{"name": "f"\'\n'
+        'ferrule: conversation 1: message 1 has a malformed call, which is not trained: \'<tool_call>{"name": "f"\'\n'
     )

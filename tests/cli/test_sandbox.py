@@ -109,7 +109,7 @@ def test_advice_is_told_on_stderr() -> None:
         (["run", "no-such-file.py"], ["no-such-file.py"]),
         (["run", "-", "--timeout", "0"], ["timeout"]),
         (["run", "-", "--memory", "1"], ["memory"]),
-        (["run", "-", "--input", "data.csv"], ["--input is NAME=FILE"]),
+        (["run", "-", "--input", "data.csv"], ["--input must be NAME=FILE"]),
         (["run", "-", "--input", "a.csv=no-such-file"], ["no-such-file"]),
         (["run", "-", "--input", "../a.csv=code.py"], ["../a.csv"]),
         (["run", "-", "--checks", "strictest"], ["--checks is one of strict, advise, off"]),

@@ -19,7 +19,7 @@ def test_tools_lists_names_parameters_annotations_and_origins(tool_folder: Path)
     shown = ferrule("tools", tool_folder).stdout
     assert "calculator  (from code, reads only, idempotent, closed world)" in shown
     assert "shout  (from project, reads only)\n  Shout a text.\n" in shown
-    assert "    --text  (string, needed)  What to shout\n" in shown
+    assert "    --text  (string, required)  What to shout\n" in shown
     assert "    --times  (integer, default 1)\n" in shown
     assert "    --marks  (array|null, default null)\n" in shown
     assert "picture  (from project, always asks)" in shown
@@ -117,13 +117,13 @@ def test_images_are_described_or_written(tool_folder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("call", "calc", "--expression", "1"), ("no tool 'calc'", "calculator")),
+        (("call", "calc", "--expression", "1"), ("unknown tool 'calc'", "calculator")),
         (("call", "calculator"), ("expression", "wanted a string")),
         (("call", "calculator", "--expression"), ("--expression needs a value",)),
         (("call", "calculator", "2+2"), ("'2+2'", "--name value")),
         (("call", "calculator", "--expression", "1", "--expression", "2"), ("given twice",)),
         (("call", "calculator", "--expression", "1", "--style", "odd"), ("style",)),
-        (("call", "calculator", "--json-arguments", "{"), ("--json-arguments", "not JSON")),
+        (("call", "calculator", "--json-arguments", "{"), ("--json-arguments", "not valid JSON")),
         (("call", "calculator", "--json-arguments", "[1]"), ("--json-arguments", "object")),
         (("call", "calculator", "--expression", "1", "--tools", NOWHERE), (NOWHERE,)),
         (("tools", NOWHERE), (NOWHERE,)),

@@ -48,7 +48,7 @@ def test_a_call_is_shown_and_answered():
         "  text:\n"
         "  │ one\n"
         "  │ two\n"
-        "  why you are asked: the profile ask asks before write, which isn't known to read only\n"
+        "  why you are asked: the profile ask asks before write, which isn't known to be read-only\n"
         "[y]es, [n]o REASON, [e]dit, [a]lways this session (every call of write)? "
     )
 
@@ -76,8 +76,8 @@ def test_answers(typed, text):
 
 def test_a_wrong_edit_says_what_is_wrong():
     _, shown = asked('e {"path": 5}\ny\n', path="a")
-    assert "  │ not taken: " in shown
-    assert "path: " in shown.partition("not taken")[2]
+    assert "  │ not accepted: " in shown
+    assert "path: " in shown.partition("not accepted")[2]
 
 
 def test_always_is_offered_only_where_it_helps():

@@ -50,8 +50,8 @@ def test_nobody_to_ask_is_a_denial_that_says_so():
     result = answer(double, call("double", number=1), policy=ASK)
     assert result.status == "denied"
     assert result.text == (
-        "error: denied: this call needs approval and there is nobody to give it "
-        "(the profile ask asks before double, which isn't known to read only)"
+        "error: denied: this call needs approval, and nobody can be asked "
+        "(the profile ask asks before double, which isn't known to be read-only)"
     )
 
 
@@ -251,7 +251,7 @@ def test_what_was_approved_must_still_be_so(tmp_path):
         return Decision.allow()
 
     result = answer(overwrite, one, policy=ASK, approver=Scripted(meanwhile))
-    assert result.text == "error: denied: what was approved has changed since; look at it again"
+    assert result.text == "error: denied: what the call would do has changed since it was approved; look at it again"
     assert path.read_text() == "somebody else's"
     assert answer(overwrite, one, policy=ASK, approver=Scripted(lambda _: Decision.allow())).text == "written"
 

@@ -14,7 +14,7 @@ from running_tools import answer, answers, call
 
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.execution import Executor, Policy, Rule, cancelled_result, interrupted_result
+from ferrule.execution import Executor, Policy, Rule, make_cancelled_result, make_interrupted_result
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
@@ -45,9 +45,9 @@ def test_no_calls_no_answers():
 def test_an_unknown_tool_is_answered_with_the_nearest():
     result = answer(add, call("ad", a=1))
     assert result.status == "unknown_tool"
-    assert result.text == "error: there is no tool 'ad'; the nearest is: add"
-    assert answer(add, call("zzzzzz")).text == "error: there is no tool 'zzzzzz'; there are: add"
-    assert answers([], [call("x")])[0].text == "error: there is no tool 'x'; there are no tools; answer without one"
+    assert result.text == "error: unknown tool 'ad'; the nearest is: add"
+    assert answer(add, call("zzzzzz")).text == "error: unknown tool 'zzzzzz'; there are: add"
+    assert answers([], [call("x")])[0].text == "error: unknown tool 'x'; there are no tools; answer without one"
 
 
 @pytest.mark.parametrize(
@@ -208,9 +208,9 @@ def test_each_result_is_told_as_soon_as_it_is_there():
 
 
 def test_answers_for_what_did_not_finish():
-    assert cancelled_result(call("add")).text.startswith("error: cancelled: ")
-    assert cancelled_result(MalformedCall("c", "x", "truncated")).status == "cancelled"
-    assert interrupted_result(call("add")).status == "interrupted"
+    assert make_cancelled_result(call("add")).text.startswith("error: cancelled: ")
+    assert make_cancelled_result(MalformedCall("c", "x", "truncated")).status == "cancelled"
+    assert make_interrupted_result(call("add")).status == "interrupted"
 
 
 def test_an_intent_that_fails_is_answered():

@@ -83,7 +83,7 @@ def test_an_intent_has_the_time_of_its_call(intent):
 
     result = answer(act, call("act"), policy=EDITS)
     assert result.status == "timeout"
-    assert result.text == "error: not started: what it would do was not known in time; it took no effect"
+    assert result.text == "error: not started: finding out what it would do took too long; it had no effect"
     assert happened == []
 
 

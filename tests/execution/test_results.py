@@ -103,8 +103,8 @@ def test_a_tool_whose_result_cannot_be_shown_says_that_it_ran():
         return b"\x00"
 
     assert answer(raw, call("raw")).text == (
-        "error: the call was run, but the tool gave back bytes, which can't be shown; "
-        "it should give text, JSON values or an image"
+        "error: the call was run, but the tool returned bytes, which can't be shown; "
+        "it must return text, JSON values or an image"
     )
 
 

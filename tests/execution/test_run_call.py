@@ -29,7 +29,7 @@ async def sleeps(seconds: float = 10) -> str:
 def test_an_async_tool_is_stopped_at_its_timeout():
     result = answer(sleeps, call("sleeps"))
     assert result.status == "timeout"
-    assert result.text == "error: timed out; it was stopped and may have taken part of its effect"
+    assert result.text == "error: timed out; it was stopped, and may have had some of its effects"
     assert answer(sleeps, call("sleeps", seconds=0)).text == "slept"
 
 
@@ -55,7 +55,7 @@ def test_a_deadline_limits_every_call_and_forbids_late_ones():
     result = answer(forever, call("forever"), scope=CallScope(deadline=began + 0.1))
     assert (result.status, time.monotonic() - began < 5) == ("timeout", True)
     late = answer(forever, call("forever"), scope=CallScope(deadline=began))
-    assert late.text == "error: not started: no time is left; it took no effect"
+    assert late.text == "error: not started: no time is left; it had no effect"
 
 
 def test_a_default_timeout_is_for_tools_that_name_none():
@@ -79,7 +79,7 @@ def test_a_sync_tool_is_given_up_and_its_late_result_is_journalled(tmp_path):
 
     with FileJournal(tmp_path / "j.jsonl") as journal:
         result = answer(stuck, call("stuck"), journal=journal)
-        assert result.text == "error: timed out; it was given up but still runs, and may yet take effect"
+        assert result.text == "error: timed out; it was abandoned but is still running, and may yet take effect"
         release.set()
         lines = _until(lambda: read_entries(tmp_path / "j.jsonl"), 3)
     assert [line["event"] for line in lines] == ["started", "finished", "late"]
@@ -242,7 +242,7 @@ def test_a_tool_that_was_given_up_holds_its_toolset_unless_it_only_reads(first, 
 
     busy, later = asyncio.run(run())
     assert later.text == "after"
-    words = "error: not started: an earlier call of the same tools still runs; it took no effect"
+    words = "error: not started: an earlier call of the same tools is still running; it had no effect"
     assert busy.text == (words if holds else "after")
 
 

@@ -39,7 +39,7 @@ def test_a_scope_goes_along_into_a_process():
 def test_a_process_is_killed_at_its_timeout():
     began = time.monotonic()
     result = answer(running_tools.spins_in_a_process, call("spins_in_a_process"))
-    assert result.text == "error: timed out; it was killed and may have taken part of its effect"
+    assert result.text == "error: timed out; it was killed, and may have had some of its effects"
     assert time.monotonic() - began < 10
 
 

@@ -180,7 +180,7 @@ def test_a_link_that_leads_elsewhere_by_the_time_of_the_call_is_not_followed(wor
 
     first, second = asyncio.run(run())
     assert first.text == "swapped"
-    assert second.text == "error: denied: what was approved has changed since; look at it again"
+    assert second.text == "error: denied: what the call would do has changed since it was approved; look at it again"
     assert list((workspace.parent / "secrets").iterdir()) == []
 
 

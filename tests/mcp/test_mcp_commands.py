@@ -20,8 +20,8 @@ def test_list_shows_tools_and_what_is_wrong_with_others(
 ) -> None:
     print_tools(addresses["newest"], 60, as_json=False)
     shown, told = capsys.readouterr()
-    assert "add  (from mcp:localhost)\n  Add two numbers.\n    --a  (integer, needed)\n" in shown
-    assert "    --b  (integer, needed)\nerase  (from mcp:localhost, reads only" in shown
+    assert "add  (from mcp:localhost)\n  Add two numbers.\n    --a  (integer, required)\n" in shown
+    assert "    --b  (integer, required)\nerase  (from mcp:localhost, reads only" in shown
     odd, strict = told.splitlines()
     assert odd.startswith("ferrule: the MCP server localhost: 'odd' is not offered: the tool 'odd': not a JSON Schema")
     assert strict.startswith("ferrule: the MCP server localhost: 'strict' is offered, but of its schema word.pattern: ")
@@ -49,7 +49,7 @@ def test_call_asks_unless_the_server_is_trusted_or_all_is_allowed(addresses: dic
 def test_call_refuses_what_is_wrong(addresses: dict[str, str]) -> None:
     unknown = ferrule("mcp", "call", "--yes", addresses["newest"], "ad")
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert "\nferrule: there is no tool 'ad'; the nearest: add" in unknown.stderr
+    assert "\nferrule: unknown tool 'ad'; the nearest: add" in unknown.stderr
     nobody = ferrule("mcp", "list", "/no/such/program")
     assert nobody.returncode == 2
     assert nobody.stderr == (

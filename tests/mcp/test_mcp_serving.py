@@ -104,7 +104,7 @@ async def test_failures_are_results_that_say_so(serving: Serving) -> None:
         for name, arguments, text in [
             ("drop", {"table": "users"}, "error: there is no table users"),
             ("drop", {"tabel": "users"}, "- tabel: unknown parameter; did you mean table?"),
-            ("dorp", {}, "error: there is no tool 'dorp'; the nearest are: drop, draw"),
+            ("dorp", {}, "error: unknown tool 'dorp'; the nearest are: drop, draw"),
         ]:
             result = await client.call_tool(name, arguments)
             assert result.is_error
@@ -119,7 +119,7 @@ async def test_the_policy_and_the_journal_are_part_of_it(serving: Serving, tmp_p
             unasked = await client.call_tool("draw", {})
             await client.call_tool("calculator", {"expression": "1 + 1"})
     assert denied.content[0].text == "error: denied: nothing is dropped here"
-    assert "there is nobody to give it" in unasked.content[0].text
+    assert "nobody can be asked" in unasked.content[0].text
     lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
     assert [(line["event"], line["tool"]) for line in lines] == [
         ("refused", "drop"),

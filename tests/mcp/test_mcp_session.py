@@ -42,7 +42,7 @@ def test_a_tool_of_a_server_is_called_when_it_is_allowed(strange: Strange, tmp_p
     script = [calling("pid"), says("Done.")]
     with asked(*script) as model:
         denied = ferrule("ask", "Which?", *model, "--mcp", command)
-    assert "needs approval and there is nobody to give it" in denied.stdout
+    assert "needs approval, and nobody can be asked" in denied.stdout
     with asked(*script) as model:
         allowed = ferrule("ask", "Which?", *model, "--mcp", command, "--yes", "--journal", tmp_path / "calls.jsonl")
     process = (tmp_path / "pids").read_text().split()[-1]

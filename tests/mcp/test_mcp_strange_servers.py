@@ -68,7 +68,7 @@ async def test_one_that_dies_in_a_call_is_started_by_the_next(strange: Strange, 
         first = await result_of(server, "pid")
         died = await result_of(server, "die")
         assert died.text == (
-            "error: the MCP server 'strange' ended while the call ran; it may have taken part of its effect; "
+            "error: the MCP server 'strange' ended while the call ran; it may have had some of its effects; "
             "the next call starts the server again"
         )
         second = await result_of(server, "pid")

@@ -16,7 +16,7 @@ import pytest
 from contained import SOURCE
 from seatbelt import stand_in
 
-from ferrule.cli.sandbox_doctor import layer_lines
+from ferrule.cli.sandbox_doctor import format_layers
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.containment import RunLimits
 from ferrule.sandbox.doctor import detect_layers_of, try_canaries
@@ -192,9 +192,9 @@ async def test_there_are_no_sessions() -> None:
 def test_the_tier_goes_by_the_platform(tool: Path, tmp_path: Path) -> None:
     found = detect_layers_of("darwin", tool)
     assert (found.tier, found.seatbelt, found.landlock, found.shell_tier) == (Tier.SEATBELT, tool, 0, Tier.SEATBELT)
-    assert f"seatbelt: {tool} (untested: no Mac has ever run this; the canaries" in "\n".join(layer_lines(found))
+    assert f"seatbelt: {tool} (untested: no Mac has ever run this; the canaries" in "\n".join(format_layers(found))
     without = detect_layers_of("darwin", tmp_path / "nothing")
-    assert not [line for line in layer_lines(without) if line.startswith("seatbelt")]
+    assert not [line for line in format_layers(without) if line.startswith("seatbelt")]
     assert (without.tier, without.seatbelt) == (Tier.NONE, None)
     assert "nothing, which isn't there" in without.missing[-1]
     windows = detect_layers_of("win32", tool)

@@ -202,4 +202,4 @@ async def test_approve_deny_edit() -> None:
 async def test_an_unknown_tool_is_told_to_the_model() -> None:
     scripted = ScriptedModel(ToolCall("call_1", "run_test", "{}"), "So.")
     run = await model(scripted).chat("?").using(Tool.from_callable(run_tests)).run()
-    assert run.conversation.messages[2].result.text == "error: there is no tool 'run_test'; the nearest is: run_tests"
+    assert run.conversation.messages[2].result.text == "error: unknown tool 'run_test'; the nearest is: run_tests"

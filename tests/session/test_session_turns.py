@@ -118,7 +118,7 @@ async def test_without_permissions_nobody_is_asked_and_the_front_is_told() -> No
     session = Session(model(ScriptedModel(send_call("a"), "No.")), [send], renderer=log)
     run = await session.ask("Send a.")
     assert run.stopped == "done"
-    assert "needs approval and there is nobody to give it" in log.lines[2]
+    assert "needs approval, and nobody can be asked" in log.lines[2]
     assert log.lines[-1].startswith("notice: nobody could be asked for approval here")
 
 

@@ -19,8 +19,8 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, MalformedCall, Text, ToolCall, ToolResult, tool_message
 from ferrule.errors import StreamBroken
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, ToolProgress
-from ferrule.execution import Decision, FileJournal, Journal, Pending, cancelled_result, interrupted_result
-from ferrule.execution.error_results import error_result
+from ferrule.execution import Decision, FileJournal, Journal, Pending, make_cancelled_result, make_interrupted_result
+from ferrule.execution.error_results import make_error_result
 from ferrule.execution.journal import find_interrupted
 from ferrule.tools.scope import CallScope
 
@@ -189,7 +189,7 @@ class AgentLoop:
             answers = await executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
         except asyncio.CancelledError:
             by_call = {result.call_id: result for result in ready}
-            self._add_results([by_call.get(call.id) or cancelled_result(call) for call in calls], calls)
+            self._add_results([by_call.get(call.id) or make_cancelled_result(call) for call in calls], calls)
             raise
         self._decisions = None
         state.calls += len(calls)
@@ -232,13 +232,13 @@ class AgentLoop:
             entry = begun.get((call.id, call.name)) if isinstance(call, ToolCall) else None
             if entry is None:
                 return
-            self._add_results([interrupted_result(call)], [call])
+            self._add_results([make_interrupted_result(call)], [call])
             journal.record("finished", entry.key, {"call": entry.call_id, "tool": entry.tool, "status": "interrupted"})
 
     def cancel_open_calls(self) -> None:
         """Answer the open calls as cancelled, so that the conversation is valid."""
         calls = self.state.open_calls
-        self._add_results([cancelled_result(call) for call in calls], calls)
+        self._add_results([make_cancelled_result(call) for call in calls], calls)
 
 
 def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, result: ToolResult) -> ToolResult:
@@ -280,7 +280,7 @@ def _list_own_methods(kind: type) -> tuple[bool, ...]:
 
 
 def _make_not_run(call: ToolCall | MalformedCall, reason: str) -> ToolResult:
-    return error_result(call.id, call.name if isinstance(call, ToolCall) else "", "cancelled", reason)
+    return make_error_result(call.id, call.name if isinstance(call, ToolCall) else "", "cancelled", reason)
 
 
 def _ignore(_progress: ToolProgress) -> None:

@@ -1,4 +1,4 @@
-"""Floor 10: the command line. A command is a few lines that call a front, which it imports when it is called."""
+"""Floor 10: the command line. A command is a few lines that call a front, imported when the command runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def main() -> None:
 
 
 def _run() -> None:
-    from ferrule.cli.app import command
+    from ferrule.cli.app import run_requested_command
 
-    command()
+    run_requested_command()

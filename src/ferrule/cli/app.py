@@ -1,4 +1,4 @@
-"""The application: every command by its name. A command's module is imported when it is run, or listed by `--help`."""
+"""The application: all commands by name. A command's module is imported when it runs, or is listed by `--help`."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ COMMANDS = {
     "train": "train:train",
     "eval": "evaluate:evaluate",
 }
-"""Where each command, or group of commands, is: the module in this folder, and the name in it."""
+"""The module in this folder, and the name in it, of each command or group of commands."""
 
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""For a command that reads the options of a tool itself."""
+"""For a command that parses the options of a tool itself."""
 
-# Loading allocates much and frees little: at Python's own threshold, 700, collecting took 6% of a short command.
+# Imports allocate much and free little: at Python's default threshold, 700, collection took 6% of a short command.
 _GC_THRESHOLD = 50_000
 
 
 def make_app(only: str | None = None) -> typer.Typer:
-    """The application; with the name of a command it has that one alone, and the others aren't loaded."""
-    # Without rich_markup_mode help is plain: rich takes about as long to import as all else that `--help` needs.
+    """Make the application, with all commands, or with just the one named `only`."""
+    # Help is plain text: rich takes about as long to import as everything else that `--help` needs.
     app = typer.Typer(name="ferrule", rich_markup_mode=None, no_args_is_help=True, add_completion=False)
-    app.callback()(_ferrule)
+    app.callback()(_handle_global_options)
     for name in COMMANDS if only is None else (only,):
         module, _, attribute = COMMANDS[name].partition(":")
         found = getattr(import_module(f"ferrule.cli.{module}"), attribute)
@@ -53,22 +53,22 @@ def make_app(only: str | None = None) -> typer.Typer:
     return app
 
 
-def command() -> None:
-    """Run the command that this process's arguments name. Raises what the command raises, and `SystemExit`."""
+def run_requested_command() -> None:
+    """Run the command named by this process's arguments. Raises what the command raises, and `SystemExit`."""
     gc.set_threshold(_GC_THRESHOLD)
     named = sys.argv[1] if len(sys.argv) > 1 else None
     get_command(make_app(named if named in COMMANDS else None))(prog_name="ferrule")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"ferrule {__version__}")
         raise typer.Exit
 
 
-def _ferrule(
+def _handle_global_options(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Tools for language models: offered, checked, permitted, run, and answered."""

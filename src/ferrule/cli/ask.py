@@ -1,4 +1,4 @@
-"""`ferrule ask`: one question, answered."""
+"""`ferrule ask`: answer one question."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ferrule.cli.session_options import SessionOptions, open_session, with_session_options
+from ferrule.cli.session_options import SessionOptions, add_session_options, open_session
 
 
-@with_session_options
+@add_session_options
 def ask(
     question: Annotated[str, typer.Argument(help="What to ask; - reads it from standard input.")],
     options: SessionOptions,

@@ -1,4 +1,4 @@
-"""`ferrule call`: one call, through the executor."""
+"""`ferrule call`: call a tool through the executor."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Call a tool through the executor.
 
-    The exit status is 1 where it fails, 2 for wrong arguments.
+    The exit status is 1 if the call fails, 2 for invalid arguments.
     """
     import asyncio
 
@@ -45,18 +45,18 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
 
     with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
         registry = collect_tools(tools or [], plugins)
-        wanted = call_from_options(registry, tool, context.args, json_arguments)
-        result = asyncio.run(run_call(registry.only(tool), wanted, permissions))
+        parsed = parse_call(registry, tool, context.args, json_arguments)
+        result = asyncio.run(run_call(registry.only(tool), parsed, permissions))
     print_result(result, out, as_json)
     permissions.warn_of_denials()
     if result.is_error:
         raise typer.Exit(2 if result.status == "invalid" else 1)
 
 
-def call_from_options(registry: ToolRegistry, name: str, options: Sequence[str], given: str | None) -> ToolCall:
-    """The call of a tool with the arguments of `options`, and of `given`, a JSON object.
+def parse_call(registry: ToolRegistry, name: str, options: Sequence[str], given: str | None) -> ToolCall:
+    """Parse a call of a tool from command-line `options` and from `given`, a JSON object.
 
-    Raises `SettingsError` for an unknown tool, or arguments that can't be read.
+    Raises `SettingsError` for an unknown tool, or arguments that can't be parsed.
     """
     from ferrule.cli.tool_options import parse_tool_options
     from ferrule.conversation import ToolCall
@@ -65,13 +65,13 @@ def call_from_options(registry: ToolRegistry, name: str, options: Sequence[str],
     tool = registry.get(name)
     if tool is None:
         near = registry.nearest(name) or registry.names
-        raise SettingsError(f"there is no tool {name!r}; the nearest: {', '.join(near)}")
+        raise SettingsError(f"unknown tool {name!r}; the nearest: {', '.join(near)}")
     arguments = {**_parse_json_arguments(given), **parse_tool_options(options, tool.parameters)}
     return ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
 
 
 async def run_call(registry: ToolRegistry, call: ToolCall, permissions: Permissions) -> ToolResult:
-    """The result of a call; its progress is shown on a terminal."""
+    """Run a call, showing its progress on a terminal."""
     from ferrule.conversation import ToolResult
     from ferrule.execution import Executor
     from ferrule.tools.scope import CallScope
@@ -81,7 +81,7 @@ async def run_call(registry: ToolRegistry, call: ToolCall, permissions: Permissi
             bound, policy=permissions.policy, approver=permissions.approver, journal=permissions.journal
         )
         result = await executor.run(call, CallScope(emit=_print_progress, workspace=Path.cwd()))
-    assert isinstance(result, ToolResult), "where nobody is asked, asking is a denial"
+    assert isinstance(result, ToolResult), "an executor with on_ask='deny' never pauses"
     return result
 
 
@@ -101,7 +101,7 @@ def _parse_json_arguments(given: str | None) -> dict[str, object]:
     try:
         value = json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"--json-arguments is not JSON: {error}") from error
+        raise SettingsError(f"--json-arguments is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise SettingsError('--json-arguments must be a JSON object, such as \'{"expression": "2+2"}\'')
     return value
@@ -110,7 +110,7 @@ def _parse_json_arguments(given: str | None) -> dict[str, object]:
 def print_result(result: ToolResult, folder: Path | None, as_json: bool) -> None:
     """Print a result; errors go to stderr. Images are written to `folder`, named by their hash.
 
-    Raises `OSError` where they can't be.
+    Raises `OSError` if an image can't be written.
     """
     from ferrule.conversation import Text
     from ferrule.execution.terminal_text import escape_json, escape_text
@@ -135,7 +135,7 @@ def print_result(result: ToolResult, folder: Path | None, as_json: bool) -> None
 
 
 def _write_images(result: ToolResult, folder: Path) -> dict[str, str]:
-    """Write the images of a result; their paths by hash."""
+    """Write the images of a result to a folder; returns their paths by hash."""
     import mimetypes
 
     from ferrule.cli.files import write_atomically

@@ -1,4 +1,4 @@
-"""`ferrule chat`: a conversation, line by line."""
+"""`ferrule chat`: talk with a model, line by line."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferrule.cli.session_options import SessionOptions, open_session, with_session_options
+from ferrule.cli.session_options import SessionOptions, add_session_options, open_session
 
 if TYPE_CHECKING:
     from ferrule.conversation import Conversation
     from ferrule.session.session import SessionRunner
 
-_HELP = "/save FILE writes the conversation, /new begins another, /quit or Ctrl-D ends, Ctrl-C stops an answer"
+_HELP = "/save FILE saves the conversation, /new begins another, /quit or Ctrl-D ends, Ctrl-C stops an answer"
 
 
-@with_session_options
+@add_session_options
 def chat(
     *,
     options: SessionOptions,
-    resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a conversation that was kept.")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue a saved conversation.")] = None,
 ) -> None:
     """Talk with a model.
 
-    Ctrl-C stops an answer; Ctrl-D or /quit ends; /save FILE keeps the conversation.
+    Ctrl-C stops an answer; Ctrl-D or /quit ends; /save FILE saves the conversation.
     """
     with open_session(options, resume) as runner:
         converse(runner)
 
 
 def converse(runner: SessionRunner) -> None:
-    """Answer line after line until the input ends. An error in one line doesn't end the conversation.
+    """Answer each line until the input ends. An error in one of them doesn't end the conversation.
 
-    A resumed conversation that ends in open calls goes on with those first.
+    The open calls of a resumed conversation are answered first.
     """
     from ferrule.cli.standard_input import read_lines
 
     lines = read_lines()
     if runner.session.conversation.pending:
         _run_interruptibly(partial(_report_errors, runner.answer_pending))
-    # A line is read where it is answered, so that a Ctrl-C between the two ends neither.
+    # Lines are read inside the same call that answers them, so that a Ctrl-C between the two is caught as well.
     while _run_interruptibly(partial(_answer_next, runner, lines)) is not False:
         pass
 
 
 def _run_interruptibly(act: Callable[[], bool]) -> bool | None:
-    """What `act` returns; None where a person at the terminal ended it by Ctrl-C, which elsewhere is raised."""
+    """Run `act`; returns None after Ctrl-C at a terminal, and raises it where stdin is no terminal."""
     from ferrule.session.approvals import is_interactive
 
     try:
@@ -60,7 +60,7 @@ def _run_interruptibly(act: Callable[[], bool]) -> bool | None:
 
 
 def _answer_next(runner: SessionRunner, lines: Iterator[str]) -> bool:
-    """Whether there was another line."""
+    """Answer the next line; returns whether there was one."""
     line = next(lines, None)
     if line is None or line.strip() in ("/quit", "/exit"):
         return False
@@ -102,7 +102,7 @@ def _save(conversation: Conversation, name: str) -> None:
     if name.startswith("--format "):
         form, _, name = name.removeprefix("--format ").strip().partition(" ")
     if not name:
-        print_notice("/save needs the name of a file")
+        print_notice("/save needs a file name")
         return
     write_conversation(Path(name.strip()), conversation, form)
     print_notice(f"saved {len(conversation)} messages in {name}")

@@ -1,4 +1,4 @@
-"""`ferrule dialects`: the families of models whose calls are read and written."""
+"""`ferrule dialects`: the model families whose calls can be read and written."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WIDE = 240
 
 
 def dialects(as_json: AsJson = False) -> None:
-    """List the families of models whose calls are read and written."""
+    """List the model families whose calls can be read and written."""
     import json
 
     from ferrule.dialects.catalogue import load_families
 
     known = list(load_families().values())
     if as_json:
-        typer.echo(json.dumps([family_json(family) for family in known], ensure_ascii=False, indent=2))
+        typer.echo(json.dumps([family_to_json(family) for family in known], ensure_ascii=False, indent=2))
         return
     print_families(known)
 
@@ -38,21 +38,21 @@ def print_families(known: Sequence[Family]) -> None:
     for title in ("family", "notation", "models", "calls begin with", "reasoning", "no place for", "turns"):
         table.add_column(title, overflow="fold")
     for family in known:
-        data = family_json(family)
+        data = family_to_json(family)
         openers = " ".join(opener.replace("\n", "\\n") for opener in data["openers"]) or "(no marker)"
         losses = ", ".join(data["losses"]) or "–"
         row = (family.name, data["notation"], family.models, openers, data["reasoning"] or "–", losses)
         table.add_row(*row, ", ".join(data["turns"]) or "–")
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        # A pipe has no width; what reads it should not find names cut in two.
+        # A pipe has no width, and names must not be broken across lines.
         console.width = _WIDE
     console.print(table)
     console.print(f"{len(known)} families; each is read as it streams, and written.")
 
 
-def dialect_names_of(family: Family) -> tuple[str, ...]:
-    """The names of the dialects that write whole conversations for a family's models."""
+def list_dialect_names(family: Family) -> tuple[str, ...]:
+    """List the names of the dialects that write whole conversations for a family."""
     from ferrule.dialects import list_dialects
 
     known = list_dialects()
@@ -60,8 +60,8 @@ def dialect_names_of(family: Family) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name in known)
 
 
-def family_json(family: Family) -> dict[str, Any]:
-    """A family as data."""
+def family_to_json(family: Family) -> dict[str, Any]:
+    """Convert a family to JSON data."""
     thinking = family.message.thinking
     return {
         "name": family.name,
@@ -73,6 +73,6 @@ def family_json(family: Family) -> dict[str, Any]:
         "writes": True,
         "reasoning": thinking.open.strip() if thinking else None,
         "losses": sorted(family.losses),
-        "turns": list(dialect_names_of(family)),
+        "turns": list(list_dialect_names(family)),
         "template_rewrites_history": family.turns.rewrites_history if family.turns else None,
     }

@@ -1,31 +1,33 @@
-"""How a command fails: one clear line on stderr and an exit status, no traceback for bad input.
+"""How a command fails: with one clear line on stderr and an exit status, without a traceback for bad input.
 
-A traceback is for faults of ferrule itself, and for people who set FERRULE_DEBUG.
+A traceback is for bugs in ferrule, and for people who set FERRULE_DEBUG.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from ferrule.errors import FerruleError, SettingsError
+from ferrule.errors import FerruleError, PolicyWarning, SettingsError
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def run_command(command: Callable[[], None]) -> int:
-    """Run a command and return its exit status. Raises what is no fault of the input."""
+    """Run a command and return its exit status. Raises errors that the input didn't cause."""
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # An argument that isn't UTF-8, or a terminal that can't show a character, is no reason to fail.
+        # Don't fail because an argument isn't UTF-8, or the terminal can't show a character.
         cast("Any", stream).reconfigure(errors="backslashreplace")
     message = None
     try:
-        command()
+        with _print_policy_warnings():
+            command()
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -44,7 +46,7 @@ def run_command(command: Callable[[], None]) -> int:
 
 def print_error(text: str) -> None:
     """Print an error on stderr, on one line."""
-    # Imported here, so that a command without errors loads nothing for them.
+    # Imported here, so that a command without errors doesn't load it.
     from ferrule.session.terminal_output import print_notice
 
     print_notice(text)
@@ -59,7 +61,7 @@ def describe_error(error: Exception) -> str | None:
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         return f"{os.fsdecode(error.filename)}: {reason}" if error.filename is not None else reason
-    # Looked up and not imported: an error of pydantic's can only come from where it was imported.
+    # Not imported: an error of pydantic can occur only where pydantic is loaded.
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(error, pydantic.ValidationError):
         return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cast("Any", error).errors())
@@ -68,7 +70,7 @@ def describe_error(error: Exception) -> str | None:
 
 @contextmanager
 def require_extra(extra: str) -> Iterator[None]:
-    """Around imports: raises `SettingsError` with the extra to install where one of them fails."""
+    """Raise `SettingsError` with the extra to install if an import in the block fails."""
     try:
         yield
     except ImportError as error:
@@ -76,20 +78,37 @@ def require_extra(extra: str) -> Iterator[None]:
         raise SettingsError(f"this needs {missing}; install it with: pip install 'ferrule[{extra}]'") from error
 
 
+@contextmanager
+def _print_policy_warnings() -> Iterator[None]:
+    """Print the policy's warnings in the block like the command's own notices, each once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", PolicyWarning)
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, PolicyWarning):
+                print_error(str(message))
+            else:
+                show_others(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        yield
+
+
 def _open_closed_streams() -> None:
-    """Where a process is started without one of its streams (`>&-`), Python has None in its place."""
+    """Open streams that the process was started without (`>&-`), for which Python has None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
 
 
 def _flush_streams(status: int, message: str | None) -> int:
-    """The exit status after flushing: a failing write is an error like any other, printed unless it is `message`."""
+    """Flush the output; returns the exit status. A failing write is an error, printed unless it equals `message`."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError as error:
-            # Without this Python would flush once more at exit, and print an error of its own.
+            # Otherwise Python would flush again at exit, and print an error of its own.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if isinstance(error, BrokenPipeError):
                 continue

@@ -1,4 +1,4 @@
-"""`ferrule eval`: how often the embedded model is right."""
+"""`ferrule eval`: measure how often the embedded model is right."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def evaluate_embedded(
     model: Annotated[Path | None, typer.Option(metavar="FOLDER", help="A model's folder; else the package's.")] = None,
     count: Annotated[int | None, typer.Option(min=0, help="How many held-out problems to draw.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Which problems are drawn.")] = None,
-    phrasings: Annotated[str | None, typer.Option(help="A list to ask as well: steering or final.")] = None,
+    phrasings: Annotated[str | None, typer.Option(help="An additional list of questions: steering or final.")] = None,
     config: ConfigFile = None,
     changes: Changes = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the embedded model, or one like it, on freshly drawn held-out problems, by kind."""
-    from ferrule.cli.progress import progress_bar
+    from ferrule.cli.progress import open_progress_bar
     from ferrule.cli.settings import read_settings
     from ferrule.training.embedded.evaluation import EvaluationSettings, run_evaluation
 
     options = {"model": model, "count": count, "seed": seed, "phrasings": phrasings}
     settings = read_settings(EvaluationSettings, config, changes or (), options)
-    with progress_bar("questions", settings.count) as show:
+    with open_progress_bar("questions", settings.count) as show:
         report = run_evaluation(settings, lambda done, total: show(done, total=total))
     print_report(report, as_json)
 

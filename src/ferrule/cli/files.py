@@ -1,4 +1,4 @@
-"""Files that commands read and write: conversations in every format that ferrule knows, and whatever must be whole."""
+"""Files that commands read and write: conversations in every known format, and atomic writes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _LISTED = 10
 
 
 def read_conversations(path: Path, form: str | None = None) -> list[tuple[Conversation, list[ToolSpec]]]:
-    """The conversations of a file, with the tools offered in each: one JSON object or list of messages, or one a line.
+    """Read the conversations of a file, with the tools offered in each: one JSON document, or JSON lines.
 
-    `-` is standard input; `form` names the format, which is otherwise told by what it looks like. What a conversation
-    has no place for is named on stderr. Raises `ConversationError`, naming the file and line, and `OSError`.
+    `-` is stdin; `form` names the format, which is otherwise detected. Fields that a conversation can't hold are listed
+    on stderr. Raises `ConversationError`, naming the file and line, and `OSError`.
     """
     if form is not None:
         check_format(form)
@@ -37,7 +37,7 @@ def read_conversations(path: Path, form: str | None = None) -> list[tuple[Conver
     try:
         return [_read_conversation(json.loads(text), name, form)]
     except (ValueError, RecursionError) as error:
-        # Not `splitlines`: in a JSON string a line separator may stand as it is.
+        # Not `splitlines`: a JSON string may contain a Unicode line separator.
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         if len(lines) < 2 or not _is_json(lines[0][1]):
             raise ConversationError(f"{name}: not JSON: {error}") from error
@@ -45,7 +45,7 @@ def read_conversations(path: Path, form: str | None = None) -> list[tuple[Conver
 
 
 def format_conversation(conversation: Conversation, form: str) -> str:
-    """A conversation as JSON text in a format. What the format can't hold is named on stderr.
+    """Write a conversation as JSON text in a format. What the format can't express is listed on stderr.
 
     Raises `ConversationError` for what it refuses to write.
     """
@@ -56,7 +56,7 @@ def format_conversation(conversation: Conversation, form: str) -> str:
 
 
 def write_conversation(path: Path, conversation: Conversation, form: str | None = None) -> None:
-    """Write a file, in the format that `form` names, or its name does (`x.nanochat.json`), or else ferrule's own.
+    """Write a file in the format `form`, or that of its name (`x.nanochat.json`), or else ferrule's own.
 
     Raises `ConversationError` and `OSError`.
     """
@@ -66,7 +66,7 @@ def write_conversation(path: Path, conversation: Conversation, form: str | None 
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write `path` under another name first, so that an interruption leaves what was there. Raises `OSError`."""
+    """Write to a temporary file and rename it, so that an interruption leaves the old file. Raises `OSError`."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         beside.write_bytes(data)
@@ -86,7 +86,7 @@ def _read_conversation(data: Any, where: str, form: str | None) -> tuple[Convers
         raise ConversationError(f"{where}: {error}") from error
     if rest:
         more = f" and {len(rest) - _LISTED} more" if len(rest) > _LISTED else ""
-        print_notice(f"{where}: not read, since a conversation has no place for it: {', '.join(rest[:_LISTED])}{more}")
+        print_notice(f"{where}: ignored, since a conversation can't hold it: {', '.join(rest[:_LISTED])}{more}")
     return conversation, tools
 
 

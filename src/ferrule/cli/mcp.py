@@ -1,4 +1,4 @@
-"""`ferrule mcp`: serve tools by the Model Context Protocol, and try the servers of others."""
+"""`ferrule mcp`: serve tools by the Model Context Protocol, and use those of servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ mcp = typer.Typer(
 Server: TypeAlias = Annotated[
     str, typer.Argument(metavar="SERVER", help="The command that starts it, in quotes, or its http(s) address.")
 ]
-Seconds: TypeAlias = Annotated[float, typer.Option(min=0.1, help="How long it may take to be ready, and to answer.")]
+Seconds: TypeAlias = Annotated[float, typer.Option(min=0.1, help="How long it may take to start, and to answer.")]
 
 
 @mcp.command("serve")
@@ -37,7 +37,7 @@ def _serve(
     ] = None,
     *,
     http: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Serve on this address, and not on stdin and stdout.")
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve on this address, instead of stdin and stdout.")
     ] = None,
     yes: Yes = False,
     policy: PolicyFile = None,
@@ -45,7 +45,7 @@ def _serve(
 ) -> None:
     """Serve the tools that come with ferrule and those of the folders.
 
-    Without --http the client is whoever started this command: the protocol is spoken on stdin and stdout.
+    Without --http the client is the program that starts this command, over stdin and stdout.
     """
     from ferrule.session.approvals import open_permissions
 
@@ -55,7 +55,7 @@ def _serve(
 
 @mcp.command("list")
 def _list(server: Server, timeout: Seconds = 60.0, as_json: AsJson = False) -> None:
-    """List the tools of a server, and what is wrong with those that can't be offered."""
+    """List the tools of a server, and why others of it can't be offered."""
     print_tools(server, timeout, as_json)
 
 
@@ -78,7 +78,7 @@ def _call(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Call a tool of a server through the executor.
 
-    The exit status is 1 where it fails, 2 for wrong arguments or a server that doesn't answer.
+    The exit status is 1 if the call fails, 2 for invalid arguments or a server that doesn't answer.
     """
     import asyncio
 
@@ -99,7 +99,7 @@ def _call(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissions, yes: bool) -> None:
-    """Serve the tools of the folders. Raises `SettingsError` for an address that can't be read, and `OSError`."""
+    """Serve the tools of the folders. Raises `SettingsError` for an invalid address, and `OSError`."""
     import asyncio
     from contextlib import nullcontext
 
@@ -112,7 +112,7 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     host, port = ("", 0) if http is None else _parse_address(http)
     with redirect_stdout() if http is None else nullcontext():
         registry = collect_tools(folders)
-    # On stdin there is the client, so nobody can be asked there.
+    # Stdin is the client's, so nobody can be asked there.
     approver = DenyAll() if http is None and not yes else permissions.approver
     if http is not None and host not in _LOOPBACK:
         print_notice(f"whoever can reach {host} can call these tools: there is no authentication")
@@ -141,10 +141,10 @@ def _parse_address(text: str) -> tuple[str, int]:
 
 
 def print_tools(server: str, timeout: float, as_json: bool) -> None:
-    """Print the tools of a server. Raises `RegistryError` where it doesn't answer, `SettingsError` for no server."""
+    """Print the tools of a server. Raises `RegistryError` if it doesn't answer, `SettingsError` if it is invalid."""
     import asyncio
 
-    from ferrule.cli.tools import format_tool, tool_data
+    from ferrule.cli.tools import format_tool, tool_to_json
     from ferrule.mcp.client import MCPServer
     from ferrule.session.terminal_output import print_json, print_warnings
 
@@ -152,7 +152,7 @@ def print_tools(server: str, timeout: float, as_json: bool) -> None:
     with print_warnings("ferrule.mcp"):
         specs = asyncio.run(_read_specs(opened))
     if as_json:
-        print_json([tool_data(spec) for spec in specs])
+        print_json([tool_to_json(spec) for spec in specs])
         return
     for spec in specs:
         typer.echo("\n".join(format_tool(spec)))
@@ -166,8 +166,8 @@ async def _read_specs(server: MCPServer) -> tuple[ToolSpec, ...]:
 async def _call_tool(
     server: MCPServer, name: str, options: Sequence[str], given: str | None, permissions: Permissions
 ) -> ToolResult:
-    from ferrule.cli.call import call_from_options, run_call
+    from ferrule.cli.call import parse_call, run_call
 
     async with server:
-        call = call_from_options(server.registry, name, options, given)
+        call = parse_call(server.registry, name, options, given)
         return await run_call(server.registry, call, permissions)

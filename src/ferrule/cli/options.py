@@ -14,15 +14,15 @@ ToolFolders: TypeAlias = Annotated[
     typer.Option(
         "--tools",
         metavar="FOLDER",
-        help="Offer the tools of its *_tool.py files, or the contained `python` or `shell`, too. May be repeated.",
+        help="Also offer the tools of its *_tool.py files, or the contained `python` or `shell`. May be repeated.",
     ),
 ]
-Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Offer the tools of installed packages too.")]
+Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Also offer the tools of installed packages.")]
 Trust: TypeAlias = Annotated[
-    bool, typer.Option("--trust", help="Believe what MCP servers say of their tools, such as read-only.")
+    bool, typer.Option("--trust", help="Trust what MCP servers declare about their tools, such as read-only.")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Answer yes wherever the policy asks.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Allow every call that the policy asks about.")]
 PolicyFile: TypeAlias = Annotated[
     Path | None, typer.Option("--policy", metavar="FILE", help="Rules on what may run, in TOML.")
 ]
@@ -30,7 +30,7 @@ JournalFile: TypeAlias = Annotated[
     Path | None, typer.Option("--journal", metavar="FILE", help="Record every call in this file, as JSON lines.")
 ]
 ConfigFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Settings, in TOML; --set goes before it.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings, in TOML; --set overrides them.")
 ]
 Changes: TypeAlias = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting. May be repeated.")
@@ -40,10 +40,10 @@ FormatName: TypeAlias = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="ferrule, openai, openai-responses, anthropic, nanochat or ovis; else told by what it looks like.",
+        help="ferrule, openai, openai-responses, anthropic, nanochat or ovis; default: detected.",
     ),
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", envvar="FERRULE_STORE", help="The file that conversations are kept in."),
+    typer.Option("--store", metavar="FILE", envvar="FERRULE_STORE", help="The file of saved conversations."),
 ]

@@ -1,4 +1,4 @@
-"""`ferrule parse`: what a model wrote, read as a family of models writes."""
+"""`ferrule parse`: parse what a model wrote, in the notation of its family."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _BLOCK = 65_536
 
 
 def parse(
-    file: Annotated[Path, typer.Argument(help="What the model wrote; - reads standard input as it comes.")],
+    file: Annotated[Path, typer.Argument(help="What the model wrote; - reads standard input as it arrives.")],
     dialect: Annotated[str, typer.Option(help="The family: see `ferrule dialects`.")],
     tools: Annotated[Path | None, typer.Option(help="A JSON list of tools, in OpenAI's or Anthropic's shape.")] = None,
-    opens: Annotated[str, typer.Option(help="How the prompt ended: <think> where it opened the reasoning.")] = "",
-    repair: Annotated[bool, typer.Option(help="Put right a call that is nearly right.")] = True,
+    opens: Annotated[str, typer.Option(help="How the prompt ended, such as <think> if it opened reasoning.")] = "",
+    repair: Annotated[bool, typer.Option(help="Repair calls with small errors.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Read what a model wrote: text, reasoning, and calls.
+    """Parse what a model wrote: text, reasoning, and calls.
 
-    What can't be read is shown in its place, and the exit status is 1.
+    What can't be parsed is shown in its place, and the exit status is 1.
     """
     from ferrule.dialects.catalogue import get_notation
 
@@ -46,11 +46,11 @@ def parse(
 
 
 def read_pieces(file: Path) -> Iterator[str]:
-    """The text of a file, or of standard input as it arrives. Raises `OSError` and `SettingsError`."""
+    """Yield the text of a file, or of stdin as it arrives. Raises `OSError` and `SettingsError`."""
     from ferrule.errors import SettingsError
 
     if str(file) != "-":
-        # As bytes, since a text file's line ends would be changed, and with them what the spans say.
+        # As bytes, since text mode would change line ends, and the spans with them.
         yield file.read_bytes().decode("utf-8")
         return
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -64,17 +64,17 @@ def read_pieces(file: Path) -> Iterator[str]:
 
 
 def read_tool_specs(file: Path) -> list[ToolSpec]:
-    """The tools of a JSON file. Raises `SettingsError`, saying what is wrong with which of them."""
+    """Read the tools of a JSON file. Raises `SettingsError`, naming the tool and its problem."""
     from ferrule.errors import SettingsError
 
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise SettingsError(f"{file} is not JSON: {error}") from error
+        raise SettingsError(f"{file} is not valid JSON: {error}") from error
     found = data.get("tools", data) if isinstance(data, dict) else data
     found = [found] if isinstance(found, dict) else found
     if not isinstance(found, list):
-        raise SettingsError(f"{file} holds no list of tools")
+        raise SettingsError(f"{file} must be a list of tools")
     return [_read_tool_spec(tool, f"{file}: tool {number}") for number, tool in enumerate(found, 1)]
 
 
@@ -88,22 +88,22 @@ def _read_tool_spec(tool: Any, place: str) -> ToolSpec:
         raise SettingsError(f"{place} has no name")
     schema: Any = next((tool[key] for key in SCHEMA_KEYS if tool.get(key)), {})
     if not isinstance(schema, dict):
-        raise SettingsError(f"{place} ({tool['name']}): its parameters are no JSON Schema object")
+        raise SettingsError(f"{place} ({tool['name']}): its parameters must be a JSON Schema object")
     return ToolSpec(tool["name"], str(tool.get("description") or ""), schema)
 
 
 def print_json_events(events: Sequence[ReaderEvent]) -> bool:
-    """Print one JSON object an event, adjacent framing as one; returns whether all could be read."""
+    """Print a JSON object for each event, adjacent framing merged; returns whether everything could be parsed."""
     from ferrule.events import CallMalformed
     from ferrule.execution.terminal_text import escape_json
 
     for event in _merge_framing(events):
-        print(escape_json(reader_event_json(event)), flush=True)
+        print(escape_json(reader_event_to_json(event)), flush=True)
     return not any(isinstance(event, CallMalformed) for event in events)
 
 
 def _merge_framing(events: Sequence[ReaderEvent]) -> Iterator[ReaderEvent]:
-    """The events with the framing of one piece of text in one: a call's own punctuation is many small ones."""
+    """Merge adjacent framing events: the punctuation of a call is many small ones."""
     from ferrule.events import Framing
 
     framing: list[Framing] = []
@@ -119,8 +119,8 @@ def _merge_framing(events: Sequence[ReaderEvent]) -> Iterator[ReaderEvent]:
             yield event
 
 
-def reader_event_json(event: ReaderEvent) -> dict[str, Any]:
-    """An event as data. `span` is where it stands in the text, in characters."""
+def reader_event_to_json(event: ReaderEvent) -> dict[str, Any]:
+    """Convert an event to JSON data. `span` is its position in the text, in characters."""
     from ferrule.events import (
         ArgumentsDelta,
         CallFinished,
@@ -163,7 +163,7 @@ class EventPrinter:
         self._last = ""
 
     def show(self, events: Sequence[ReaderEvent]) -> bool:
-        """Show events; returns whether all could be read."""
+        """Show events; returns whether everything could be parsed."""
         from ferrule.events import CallFinished, CallMalformed, ReasoningDelta, TextDelta
         from ferrule.execution.terminal_text import escape_line
         from ferrule.session.terminal_output import summarize_arguments
@@ -176,10 +176,10 @@ class EventPrinter:
                 case ReasoningDelta(text):
                     self._write(text, "dim")
                 case CallFinished(_, call, _, repairs):
-                    note = f"  (put right: {', '.join(repairs)})" if repairs else ""
-                    self._line(f"▸ {escape_line(call.name)}  {summarize_arguments(call)}{note}", "cyan")
+                    note = f"  (repaired: {', '.join(repairs)})" if repairs else ""
+                    self._write_line(f"▸ {escape_line(call.name)}  {summarize_arguments(call)}{note}", "cyan")
                 case CallMalformed(_, kind, raw):
-                    self._line(f"✗ not a call ({kind}): {escape_line(raw)}", "red")
+                    self._write_line(f"✗ not a call ({kind}): {escape_line(raw)}", "red")
                     is_readable = False
         return is_readable
 
@@ -191,7 +191,7 @@ class EventPrinter:
         self._last = text[-1:]
         self._at_start = text.endswith("\n")
 
-    def _line(self, text: str, style: str) -> None:
+    def _write_line(self, text: str, style: str) -> None:
         if not self._at_start:
             self._console.print()
         self._console.print(text, style=style)

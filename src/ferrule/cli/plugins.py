@@ -14,38 +14,38 @@ if TYPE_CHECKING:
 
 
 def plugins(as_json: AsJson = False) -> None:
-    """List the tools, models and dialects of installed packages. Each is imported to see whether it can be."""
+    """List the tools, models and dialects of installed packages. Each is imported, to check that it can be."""
     from ferrule.session.terminal_output import print_json
 
     if as_json:
-        print_json(list(plugin_rows()))
+        print_json(list(list_plugins()))
         return
-    for row in plugin_rows():
-        typer.echo(_row_line(row))
+    for row in list_plugins():
+        typer.echo(_format_row(row))
 
 
-def plugin_rows() -> Iterator[dict[str, Any]]:
-    """A row for each plugin: its kind, name, package, place and problem; for plugins of tools the tools' names too."""
+def list_plugins() -> Iterator[dict[str, Any]]:
+    """Yield a row for each plugin: kind, name, package, place, problem, and the names of its tools if it has any."""
     from ferrule.errors import PluginError
     from ferrule.tools.plugins import find_plugins, load_plugin_tools
 
     for one in load_plugin_tools():
-        yield _row(one.plugin, one.problem, tools=list(one.registry.names))
+        yield _make_row(one.plugin, one.problem, tools=list(one.registry.names))
     for plugin in (*find_plugins("models"), *find_plugins("dialects")):
         try:
             plugin.load()
         except PluginError as error:
-            yield _row(plugin, str(error))
+            yield _make_row(plugin, str(error))
         else:
-            yield _row(plugin, "")
+            yield _make_row(plugin, "")
 
 
-def _row(plugin: Plugin, problem: str, **more: Any) -> dict[str, Any]:
+def _make_row(plugin: Plugin, problem: str, **more: Any) -> dict[str, Any]:
     head = {"kind": plugin.kind, "name": plugin.name, "package": plugin.package, "where": plugin.target}
     return {**head, "problem": problem or None, **more}
 
 
-def _row_line(row: dict[str, Any]) -> str:
+def _format_row(row: dict[str, Any]) -> str:
     from ferrule.execution.terminal_text import escape_line
 
     tools = f": {', '.join(row['tools'])}" if row.get("tools") else ""

@@ -1,4 +1,4 @@
-"""Progress bars on stderr; nothing where stderr is no terminal."""
+"""Progress bars on stderr, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Protocol
 
 
 class ProgressBar(Protocol):
-    """Shows how far something is."""
+    """Shows the progress of a task."""
 
     def __call__(self, done: int, note: str = "", total: int | None = None) -> None:
-        """Show that `done` steps are done, with a note behind the bar; `total` where it became known only now."""
+        """Show that `done` steps are done, with a note after the bar; `total` updates the number of steps."""
 
 
 @contextmanager
-def progress_bar(title: str, total: int) -> Iterator[ProgressBar]:
-    """A bar until the end of the block; it stays on the screen."""
+def open_progress_bar(title: str, total: int) -> Iterator[ProgressBar]:
+    """Show a progress bar, which stays on the screen after the block."""
     if not sys.stderr.isatty():
         yield _show_nothing
         return
@@ -41,4 +41,4 @@ def progress_bar(title: str, total: int) -> Iterator[ProgressBar]:
 
 
 def _show_nothing(done: int, note: str = "", total: int | None = None) -> None:
-    """For when there is no terminal."""
+    """Do nothing: there is no terminal."""

@@ -1,4 +1,4 @@
-"""`ferrule render`: a conversation as the tokens that a model is trained on."""
+"""`ferrule render`: show a conversation as the tokens that a model is trained on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _TRAINED, _UNTRAINED = "green", "bright_black"
 def render(
     file: Annotated[Path, typer.Argument(help="Conversations as JSON or JSON lines; - reads standard input.")],
     dialect: Annotated[
-        str | None, typer.Option(help="A family with turns, see `ferrule dialects`; else the tokenizer's own.")
+        str | None, typer.Option(help="A family with turns, see `ferrule dialects`; default: by the tokenizer.")
     ] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="WHERE", help="embedded, a tokenizer.json, or a folder that holds one.")
+        str, typer.Option(metavar="WHERE", help="embedded, a tokenizer.json, or a folder with one.")
     ] = "embedded",
     form: FormatName = None,
     as_json: AsJson = False,
@@ -45,7 +45,7 @@ def render(
 
 
 class TextRun(NamedTuple):
-    """The text of adjacent tokens that are all trained, or all not."""
+    """The text of adjacent tokens, either all trained or all not."""
 
     trained: bool
     text: str
@@ -55,7 +55,7 @@ class TracePrinter:
     """Prints conversations as a dialect and a tokenizer render them, and counts tokens."""
 
     def __init__(self, tokenizer: str, dialect: str | None) -> None:
-        """`dialect` None goes by the tokenizer's control tokens. Raises `TokenizerError` and `DialectError`."""
+        """If `dialect` is None, the tokenizer's control tokens choose it. Raises `TokenizerError`, `DialectError`."""
         from rich.console import Console
 
         from ferrule.dialects import get_dialect
@@ -69,7 +69,7 @@ class TracePrinter:
         self._count = self._tokens = self._trained = 0
 
     def print_conversation(self, conversation: Conversation, tools: Sequence[ToolSpec], as_json: bool) -> None:
-        """Print one conversation, with the tools that it was offered, and on stderr what the dialect can't carry.
+        """Print one conversation, with the tools offered in it, and on stderr what the dialect can't express.
 
         Raises `DialectError` with the conversation's number.
         """
@@ -113,11 +113,11 @@ class TracePrinter:
         lost = dict.fromkeys(f"{loss.kind}: {loss.detail}" for loss in losses)
         if lost:
             print_notice(f"conversation {self._count}, not preserved in {self._dialect.name}: {'; '.join(lost)}")
-        for position, raw in _untrained_calls(conversation):
-            begun = raw if len(raw) <= _SHOWN else f"{raw[:_SHOWN]}…"
+        for position, raw in _find_untrained_calls(conversation):
+            excerpt = raw if len(raw) <= _SHOWN else f"{raw[:_SHOWN]}…"
             print_notice(
-                f"conversation {self._count}: message {position} has a call that can't be read, and so isn't trained: "
-                f"{begun!r}"
+                f"conversation {self._count}: message {position} has a malformed call, which is not trained: "
+                f"{excerpt!r}"
             )
 
     def _print_runs(self, *pieces: TextRun) -> None:
@@ -129,8 +129,8 @@ class TracePrinter:
         self._console.print(Text.assemble(*styled))
 
 
-def _untrained_calls(conversation: Conversation) -> Iterator[tuple[int, str]]:
-    """Malformed calls that nothing says a model sampled: the position of the message, and how each is written."""
+def _find_untrained_calls(conversation: Conversation) -> Iterator[tuple[int, str]]:
+    """Find malformed calls that no model is known to have sampled: the position of the message, and the text."""
     from ferrule.conversation import MalformedCall
 
     for position, message in enumerate(conversation.messages):
@@ -139,7 +139,7 @@ def _untrained_calls(conversation: Conversation) -> Iterator[tuple[int, str]]:
 
 
 def split_by_mask(trace: Trace, tokenizer: Tokenizer) -> list[TextRun]:
-    """The text of a trace, cut where the mask changes."""
+    """Split the text of a trace where the mask changes."""
     pieces = []
     for trained, tokens in groupby(zip(trace.mask, trace.ids, strict=True), key=lambda token: bool(token[0])):
         data = b"".join(tokenizer.decode_token(token) for _, token in tokens)
@@ -152,5 +152,5 @@ def _read_tokenizer(path: Path) -> Tokenizer:
     from ferrule.models.embedded import read_tokenizer
 
     if not path.is_file():
-        raise TokenizerError(f"{path}: there is no such tokenizer")
+        raise TokenizerError(f"{path}: no such tokenizer")
     return read_tokenizer(path)

@@ -1,4 +1,4 @@
-"""`ferrule sandbox`: run Python contained, look at code before it runs, and see what this machine can contain."""
+"""`ferrule sandbox`: run Python contained, check code without running it, and test this machine's containment."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ferrule.sandbox.checks import CheckProfile
 
 sandbox = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, help="Run Python where it can't leave, and see what holds it."
+    rich_markup_mode=None, no_args_is_help=True, help="Run Python contained, and test the containment."
 )
 
 Checks: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="PROFILE", help="advise tells what can't work, strict refuses what is listed, off is off."),
+    typer.Option(metavar="PROFILE", help="advise warns of what can't work, strict refuses listed names, or off."),
 ]
 
 
@@ -28,22 +28,20 @@ Checks: TypeAlias = Annotated[
 def _run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The code; - for standard input.")] = "-",
     *,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that it may take.")] = 10.0,
-    memory: Annotated[int, typer.Option(metavar="MB", help="Megabytes that it may use beside the interpreter.")] = 512,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that it may run.")] = 10.0,
+    memory: Annotated[int, typer.Option(metavar="MB", help="Megabytes in addition to the interpreter's own.")] = 512,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="NAME=FILE", help="Put a file into its folder. May be repeated."),
+        typer.Option("--input", metavar="NAME=FILE", help="Put a file into its working folder. May be repeated."),
     ] = None,
-    session: Annotated[
-        bool, typer.Option("--session", help="Read cells, one after another, that share their variables.")
-    ] = False,
+    session: Annotated[bool, typer.Option("--session", help="Read and run cells that share their variables.")] = False,
     checks: Checks = "advise",
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write its files and images here.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run Python contained, and show what it prints, its value and its images.
+    """Run Python contained, and show its output, value and images.
 
-    The exit status is 1 where the code failed, 2 for bad input and for code that the checks refuse.
+    The exit status is 1 if the code fails, 2 for bad input and for code that the checks refuse.
     """
     from ferrule.cli.sandbox_run import RunOptions, run_file, run_session
 
@@ -58,7 +56,7 @@ def _check(
     checks: Checks = "advise",
     as_json: AsJson = False,
 ) -> None:
-    """Look at Python without running it.
+    """Check Python code without running it.
 
     The exit status is 1 for a syntax error and for what the profile refuses.
     """
@@ -67,9 +65,9 @@ def _check(
 
 @sandbox.command("doctor")
 def _doctor(as_json: AsJson = False) -> None:
-    """Tell which layers of containment this machine has, what each stops, and whether they hold.
+    """List the layers of containment of this machine, what each stops, and whether they hold.
 
-    The exit status is 1 where nothing can be contained here, or a layer doesn't hold.
+    The exit status is 1 if nothing can be contained here, or a layer doesn't hold.
     """
     from ferrule.cli.sandbox_doctor import print_report
 
@@ -77,12 +75,12 @@ def _doctor(as_json: AsJson = False) -> None:
 
 
 def check_file(file: str, checks: str, as_json: bool) -> int:
-    """Print the findings; the exit status. Raises `SettingsError` for an unknown profile, `OSError` for no file."""
+    """Print the findings; returns the exit status. Raises `SettingsError` for an unknown profile, and `OSError`."""
     from ferrule.execution.terminal_text import escape_text
     from ferrule.sandbox.checks import check, explain_findings
     from ferrule.session.terminal_output import print_json
 
-    findings = check(read_code(file), profile=check_profile(checks))
+    findings = check(read_code(file), profile=parse_profile(checks))
     if as_json:
         print_json([asdict(finding) for finding in findings])
     elif findings:
@@ -91,13 +89,13 @@ def check_file(file: str, checks: str, as_json: bool) -> int:
 
 
 def read_code(file: str) -> str:
-    """The code in a file, or on standard input for `-`. Raises `OSError` and `UnicodeDecodeError`."""
+    """Read code from a file, or from stdin for `-`. Raises `OSError` and `UnicodeDecodeError`."""
     data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     return data.decode("utf-8")
 
 
-def check_profile(name: str) -> CheckProfile:
-    """A profile of the checks. Raises `SettingsError` for a name that is none."""
+def parse_profile(name: str) -> CheckProfile:
+    """Parse the name of a profile of checks. Raises `SettingsError` for an unknown one."""
     from ferrule.errors import SettingsError
     from ferrule.sandbox.checks import resolve_profile
 

@@ -1,4 +1,4 @@
-"""`ferrule sandbox doctor`: what this machine can contain, layer by layer, tried by canaries."""
+"""`ferrule sandbox doctor`: report the layers of containment of this machine, tested by canaries."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ferrule.sandbox.shell.chores import load_chores
 from ferrule.sandbox.tiers import PROMISES, Tier
 from ferrule.session.terminal_output import print_json
 
-# In a repository, where what a coder does first was refused before.
+# Ordinary first steps in a repository, which must not be refused.
 _COMMAND = "echo >file && mkdir folder && mv file folder/ && chmod +x folder/file && touch -d 2001-02-03 folder/file"
 _UNTESTED = "untested: no Mac has ever run this; the canaries below are all that is known of it"
 
 
 def print_report(as_json: bool) -> int:
-    """Print all of it; the exit status."""
+    """Print the report; returns the exit status."""
     found = detect_layers()
     canaries = try_canaries(found.tier)
-    shell = None if found.shell_tier is Tier.NONE else _shell_problem(found.shell_tier)
+    shell = None if found.shell_tier is Tier.NONE else _find_shell_problem(found.shell_tier)
     holds = bool(canaries) and all(one.is_stopped for one in canaries) and shell is None
     if as_json:
         tried = [{"name": one.name, "tries": one.tries, "reached": one.reached} for one in canaries]
-        refuses = {why: list(names) for why, names in _refused_chores(found.shell_tier).items()}
+        refuses = {why: list(names) for why, names in _list_refused_chores(found.shell_tier).items()}
         promises = {"promised": dict(PROMISES[found.tier].holds), "not_promised": list(PROMISES[found.tier].lacks)}
         print_json(
             {
-                **_layer_data(found),
+                **_layers_to_json(found),
                 **promises,
                 "holds": holds,
                 "canaries": tried,
@@ -44,13 +44,18 @@ def print_report(as_json: bool) -> int:
             }
         )
     else:
-        lines = (layer_lines(found), _promise_lines(found.tier), _canary_lines(canaries), _shell_lines(found, shell))
+        lines = (
+            format_layers(found),
+            _format_promises(found.tier),
+            _format_canaries(canaries),
+            _format_shell(found, shell),
+        )
         print("\n".join(chain(*lines)))
     return int(not holds)
 
 
-def _shell_problem(tier: Tier) -> str | None:
-    """What keeps commands from running here as their tier promises; the sandbox tries canaries of its own first."""
+def _find_shell_problem(tier: Tier) -> str | None:
+    """Find what keeps commands from running as their tier promises; the sandbox first tries canaries of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "repository")
         (folder / ".git/hooks").mkdir(parents=True)
@@ -62,56 +67,56 @@ def _shell_problem(tier: Tier) -> str | None:
         return f"a command was refused: {done.output.strip()}" if tier is Tier.FULL and done.exit_code != 0 else None
 
 
-def _layer_data(found: Layers) -> dict[str, Any]:
+def _layers_to_json(found: Layers) -> dict[str, Any]:
     return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(found).items()}
 
 
-def layer_lines(found: Layers) -> Iterator[str]:
-    """The lines that say what was found."""
+def format_layers(found: Layers) -> Iterator[str]:
+    """Yield lines about the layers that were found."""
     yield f"tier: {found.tier}"
     yield f"kernel: {found.kernel}, {found.machine}"
     if found.seatbelt is not None:
         yield f"seatbelt: {found.seatbelt} ({_UNTESTED})"
     yield f"Landlock: {f'ABI {found.landlock}' if found.landlock else 'no'}"
-    yield f"seccomp: {_yes_or_no(found.seccomp)}"
-    yield f"namespaces: {_yes_or_no(found.namespaces)}"
-    yield f"namespaces of shell commands: {_yes_or_no(found.command_namespaces)}"
-    yield f"cgroups: {_yes_or_no(found.cgroups)} (not used)"
+    yield f"seccomp: {_format_bool(found.seccomp)}"
+    yield f"namespaces: {_format_bool(found.namespaces)}"
+    yield f"namespaces of shell commands: {_format_bool(found.command_namespaces)}"
+    yield f"cgroups: {_format_bool(found.cgroups)} (not used)"
     yield from (f"missing: {line}" for line in found.missing)
 
 
-def _promise_lines(tier: Tier) -> Iterator[str]:
+def _format_promises(tier: Tier) -> Iterator[str]:
     promises = PROMISES[tier]
     yield "promised:" if promises.holds else "promised: nothing, and so nothing runs"
-    yield from (f"    {promise} ({detect_layers})" for promise, detect_layers in promises.holds.items())
+    yield from (f"    {promise} ({layer})" for promise, layer in promises.holds.items())
     yield "not promised:"
     yield from (f"    {line}" for line in promises.lacks)
 
 
-def _yes_or_no(is_there: bool) -> str:
+def _format_bool(is_there: bool) -> str:
     return "yes" if is_there else "no"
 
 
-def _canary_lines(canaries: Sequence[CanaryResult]) -> Iterator[str]:
+def _format_canaries(canaries: Sequence[CanaryResult]) -> Iterator[str]:
     out = sum(not one.is_stopped for one in canaries)
     yield f"python: {'does not hold' if out or not canaries else 'holds'}, {out} of {len(canaries)} canaries got out"
     for one in canaries:
         yield f"    {'ok' if one.is_stopped else f'REACHED {one.reached}'}: {one.tries}"
 
 
-def _shell_lines(found: Layers, problem: str | None) -> Iterator[str]:
+def _format_shell(found: Layers, problem: str | None) -> Iterator[str]:
     if found.shell_tier is Tier.NONE:
         return
     yield f"shell: {found.shell_tier}, {f'does not hold: {problem}' if problem else 'holds'}"
     if found.shell_tier in {Tier.FULL, Tier.CONTAINER}:
-        refused = _refused_chores(found.shell_tier)
+        refused = _list_refused_chores(found.shell_tier)
         passes = [chore.name for chore in load_chores() if not any(chore.name in names for names in refused.values())]
         yield f"    passes in a repository: {_join_names(passes)}"
         yield from (f"    refused there, since {why}: {_join_names(names)}" for why, names in refused.items())
 
 
-def _refused_chores(tier: Tier) -> dict[str, list[str]]:
-    """By reason, the names of a coder's chores that the tier refuses."""
+def _list_refused_chores(tier: Tier) -> dict[str, list[str]]:
+    """List the chores of coding work that the tier refuses, by reason."""
     found: dict[str, list[str]] = {}
     for chore in load_chores() if tier is Tier.CONTAINER else ():
         if chore.refused is not None:

@@ -1,4 +1,4 @@
-"""`ferrule sandbox run`: the code of one file, or the cells of a session, and what it printed and left."""
+"""`ferrule sandbox run`: run the code of a file, or the cells of a session, and print the outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from ferrule._util.background import enter_synchronously, run_synchronously
 from ferrule.builtin_tools.python_values import find_images, render_value, to_plain_json
 from ferrule.cli.files import write_atomically
-from ferrule.cli.sandbox import check_profile, read_code
+from ferrule.cli.sandbox import parse_profile, read_code
 from ferrule.cli.standard_input import read_lines
 from ferrule.conversation import Image
 from ferrule.errors import SettingsError
@@ -31,7 +31,11 @@ DONE, FAILED, REFUSED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How code is run and shown: seconds, megabytes, `NAME=FILE`, a profile's name, a folder for what it leaves."""
+    """How code is run and shown.
+
+    `timeout` is in seconds, `memory` in megabytes, `inputs` are `NAME=FILE`, `checks` is the name of a profile, and
+    `out` a folder for files and images.
+    """
 
     timeout: float
     memory: int
@@ -42,40 +46,40 @@ class RunOptions:
 
 
 def run_file(file: str, options: RunOptions) -> int:
-    """Run the code of a file and show what came of it; the exit status.
+    """Run the code of a file and print the outcome; returns the exit status.
 
-    Raises `SettingsError`, `OSError` or `FerruleError` for bad input, and where nothing can be contained here.
+    Raises `SettingsError`, `OSError` or `FerruleError` for bad input, and if nothing can be contained here.
     """
     inputs, code = _parse_inputs(options.inputs), read_code(file)
-    # Loading what one run doesn't import would only keep it waiting.
+    # Preloading packages that this run doesn't import would only delay it.
     packages = [name for name in PACKAGES if name in code]
-    with enter_synchronously(PythonSandbox(packages=packages, checks=check_profile(options.checks))) as sandbox:
+    with enter_synchronously(PythonSandbox(packages=packages, checks=parse_profile(options.checks))) as sandbox:
         run = run_synchronously(sandbox.run(code, inputs, timeout=options.timeout, memory=options.memory * _MB))
     print_run(run, options.out, options.as_json)
-    return _exit_status(run)
+    return _choose_exit_status(run)
 
 
 def run_session(file: str, options: RunOptions) -> int:
-    """Run cells that share their variables: that of a file if one is named, then those that are typed.
+    """Run cells that share their variables: the file's, unless it is `-`, then those read from stdin.
 
-    The exit status is that of the last cell. Raises as `run_file`.
+    Returns the exit status of the last cell. Raises like `run_file`.
     """
     inputs: dict[str, Any] | None = _parse_inputs(options.inputs)
     first = [] if file == "-" else [read_code(file)]
     status = DONE
-    with enter_synchronously(PythonSandbox(checks=check_profile(options.checks))) as sandbox:
+    with enter_synchronously(PythonSandbox(checks=parse_profile(options.checks))) as sandbox:
         session = run_synchronously(sandbox.session(memory=options.memory * _MB))
         for cell in chain(first, split_cells(read_lines())):
             run = _run_interruptibly(session.run(cell, inputs, timeout=options.timeout))
             if run is not None:
                 print_run(run, options.out, options.as_json)
-                status, inputs = _exit_status(run), None
+                status, inputs = _choose_exit_status(run), None
         run_synchronously(session.aclose())
     return status
 
 
 def _run_interruptibly(running: Coroutine[Any, Any, PythonResult]) -> PythonResult | None:
-    """A run; None where somebody at the terminal ended it by Ctrl-C, which ends anything else altogether."""
+    """Await a run; returns None after Ctrl-C at a terminal, and raises it where stdin is no terminal."""
     try:
         return run_synchronously(running)
     except KeyboardInterrupt:
@@ -86,7 +90,7 @@ def _run_interruptibly(running: Coroutine[Any, Any, PythonResult]) -> PythonResu
 
 
 def split_cells(lines: Iterable[str]) -> Iterator[str]:
-    """Lines as cells, as at Python's own prompt: a statement on one line, or a block up to an empty line."""
+    """Split lines into cells, like Python's own prompt: a statement on one line, or a block up to an empty line."""
     cell: list[str] = []
     for line in lines:
         if cell or line.strip():
@@ -106,31 +110,31 @@ def _is_complete(cell: str) -> bool:
 
 
 def _parse_inputs(given: tuple[str, ...]) -> dict[str, Any]:
-    """Files by the names under which the code finds them."""
+    """Parse `NAME=FILE` pairs into paths by the names under which the code finds them."""
     inputs: dict[str, Any] = {}
     for text in given:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            raise SettingsError(f"--input is NAME=FILE, not {text!r}")
+            raise SettingsError(f"--input must be NAME=FILE, not {text!r}")
         inputs[name] = Path(path)
     return inputs
 
 
-def _exit_status(run: PythonResult) -> int:
+def _choose_exit_status(run: PythonResult) -> int:
     if run.error is None:
         return DONE
     return REFUSED if run.error.kind == "refused" else FAILED
 
 
 def print_run(run: PythonResult, folder: Path | None, as_json: bool) -> None:
-    """Print a run: what it printed and its value on stdout, its stderr, error and advice on stderr.
+    """Print a run: its stdout and value on stdout; its stderr, error and advice on stderr.
 
-    Raises `OSError` where its files can't be written to `folder`.
+    Raises `OSError` if its files can't be written to `folder`.
     """
     images = list({image.hash: image for image in (*find_images(run.value), *run.images)}.values())
     paths = {} if folder is None else _write_files(run, images, folder)
     if as_json:
-        print(escape_json(run_json(run, images, paths)), flush=True)
+        print(escape_json(run_to_json(run, images, paths)), flush=True)
         return
     _print(run.stdout, sys.stdout)
     if run.value is not None and not isinstance(run.value, Image):
@@ -148,15 +152,15 @@ def print_run(run: PythonResult, folder: Path | None, as_json: bool) -> None:
     _print("".join(f"advice: {explain_findings([one])}\n" for one in advice), sys.stderr)
 
 
-def run_json(run: PythonResult, images: list[Image], paths: dict[str, str]) -> dict[str, Any]:
-    """A run for programs. An image or file has a `path` where it was written."""
+def run_to_json(run: PythonResult, images: list[Image], paths: dict[str, str]) -> dict[str, Any]:
+    """Convert a run to JSON data. `paths` are those of the images and files that were written."""
     error = run.error
     return {
         "value": to_plain_json(run.value),
         "stdout": run.stdout,
         "stderr": run.stderr,
-        "images": [_file_data(image.hash, image.data, paths) | {"media_type": image.media_type} for image in images],
-        "files": [_file_data(name, data, paths) for name, data in run.files.items()],
+        "images": [_file_to_json(image.hash, image.data, paths) | {"media_type": image.media_type} for image in images],
+        "files": [_file_to_json(name, data, paths) for name, data in run.files.items()],
         "error": error
         and {"kind": error.kind, "message": error.message, "traceback": error.traceback, "line": error.line},
         "findings": [asdict(finding) for finding in run.findings],
@@ -165,12 +169,12 @@ def run_json(run: PythonResult, images: list[Image], paths: dict[str, str]) -> d
     }
 
 
-def _file_data(name: str, data: bytes, paths: dict[str, str]) -> dict[str, Any]:
+def _file_to_json(name: str, data: bytes, paths: dict[str, str]) -> dict[str, Any]:
     return {"name": name, "bytes": len(data), **({"path": paths[name]} if name in paths else {})}
 
 
 def _write_files(run: PythonResult, images: list[Image], folder: Path) -> dict[str, str]:
-    """Write what a run left; the paths by a file's name and an image's hash."""
+    """Write the files and images of a run; returns their paths, by file name or image hash."""
     left = {name: (folder / name, data) for name, data in run.files.items()}
     for image in images:
         suffix = mimetypes.guess_extension(image.media_type) or ".bin"

@@ -56,7 +56,7 @@ class SessionOptions:
         typer.Option(
             "--base-url",
             metavar="URL",
-            help="The address of the provider's API; the key is from its environment variable.",
+            help="The address of the provider's API; its key comes from the environment.",
         ),
     ] = None
     mode: Annotated[
@@ -64,11 +64,11 @@ class SessionOptions:
         typer.Option(
             "--mode",
             metavar="MODE",
-            help="How calls are written: auto, api, or in the text, in a notation of `dialects`.",
+            help="How calls are written: auto, api, or the name of a notation of `dialects`.",
         ),
     ] = "auto"
     fallback: Annotated[
-        str | None, typer.Option("--fallback", metavar="MODEL", help="The model to ask where the first one fails.")
+        str | None, typer.Option("--fallback", metavar="MODEL", help="The model to ask if the first one fails.")
     ] = None
     tools: ToolFolders = None
     plugins: Plugins = False
@@ -77,18 +77,18 @@ class SessionOptions:
         typer.Option(
             "--mcp",
             metavar="SERVER",
-            help="Offer the tools of an MCP server too: the command that starts it, in quotes, or its address. "
+            help="Also offer the tools of an MCP server: the command that starts it, in quotes, or its address. "
             "Repeatable.",
         ),
     ] = None
     mcp_timeout: Annotated[
         float,
-        typer.Option("--mcp-timeout", min=0.1, metavar="SECONDS", help="How long each of --mcp may take to be ready."),
+        typer.Option("--mcp-timeout", min=0.1, metavar="SECONDS", help="How long each --mcp server may take to start."),
     ] = 30.0
     trust: Trust = False
     as_json: AsJson = False
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="0 always takes the most likely token; a provider has its own default.")
+        float | None, typer.Option(min=0, help="0 always takes the likeliest token; the default is the provider's.")
     ] = None
     seed: Annotated[int | None, typer.Option(min=0, help="Makes sampling repeatable.")] = None
     max_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens of one message.")] = None
@@ -96,11 +96,11 @@ class SessionOptions:
     policy: PolicyFile = None
     journal: JournalFile = None
     store: StoreFile = None
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the conversation, see `ferrule history`.")] = False
+    keep: Annotated[bool, typer.Option("--keep", help="Save the conversation, see `ferrule history`.")] = False
 
 
-def with_session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with an option for each field of `SessionOptions`, which it gets together as `options`."""
+def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option to a command for each field of `SessionOptions`; it gets them together as `options`."""
     hints = get_type_hints(SessionOptions, include_extras=True)
     shared = [
         inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
@@ -121,9 +121,9 @@ def with_session_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def open_session(options: SessionOptions, resume: str | None = None) -> Iterator[SessionRunner]:
-    """The session that the options describe, closed at the end; `resume` is the id of a saved conversation.
+    """Open the session that the options describe; `resume` is the id of a saved conversation.
 
-    Raises `FerruleError` and `OSError` for what can't be used.
+    Raises `FerruleError` and `OSError` for options that can't be used.
     """
     import asyncio
 
@@ -149,7 +149,7 @@ def open_session(options: SessionOptions, resume: str | None = None) -> Iterator
                 workspace=Path.cwd(),
             )  # fmt: skip
             runner.run(session.refresh_tools())
-            check_tools(_asked_model(pipeline, options.mode), session.registry)
+            check_tools(_select_model(pipeline, options.mode), session.registry)
             session.check_resumed()
             yield SessionRunner(session, runner)
         finally:
@@ -157,7 +157,7 @@ def open_session(options: SessionOptions, resume: str | None = None) -> Iterator
 
 
 def make_pipeline(options: SessionOptions) -> Pipeline:
-    """A pipeline on the model. Raises `ModelError` for an unknown model, `DialectError` for an unknown mode."""
+    """Make a pipeline for the model. Raises `ModelError` for an unknown model, `DialectError` for an unknown mode."""
     import logging
 
     from ferrule._util.blas_threads import limit_blas_threads
@@ -171,9 +171,9 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     name, base_url = options.model, options.base_url
     if base_url is not None:
         if name.partition(":")[0] in _WITHOUT_ADDRESS:
-            raise SettingsError(f"--base-url is for a provider's model, and {name} is asked at no address")
+            raise SettingsError(f"--base-url is for a provider's model; {name} has no address")
         if not base_url.startswith(("http://", "https://")):
-            raise SettingsError(f"--base-url {base_url}: an address begins with http:// or https://")
+            raise SettingsError(f"--base-url {base_url}: an address must begin with http:// or https://")
     elif name.startswith("compatible:"):
         raise SettingsError(f"{name}: give the server's address by --base-url http://…/v1")
     address = {} if base_url is None else {"base_url": base_url}
@@ -188,7 +188,7 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
 
 
 def check_tools(model: Model, registry: ToolRegistry) -> None:
-    """Raise `ModelError` where the model can't use a tool of the registry."""
+    """Raise `ModelError` if the model can't use a tool of the registry."""
     from ferrule.errors import ModelError
 
     known = model.capabilities.tools
@@ -197,8 +197,8 @@ def check_tools(model: Model, registry: ToolRegistry) -> None:
         raise ModelError(f"{model.name} can only use {', '.join(known) or 'no tool'}, not {', '.join(unusable)}")
 
 
-def _asked_model(pipeline: Pipeline, mode: str) -> Model:
-    """The model as it is asked: where the mode is a notation, calls stand in its text."""
+def _select_model(pipeline: Pipeline, mode: str) -> Model:
+    """Return the model that is asked: in text mode a wrapper of the given one."""
     from ferrule.agent.options import select_mode
 
     return select_mode(pipeline.model, mode)[0]
@@ -209,7 +209,7 @@ def _open_servers(options: SessionOptions, runner: asyncio.Runner) -> AbstractCo
 
     if not options.mcp:
         if options.trust:
-            raise SettingsError("--trust is for the servers of --mcp; there are none")
+            raise SettingsError("--trust is for the servers of --mcp, but there are none")
         return nullcontext()
     from ferrule.session.servers import open_servers
 

@@ -1,4 +1,4 @@
-"""Settings of a front from a TOML file and from `--set NAME=VALUE`, validated by the front's own model."""
+"""Reads the settings of a front from a TOML file and `--set NAME=VALUE`, validated by the front's pydantic model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Settings = TypeVar("Settings", bound=BaseModel)
 def read_settings(
     kind: type[Settings], config: Path | None, changes: Sequence[str], options: Mapping[str, Any] | None = None
 ) -> Settings:
-    """The settings of a file, changed by `--set`, changed by a command's own options (None where not given).
+    """Read the settings of a file, overridden by `--set`, and then by a command's own options (None if not given).
 
-    Raises `SettingsError`, naming what is wrong and what there is, and `OSError`.
+    Raises `SettingsError` for unknown settings and invalid values, and `OSError`.
     """
     data = _read_toml(config) if config is not None else {}
     data |= dict(_parse_change(change) for change in changes)
@@ -28,7 +28,7 @@ def read_settings(
         return kind.model_validate(data)
     except ValidationError as error:
         source = f"{config}: " if config is not None else ""
-        raise SettingsError(source + "; ".join(_problems(error, kind))) from error
+        raise SettingsError(source + "; ".join(_describe_problems(error, kind))) from error
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def _parse_change(change: str) -> tuple[str, Any]:
         return name.strip(), text.strip()
 
 
-def _problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
+def _describe_problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
     problems = []
     for one in error.errors(include_url=False):
         place = ".".join(map(str, one["loc"]))
         if one["type"] == "extra_forbidden":
-            problems.append(f"there is no setting {place!r}; there are {', '.join(kind.model_fields)}")
+            problems.append(f"unknown setting {place!r}; there are {', '.join(kind.model_fields)}")
         else:
             problems.append(f"{place}: {one['msg'][0].lower()}{one['msg'][1:]}, not {one['input']!r}")
     return problems

@@ -1,4 +1,4 @@
-"""Standard input of commands: a whole text, or lines, with a prompt on a terminal."""
+"""Reads standard input: a whole text, or lines, with a prompt on a terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _PROMPT = "› "
 
 
 def read_text() -> str:
-    """All of standard input. Raises `SettingsError` where it isn't UTF-8."""
+    """Read all of stdin. Raises `SettingsError` if it isn't UTF-8."""
     return _decode(sys.stdin.buffer.read()).strip()
 
 
 def read_lines() -> Iterator[str]:
-    """Lines until the end of the input; a person is shown a prompt, and Ctrl-C there begins the line anew."""
+    """Yield lines until the end of the input; at a terminal there is a prompt, and Ctrl-C starts the line over."""
     if not is_interactive():
         for line in iter(sys.stdin.buffer.readline, b""):
             yield _decode(line).rstrip("\r\n")
@@ -41,10 +41,10 @@ def _decode(data: bytes) -> str:
 
 def _read_typed_line() -> str:
     if sys.stdout.isatty():
-        import readline  # noqa: F401 - importing it is what gives `input` its line editing
+        import readline  # noqa: F401 - the import gives `input` line editing
 
         return input(_PROMPT)
-    # `input` would write its prompt into what is being piped.
+    # `input` would write its prompt to stdout, which is piped.
     print(_PROMPT, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:

@@ -1,4 +1,4 @@
-"""`ferrule synth`: conversations to train the embedded model on."""
+"""`ferrule synth`: write conversations to train the embedded model on."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def synth(
     ] = False,
 ) -> None:
     """Write conversations to train a model on."""
-    from ferrule.cli.progress import progress_bar
+    from ferrule.cli.progress import open_progress_bar
     from ferrule.training.synth import write_jsonl
 
-    with progress_bar("conversations", count) as show:
+    with open_progress_bar("conversations", count) as show:
         done = 0
 
         def advance(more: int) -> None:

@@ -1,4 +1,4 @@
-"""A tool's parameters as options of a command line: listed for people, and parsed."""
+"""A tool's parameters as command-line options: listed for people, and parsed."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ _DEEPEST = 8
 
 
 def format_parameters(schema: JSONSchema) -> list[str]:
-    """A line for each parameter: its option, its type, whether it is needed, and what it is."""
+    """Format a line for each parameter: its option, its type, whether it is required, and its description."""
     properties: Mapping[str, Any] = schema.get("properties", {})
-    needed = schema.get("required", ())
+    required = schema.get("required", ())
     lines = []
     for name, one in properties.items():
-        kind = "|".join(sorted(_json_types(one, schema))) or "any"
-        notes = [kind, "needed" if name in needed else f"default {json.dumps(one.get('default'), ensure_ascii=False)}"]
+        kind = "|".join(sorted(_list_json_types(one, schema))) or "any"
+        notes = [
+            kind,
+            "required" if name in required else f"default {json.dumps(one.get('default'), ensure_ascii=False)}",
+        ]
         about = one.get("description", "") if isinstance(one, Mapping) else ""
         lines.append(escape_line(f"    --{name}  ({', '.join(notes)})  {' '.join(about.split())}".rstrip()))
     return lines
 
 
 def parse_tool_options(words: Sequence[str], schema: JSONSchema) -> dict[str, Any]:
-    """Arguments from `--name value`, `--name=value`, `--flag` and `--no-flag`, in the types that the schema asks for.
+    """Parse `--name value`, `--name=value`, `--flag` and `--no-flag` into arguments of the schema's types.
 
-    What the schema takes as text stays text; other values are read as JSON where they are that. A list is a JSON
-    array, or the option repeated. Whether the arguments are right is for the executor to say. Raises `SettingsError`
-    where a word is no option, or has no value.
+    What may be a string by the schema stays one; other values are parsed as JSON if possible. A list is a JSON array,
+    or a repeated option. The executor validates the arguments. Raises `SettingsError` for a word that isn't an option,
+    or an option without a value.
     """
     arguments: dict[str, Any] = {}
     for name, text in _split_options(list(words), schema):
         one = schema.get("properties", {}).get(name, {})
-        kinds = _json_types(one, schema)
+        kinds = _list_json_types(one, schema)
         if "array" in kinds and not str(text).lstrip().startswith("["):
-            arguments.setdefault(name, []).append(_parse_value(text, _json_types(_item_schema(one, schema), schema)))
+            arguments.setdefault(name, []).append(
+                _parse_value(text, _list_json_types(_find_item_schema(one, schema), schema))
+            )
         elif name in arguments:
             raise SettingsError(f"--{name} is given twice, and it takes one value")
         else:
@@ -51,18 +56,18 @@ def _split_options(words: list[str], schema: JSONSchema) -> Iterator[tuple[str, 
     while words:
         word = words.pop(0)
         if not word.startswith("--") or len(word) < 3:
-            raise SettingsError(f"{word!r} belongs to no option; write arguments as --name value")
+            raise SettingsError(f"{word!r} is not an option; write arguments as --name value")
         option, has_value, text = word[2:].partition("=")
-        name = _parameter_name(option, properties)
-        is_flag = "boolean" in _json_types(properties.get(name, {}), schema)
+        name = _find_parameter(option, properties)
+        is_flag = "boolean" in _list_json_types(properties.get(name, {}), schema)
         if has_value:
             yield name, text
         elif (
             name not in properties
             and option.startswith("no-")
-            and _parameter_name(option[3:], properties) in properties
+            and _find_parameter(option[3:], properties) in properties
         ):
-            yield _parameter_name(option[3:], properties), False
+            yield _find_parameter(option[3:], properties), False
         elif is_flag and (not words or words[0].casefold() not in ("true", "false")):
             yield name, True
         elif words:
@@ -71,7 +76,7 @@ def _split_options(words: list[str], schema: JSONSchema) -> Iterator[tuple[str, 
             raise SettingsError(f"--{option} needs a value")
 
 
-def _parameter_name(option: str, properties: Mapping[str, Any]) -> str:
+def _find_parameter(option: str, properties: Mapping[str, Any]) -> str:
     if option in properties:
         return option
     return next((name for name in properties if name.replace("_", "-") == option), option)
@@ -86,8 +91,8 @@ def _parse_value(text: str | bool, kinds: set[str]) -> Any:
         return text
 
 
-def _json_types(schema: Any, root: JSONSchema, depth: int = 0) -> set[str]:
-    """The JSON types that a schema names, its alternatives and what it refers to included; empty for any."""
+def _list_json_types(schema: Any, root: JSONSchema, depth: int = 0) -> set[str]:
+    """List the JSON types of a schema, of its alternatives and references too; empty if any type is allowed."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return set()
     found: set[str] = set()
@@ -96,14 +101,14 @@ def _json_types(schema: Any, root: JSONSchema, depth: int = 0) -> set[str]:
     for value in (*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())):
         found |= {"string"} if isinstance(value, str) else set()
     for alternative in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
-        found |= _json_types(alternative, root, depth + 1)
+        found |= _list_json_types(alternative, root, depth + 1)
     if "$ref" in schema:
-        found |= _json_types(_resolve_reference(schema["$ref"], root), root, depth + 1)
+        found |= _list_json_types(_resolve_reference(schema["$ref"], root), root, depth + 1)
     return found
 
 
-def _item_schema(schema: Any, root: JSONSchema) -> Any:
-    """The schema of a list's elements."""
+def _find_item_schema(schema: Any, root: JSONSchema) -> Any:
+    """Find the schema of a list's elements."""
     for one in (schema, *schema.get("anyOf", ()), _resolve_reference(schema.get("$ref", ""), root)):
         if isinstance(one, Mapping) and "items" in one:
             return one["items"]

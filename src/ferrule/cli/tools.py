@@ -1,4 +1,4 @@
-"""`ferrule tools`: the tools that commands offer, and what is wrong with files that offer none."""
+"""`ferrule tools`: the tools that commands offer, and the problems of files that offer none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ferrule.toolspec import Annotations, ToolSpec
 
 CONTAINED = ("python", "shell")
-"""The tools that come with ferrule and are offered where they are named; a folder of such a name goes first."""
+"""Built-in tools that are offered only if named; a folder of the same name takes precedence."""
 
 _HINTS = {
     "read_only": ("reads only", "writes"),
@@ -36,7 +36,7 @@ def tools(
 ) -> None:
     """List the tools on offer.
 
-    With `check`, report what is wrong with files that offer none; the exit status is 1 where there are any.
+    With `check`, report the problems of files that offer none; the exit status is 1 if there are any.
     """
     from ferrule.session.terminal_output import print_json
 
@@ -46,28 +46,28 @@ def tools(
         return
     specs = collect_tools((Path(word) for word in words), plugins).specs
     if as_json:
-        print_json([tool_data(spec) for spec in specs])
+        print_json([tool_to_json(spec) for spec in specs])
         return
     for spec in specs:
         typer.echo("\n".join(format_tool(spec)))
 
 
 def collect_tools(folders: Iterable[Path], plugins: bool = False) -> ToolRegistry:
-    """The calculator, the tools of the folders, or `python` or `shell`, and with `plugins` those of plugins.
+    """Collect the calculator, the tools of the folders (or `python` or `shell`), and with `plugins` those of plugins.
 
-    Files and plugins that can't be used are named on stderr. Raises `RegistryError` for a folder that doesn't exist or
-    a name that is used twice.
+    Files and plugins that can't be used are listed on stderr. Raises `RegistryError` for a missing folder or a
+    duplicate name.
     """
     from ferrule.builtin_tools import calculator
     from ferrule.tools.registry import ToolRegistry
 
-    registry = ToolRegistry([calculator, *map(_folder_or_builtin, folders)])
+    registry = ToolRegistry([calculator, *map(_load_folder_or_builtin, folders)])
     for problem in registry.problems:
         _warn(f"{problem}; its tools are not offered")
     return _add_plugins(registry) if plugins else registry
 
 
-def _folder_or_builtin(folder: Path) -> ToolLike:
+def _load_folder_or_builtin(folder: Path) -> ToolLike:
     from ferrule import builtin_tools
     from ferrule.tools.registry import ToolRegistry
 
@@ -94,10 +94,9 @@ def _warn(text: str) -> None:
 
 
 def check_folders(folders: Iterable[Path]) -> tuple[list[str], list[DiscoveryProblem]]:
-    """The names of the tools in the folders, and the problems: what `--tools` could not offer.
+    """Find the names of the tools in folders, and the problems of what can't be offered.
 
-    A name that is used twice, here or by a tool that comes with ferrule, is a problem of its folder. Raises
-    `SettingsError` for a folder that doesn't exist.
+    A duplicate name, also of the calculator, is a problem of its folder. Raises `SettingsError` for a missing folder.
     """
     from ferrule.builtin_tools import calculator
     from ferrule.errors import RegistryError, SettingsError
@@ -109,7 +108,7 @@ def check_folders(folders: Iterable[Path]) -> tuple[list[str], list[DiscoveryPro
     problems: list[DiscoveryProblem] = []
     for folder in folders:
         if not folder.is_dir():
-            raise SettingsError(f"there is no folder {str(folder)!r} to find tools in")
+            raise SettingsError(f"no such folder: {str(folder)!r}")
         try:
             found = ToolRegistry.discover(folder)
             taken = taken.add(found)
@@ -139,7 +138,7 @@ def _print_check(folders: list[Path], as_json: bool) -> None:
 
 
 def format_tool(spec: ToolSpec) -> list[str]:
-    """A tool for people: its name and hints, what it is for, its parameters."""
+    """Format a tool for people, as lines: its name and hints, description and parameters."""
     from ferrule.cli.tool_options import format_parameters
     from ferrule.execution.terminal_text import escape_line
 
@@ -155,8 +154,8 @@ def _format_hints(annotations: Annotations) -> list[str]:
     return [_HINTS[name][0 if value else 1] for name, value in said.items() if value is not None]
 
 
-def tool_data(spec: ToolSpec) -> dict[str, Any]:
-    """A tool for programs."""
+def tool_to_json(spec: ToolSpec) -> dict[str, Any]:
+    """Convert a tool to JSON data."""
     return {
         "name": spec.name,
         "description": spec.description,

@@ -1,4 +1,4 @@
-"""`ferrule train`: the weights of the embedded model, from nothing."""
+"""`ferrule train`: train the embedded model from scratch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ train = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Train a m
 
 @train.command("embedded")
 def train_embedded(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where checkpoints and the model go.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for checkpoints and the model.")],
     config: ConfigFile = None,
     changes: Changes = None,
     steps: Annotated[int | None, typer.Option(min=1, help="How many steps; the same as --set steps=N.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
-    show_settings: Annotated[bool, typer.Option("--show-settings", help="Print the settings and stop.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the folder's checkpoint.")] = False,
+    show_settings: Annotated[bool, typer.Option("--show-settings", help="Print the settings and exit.")] = False,
 ) -> None:
     """Train the embedded model by its recipe. Needs the extra ferrule[train]."""
     from ferrule.cli.settings import read_settings
@@ -38,18 +38,18 @@ def train_embedded(
 
 
 def _train(recipe: Recipe, folder: Path, resume: bool) -> Path:
-    """Train with a progress bar, or without a terminal a line for each checkpoint; returns the model's folder.
+    """Train, showing a progress bar or, without a terminal, a line per checkpoint; returns the model's folder.
 
-    Raises `SettingsError` where torch is missing, or the folder doesn't fit.
+    Raises `SettingsError` if torch is missing, or the folder can't be used.
     """
     from ferrule.cli.errors import require_extra
-    from ferrule.cli.progress import progress_bar
+    from ferrule.cli.progress import open_progress_bar
 
     with require_extra("train"):
         from ferrule.training.embedded.train import Progress
         from ferrule.training.embedded.train import train as train_model
 
-    with progress_bar("steps", recipe.steps) as show:
+    with open_progress_bar("steps", recipe.steps) as show:
 
         def report(progress: Progress) -> None:
             note = f"loss {progress.loss:.3f}  {progress.tokens_per_second:,.0f} tokens/s"

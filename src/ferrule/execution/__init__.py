@@ -1,10 +1,10 @@
-"""Floor 5: runs every tool call: validates it, asks for permission where the policy says so, runs it, records it."""
+"""Floor 5: runs every tool call: validates it, asks for permission if the policy says so, runs it, records it."""
 
 from typing import TYPE_CHECKING
 
 from ferrule.execution.approver import Approver, TerminalApprover
 from ferrule.execution.decisions import ApprovalRequest, Decision, Pending
-from ferrule.execution.error_results import cancelled_result, interrupted_result
+from ferrule.execution.error_results import make_cancelled_result, make_interrupted_result
 from ferrule.execution.executor import Executor
 from ferrule.execution.journal import FileJournal, InterruptedCall, Journal, NullJournal, find_interrupted
 from ferrule.execution.policy import Policy, Rule, SessionGrants, Verdict
@@ -28,9 +28,9 @@ __all__ = [
     "SessionGrants",
     "TerminalApprover",
     "Verdict",
-    "cancelled_result",
     "find_interrupted",
-    "interrupted_result",
+    "make_cancelled_result",
+    "make_interrupted_result",
     "parse_policy",
     "read_policy",
     "read_result_tool",

@@ -1,6 +1,6 @@
-"""Who is asked before a call runs; among them a person at a terminal, who reads the call page by page.
+"""Approvers, which decide on calls that a policy asks about; one of them asks a person at a terminal.
 
-`authorize.py` does what an answer says.
+`authorize.py` applies the decisions.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ferrule.execution.terminal_text import escape_line
 
 _BY = "terminal"
 _PAGE = 40
-"""Lines of a call that are shown at once."""
+"""Lines of a call shown at once."""
 _WIDTH = 200
-"""Characters of a line; what is longer goes on in the next."""
+"""Characters per line; longer lines are wrapped."""
 
 
 class Approver(Protocol):
-    """Whoever decides on calls that a policy asks about."""
+    """Decides on calls that a policy asks about."""
 
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """The decision on one call. It is asked again, `request.problem` saying why, where an edit can't be used."""
+        """Decide on a call. After an edit that can't be used it is called again, with `request.problem` set."""
 
 
 class TerminalApprover:
     """Asks a person, one question at a time: yes, no with a reason, edit, always for this session.
 
-    A call that is long is shown in pages: why it is asked about with the first one, the next whenever the person asks
-    for more. Nothing of it is left out. Reads lines from `input` and writes to `output`, by default the program's own.
-    The end of the input is a no.
+    A long call is shown in full, in pages: the reason for asking with the first one, the next whenever the person asks
+    for more. Reads lines from `input` and writes to `output`, by default stdin and stdout. The end of the input means
+    no.
     """
 
     def __init__(self, input: TextIO | None = None, output: TextIO | None = None) -> None:  # noqa: A002 - the field's word
@@ -44,7 +44,7 @@ class TerminalApprover:
         self._reading: concurrent.futures.Future[str] | None = None
 
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """Show the call and wait for an answer that can be read."""
+        """Show the call and wait for a valid answer."""
         async with self._asking:
             if self._reading is not None and self._reading.done():
                 self._reading = None  # typed in answer to a question that was withdrawn
@@ -52,22 +52,22 @@ class TerminalApprover:
             self._say(*render_reason(request))
             while True:
                 self._say(_render_choices(request, len(rest)), end=" ")
-                line = await self._line()
+                line = await self._read_line()
                 if line is None:
                     return Decision.deny("nobody answered", _BY)
                 if rest and line.strip().casefold() in ("m", "more"):
                     rest = self._show_page(rest)
                     continue
-                decision = await self._decision(line.strip(), request)
+                decision = await self._parse_answer(line.strip(), request)
                 if decision is not None:
                     return decision
 
     def _show_page(self, lines: list[str]) -> list[str]:
-        """Show the first of these lines; the others."""
+        """Show the first of these lines and return the others."""
         self._say(*lines[:_PAGE])
         return lines[_PAGE:]
 
-    async def _decision(self, answer: str, request: ApprovalRequest) -> Decision | None:
+    async def _parse_answer(self, answer: str, request: ApprovalRequest) -> Decision | None:
         word, _, rest = answer.partition(" ")
         match word.casefold():
             case "y" | "yes":
@@ -84,7 +84,7 @@ class TerminalApprover:
     async def _edit(self, typed: str) -> Decision | None:
         if not typed:
             self._say("the arguments as one line of JSON:", end=" ")
-            typed = await self._line() or ""
+            typed = await self._read_line() or ""
         try:
             arguments = json.loads(typed)
         except ValueError as error:
@@ -98,11 +98,10 @@ class TerminalApprover:
     def _say(self, *lines: str, end: str = "\n") -> None:
         print("\n".join(lines), end=end, file=self._output or sys.stdout, flush=True)
 
-    async def _line(self) -> str | None:
-        """The next line; None at the end of the input.
+    async def _read_line(self) -> str | None:
+        """Read a line; None at the end of the input.
 
-        A read that was cancelled can't be taken back: the next question gets the line that it waits for, and reads
-        anew where that read is withdrawn meanwhile.
+        A blocking read can't be cancelled: the next question reuses it, and reads again if it comes back empty.
         """
         left = self._reading
         line = await self._read()
@@ -124,12 +123,12 @@ class TerminalApprover:
 def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:
     try:
         reading.set_result(stream.readline())
-    except (OSError, ValueError):  # the terminal went away, or the stream was closed
+    except (OSError, ValueError):  # the terminal was closed, or the stream
         reading.set_result("")
 
 
 def render_call(request: ApprovalRequest) -> list[str]:
-    """The lines that describe a call, all of them: its tool, what it would do, its arguments, its preview."""
+    """Render a call in full, as lines: its tool, effects, arguments and preview."""
     lines = [f"▸ {escape_line(request.tool)} asks to run"]
     intent = request.intent
     if intent is not None:
@@ -146,19 +145,19 @@ def render_call(request: ApprovalRequest) -> list[str]:
 
 
 def render_reason(request: ApprovalRequest) -> list[str]:
-    """The lines that say why a call is asked about, and what was wrong with the last edit."""
-    problem = _render_block(f"not taken: {request.problem}") if request.problem else []
+    """Render the reason for asking, and what was wrong with the last edit, as lines."""
+    problem = _render_block(f"not accepted: {request.problem}") if request.problem else []
     return [*_render_field("why you are asked", request.reason), *problem]
 
 
 def _render_field(name: str, text: str) -> list[str]:
-    """A name and its text on one line, or below it where it has several or is long."""
+    """Render a name and its text on one line, or with a long or multi-line text below the name."""
     line = f"  {name}: {escape_line(text)}"
     return [line] if len(line) <= _WIDTH and "\n" not in text else [f"  {name}:", *_render_block(text)]
 
 
 def _render_block(text: str) -> list[str]:
-    """Several lines, each behind a bar, so that none passes for one of ours."""
+    """Render lines behind a bar each, so that none can be mistaken for ours."""
     lines = text.split("\n")
     if lines[-1] == "" and len(lines) > 1:
         lines.pop()

@@ -1,6 +1,6 @@
-"""May this call run? Its arguments are checked, the policy judges it, and whoever must be asked is asked.
+"""Decides whether a call may run: checks its arguments, applies the policy, and asks the approver where necessary.
 
-Nothing of a tool runs here but its `intent`, and that not on the event loop's time.
+The only function of a tool that runs here is its `intent`, which doesn't block the event loop.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ferrule.execution.approver import Approver
 from ferrule.execution.decisions import ApprovalRequest, Decision, Pending, hash_request
 from ferrule.execution.error_results import (
     RaisedElsewhere,
-    denied_result,
     describe_failure,
-    error_result,
-    malformed_result,
-    unknown_tool_result,
+    make_denied_result,
+    make_error_result,
+    make_malformed_result,
+    make_unknown_tool_result,
 )
 from ferrule.execution.policy import Policy, Verdict, derive_always
 from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
@@ -38,21 +38,20 @@ from ferrule.tools.scope import CallScope
 _EDITS = 3
 _SCALARS = (str, int, float, bool, type(None))
 _PLAIN = frozenset(_SCALARS)
-"""For nearly every argument it is enough to ask whether its type is one of these."""
-_NOT_IN_TIME = "not started: what it would do was not known in time; it took no effect"
+"""Nearly every argument has one of these types, which are JSON values already."""
+_NOT_IN_TIME = "not started: finding out what it would do took too long; it had no effect"
 
 
-class _IntentTimeout(Exception):  # noqa: N818 - a moment, not an error
-    """What a call would do was not known in time."""
+class _IntentTimeout(Exception):  # noqa: N818 - a timeout, not an error of the tool
+    """The intent of a call timed out."""
 
 
-# Not frozen, though nobody changes them: every call makes one of each, and freezing makes that take three times as
-# long.
+# Not frozen, although never changed: every call creates one of each, which takes three times as long if frozen.
 @dataclass(slots=True)
 class ProposedCall:
     """A call with valid arguments, and the policy's verdict on it.
 
-    `arguments` are the function's, `plain` the same as JSON values.
+    `arguments` are what the function gets, `plain` the same as JSON values.
     """
 
     call: ToolCall
@@ -63,13 +62,13 @@ class ProposedCall:
     verdict: Verdict
 
     def deny(self, reason: str, by: str) -> RefusedCall:
-        """This call, answered with a denial."""
-        return RefusedCall(self.call, denied_result(self.call, reason), self.plain, Verdict("deny", reason, by))
+        """Refuse this call; `by` is who denied it."""
+        return RefusedCall(self.call, make_denied_result(self.call, reason), self.plain, Verdict("deny", reason, by))
 
 
 @dataclass(slots=True)
 class PermittedCall:
-    """A call that may run, and why. `was_asked`: somebody said yes to exactly this call."""
+    """A call that may run, and why. `was_asked`: somebody approved exactly this call."""
 
     proposal: ProposedCall
     verdict: Verdict
@@ -79,7 +78,7 @@ class PermittedCall:
 
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
-    """A call that is answered without being run. `arguments` are what was to be run, as far as it could be read."""
+    """A call that is answered without being run. `arguments` are those of the call, decoded if possible."""
 
     call: ToolCall | MalformedCall
     result: ToolResult
@@ -88,10 +87,10 @@ class RefusedCall:
 
 
 class Authorizer:
-    """Decides on calls. `policy` is the one in force: an "always" answer adds a rule to it.
+    """Decides on calls. `policy` is the current one: an "always" answer adds a rule to it.
 
-    `timeout`, in seconds, is for the intents of tools that name none. Raises `PolicyError` where the policy isn't
-    one, and warns with `PolicyWarning` of rules that name a tool or an argument that isn't on offer.
+    `timeout`, in seconds, applies to the intents of tools without their own. Raises `PolicyError` if `policy` isn't a
+    `Policy`; a rule that names an unknown tool or argument is a `PolicyWarning`.
     """
 
     def __init__(
@@ -117,12 +116,12 @@ class Authorizer:
     async def authorize(
         self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None = None
     ) -> PermittedCall | RefusedCall | Pending:
-        """Whether a call may run. `decision` is one that was made on it before, bound by its hash."""
+        """Decide whether a call may run. `decision` was made on it earlier; its hash binds it to the call."""
         if isinstance(call, MalformedCall):
-            return RefusedCall(call, malformed_result(call), call.raw)
+            return RefusedCall(call, make_malformed_result(call), call.raw)
         tool = self.registry.get(call.name)
         if tool is None:
-            result = unknown_tool_result(call, self.registry.nearest(call.name), self.registry.names)
+            result = make_unknown_tool_result(call, self.registry.nearest(call.name), self.registry.names)
             return RefusedCall(call, result, decode_for_journal(call.arguments))
         proposal = await self._propose(call, tool, call.arguments, scope)
         if isinstance(proposal, RefusedCall):
@@ -135,10 +134,10 @@ class Authorizer:
         return await self._ask(proposal, decision, scope)
 
     async def is_still_permitted(self, permitted: PermittedCall, scope: CallScope) -> bool:
-        """Whether what a call was permitted on still holds, just before it runs.
+        """Whether a call is still permitted, just before it runs.
 
-        What somebody approved must have the same precondition; what the policy allowed, it must allow again, since a
-        link may lead elsewhere by now.
+        A call that somebody approved must have the same precondition; one that the policy allowed is judged again,
+        since a link may lead elsewhere by now.
         """
         proposal = permitted.proposal
         before = proposal.intent
@@ -147,13 +146,13 @@ class Authorizer:
         if not permitted.was_asked:
             if scope.workspace is None:
                 return True
-            arguments = self._with_defaults(proposal.tool, proposal.plain)
+            arguments = self._add_defaults(proposal.tool, proposal.plain)
             return self.policy.judge(proposal.tool, arguments, before, scope.workspace).action == "allow"
         if before.precondition is None:
             return True
         try:
             now = await self._read_intent(proposal.tool, proposal.arguments, scope)
-        except (Exception, SystemExit):  # noqa: BLE001 - an intent that can no longer be read is a change
+        except (Exception, SystemExit):  # noqa: BLE001 - an intent that fails now counts as changed
             return False
         return now is not None and now.precondition == before.precondition
 
@@ -166,20 +165,20 @@ class Authorizer:
             }
             if tool.intent is not None:
                 intent = await self._read_intent(tool, arguments, scope)
-            seen = self._with_defaults(tool, plain) if self.policy.rules else plain
+            seen = self._add_defaults(tool, plain) if self.policy.rules else plain
             verdict = self.policy.judge(tool, seen, intent, scope.workspace)
         except _IntentTimeout:
-            result = error_result(call.id, call.name, "timeout", _NOT_IN_TIME)
+            result = make_error_result(call.id, call.name, "timeout", _NOT_IN_TIME)
             return RefusedCall(call, result, decode_for_journal(text))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a check of the tool's own may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the tool's own checks may raise anything
             status, reason = describe_failure(error, text)
-            return RefusedCall(call, error_result(call.id, call.name, status, reason), decode_for_journal(text))
+            return RefusedCall(call, make_error_result(call.id, call.name, status, reason), decode_for_journal(text))
         return ProposedCall(call, tool, arguments, plain, intent, verdict)
 
     async def _read_intent(self, tool: Tool, arguments: Mapping[str, Any], scope: CallScope) -> Intent:
-        """What a call would do; a blocking function is run in a thread.
+        """Find out what a call would do; a blocking intent runs in a thread.
 
-        Raises `_IntentTimeout` where the tool's time, or the caller's, is up first, and whatever the function raises.
+        Raises `_IntentTimeout` after the tool's timeout or the caller's deadline, and whatever the intent raises.
         """
         timeout = find_timeout(tool, self._timeout, scope)
         read, copied = tool.intent, dict(arguments)
@@ -191,7 +190,7 @@ class Authorizer:
             outcome = await ThreadRun(partial(copy_context().run, read, copied), _ignore_outcome).wait(timeout)
             if outcome is not None and inspect.isawaitable(outcome.value):
                 left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
-                outcome = await await_outcome(partial(_give_back, outcome.value), {}, left)
+                outcome = await await_outcome(partial(_return_awaitable, outcome.value), {}, left)
         if outcome is None:
             raise _IntentTimeout
         if isinstance(outcome.error, asyncio.CancelledError):
@@ -206,7 +205,7 @@ class Authorizer:
     async def _ask(
         self, proposal: ProposedCall, decision: Decision | None, scope: CallScope
     ) -> PermittedCall | RefusedCall | Pending:
-        """What people say to a call."""
+        """Ask the approver about a call, or apply an earlier decision on it."""
         verdict = proposal.verdict
         request = self._make_request(proposal)
         if decision is not None and decision.hash == request.hash:
@@ -219,27 +218,29 @@ class Authorizer:
         if self._approver is None:
             if self._on_ask == "pause":
                 return Pending(proposal.call, verdict.reason, request)
-            reason = f"this call needs approval and there is nobody to give it ({verdict.reason})"
+            reason = f"this call needs approval, and nobody can be asked ({verdict.reason})"
             return proposal.deny(reason, "nobody")
         for _ in range(_EDITS):
             outcome = await self._apply(proposal, await self._approver.decide(request), scope)
             if not isinstance(outcome, str):
                 return outcome
             request = replace(request, problem=outcome)
-        return proposal.deny("the edited arguments were wrong every time", "executor")
+        return proposal.deny("the edited arguments were invalid every time", "executor")
 
     def _make_request(self, proposal: ProposedCall) -> ApprovalRequest:
         tool, verdict = proposal.tool, proposal.verdict
         always = None
         if verdict.action == "ask" and verdict.by == "profile":
             always = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin)).scope
-        seal = hash_request(tool.name, proposal.plain, proposal.intent)
-        return ApprovalRequest(proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, seal)
+        request_hash = hash_request(tool.name, proposal.plain, proposal.intent)
+        return ApprovalRequest(
+            proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, request_hash
+        )
 
     async def _apply(
         self, proposal: ProposedCall, decision: Decision, scope: CallScope
     ) -> PermittedCall | RefusedCall | str:
-        """What a decision makes of a proposal; a text where it is an edit with wrong arguments."""
+        """Apply a decision to a proposal. Returns the problem as text if it is an edit with invalid arguments."""
         by = decision.by or "caller"
         if decision.action == "deny":
             return proposal.deny(decision.reason or "the user said no", by)
@@ -261,11 +262,11 @@ class Authorizer:
             return edited.result.text
         if edited.verdict.action == "deny":
             return edited.deny(edited.verdict.reason, edited.verdict.by)
-        # Whoever wrote the arguments agrees to them, so there is no asking again.
+        # Whoever edited the arguments approves of them, so nobody is asked again.
         return PermittedCall(edited, Verdict("allow", "edited", by), was_asked=True, is_edited=True)
 
-    def _with_defaults(self, tool: Tool, plain: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments with the function's defaults among them, where a rule looks at arguments."""
+    def _add_defaults(self, tool: Tool, plain: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the function's defaults to the arguments, if a rule looks at arguments."""
         if not any(rule.arguments for rule in self.policy.rules):
             return plain
         if tool.name not in self._defaults:
@@ -279,7 +280,7 @@ class Authorizer:
 
 
 def find_timeout(tool: Tool, default: float | None, scope: CallScope) -> float | None:
-    """Seconds that a call may take: the tool's own time or the default, and never more than the caller has left."""
+    """Return how many seconds a call may take: the tool's timeout or the default, but no longer than the deadline."""
     timeout = default if tool.timeout is None else tool.timeout
     if scope.deadline is None:
         return timeout
@@ -287,28 +288,28 @@ def find_timeout(tool: Tool, default: float | None, scope: CallScope) -> float |
     return left if timeout is None else min(timeout, left)
 
 
-def _give_back(work: Awaitable[Any]) -> Awaitable[Any]:
+def _return_awaitable(work: Awaitable[Any]) -> Awaitable[Any]:
     return work
 
 
 def _ignore_outcome(_outcome: Outcome) -> None:
-    """An intent that came too late tells nothing."""
+    """Ignore an intent that came too late."""
 
 
 def _to_json_value(value: Any) -> Any:
-    """An argument as a JSON value."""
+    """Convert an argument to a JSON value."""
     if isinstance(value, _SCALARS):
         return value
     from pydantic_core import to_jsonable_python
 
     try:
         return to_jsonable_python(value, fallback=str)
-    except ValueError:  # bytes that are no text
+    except ValueError:  # bytes that aren't UTF-8
         return str(value)
 
 
 def decode_for_journal(arguments: str) -> Any:
-    """Arguments that were refused, for the journal: decoded where that works, so that secrets are found by name."""
+    """Decode refused arguments for the journal where possible, so that secrets are found by name."""
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):

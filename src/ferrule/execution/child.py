@@ -1,7 +1,7 @@
 """Entry point of the process that runs one tool call: it imports the function, runs it, answers, and is killed.
 
-`subprocess.py` starts it, and passes the function's address and its arguments through standard input. That stays open
-for as long as the parent lives, and this process ends when it closes.
+`subprocess.py` starts it, and passes the function's address and arguments through stdin. That stays open as long as the
+parent lives; this process ends when it closes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ferrule.execution.results import make_parts
 from ferrule.execution.subprocess import read_frame, write_frame
 
 _MAIN = "__mp_main__"
-"""The name under which a script is imported again, as `multiprocessing` does: its `if __name__` part doesn't run."""
+"""The name under which a script is imported again, as in `multiprocessing`: its `if __name__` part doesn't run."""
 
 
 def main(answers: int) -> None:
-    """Run the one call that standard input holds and write its answer to the file descriptor `answers`."""
+    """Run the call read from stdin and write its answer to the file descriptor `answers`."""
     os.set_inheritable(answers, False)
     lifeline = os.fdopen(os.dup(0), "rb", buffering=0)
-    # The tool's own children must not read what the parent holds open.
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - no path of anybody's
+    # The tool's own children must not read from the parent's pipe.
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - not a path of the user's
         os.dup2(nothing.fileno(), 0)
     address, arguments = read_frame(lifeline), read_frame(lifeline)
     threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
@@ -84,7 +84,7 @@ def _find_function(module: ModuleType, qualified_name: str) -> Callable[..., Any
     found: Any = module
     for name in qualified_name.split("."):
         found = getattr(found, name)
-    # Decorated, the name stands for the Tool; what was decorated is inside.
+    # A decorated name is that of the Tool, which holds the function.
     function: Callable[..., Any] = getattr(found, "function", found)
     return function
 

@@ -17,9 +17,9 @@ from ferrule.tools.intent import Effect, Intent, preview_from_json, preview_to_j
 class ApprovalRequest:
     """A call that somebody must decide on.
 
-    `arguments` are JSON values, checked, as the tool would get them. `reason` says why it is asked, `always` what an
-    "always" would cover (None where no "always" can help), `problem` what was wrong with the last edit. `hash` names
-    the tool, arguments and preview: what a decision is bound to.
+    `arguments` are JSON values, validated, as the tool would get them. `reason` says why approval is needed, `always`
+    what an "always" would allow (None if it wouldn't help), `problem` what was wrong with the last edit. `hash`
+    identifies the tool, arguments and preview, and binds a decision to them.
     """
 
     call: ToolCall
@@ -34,7 +34,7 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer to a request. `by` says who gave it; `hash` binds it to what it was given on."""
+    """An answer to a request. `by` is who gave it; `hash` binds it to the request."""
 
     action: Literal["allow", "deny", "edit", "always"]
     reason: str = ""
@@ -44,52 +44,52 @@ class Decision:
 
     @classmethod
     def allow(cls, by: str = "") -> Decision:
-        """Run it this once."""
+        """Run the call, this time."""
         return cls("allow", by=by)
 
     @classmethod
     def deny(cls, reason: str = "", by: str = "") -> Decision:
-        """Don't run it; the model is told the reason."""
+        """Don't run the call; the model gets the reason."""
         return cls("deny", reason, by=by)
 
     @classmethod
     def edit(cls, arguments: Mapping[str, Any], by: str = "") -> Decision:
-        """Run it with other arguments: they are checked and judged again, and the model is told of them."""
+        """Run the call with other arguments, which are validated and judged again; a note tells the model."""
         return cls("edit", arguments=arguments, by=by)
 
     @classmethod
     def always(cls, by: str = "") -> Decision:
-        """Run it, and don't ask again for calls in the request's `always` scope."""
+        """Run the call, and don't ask again about calls in the request's `always` scope."""
         return cls("always", by=by)
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A call that is not run yet: it waits for a decision, or (`request` None) for an earlier call that does."""
+    """A call that isn't run yet: it waits for a decision or, if `request` is None, for an earlier call that does."""
 
     call: ToolCall | MalformedCall
     reason: str
     request: ApprovalRequest | None = None
 
     def decide(self, decision: Decision) -> Decision:
-        """The decision, bound to this call as it stands now; give it to `Executor.run_all(decisions=...)`.
+        """Bind a decision to this call, for `Executor.run_all(decisions=...)`.
 
-        Raises `PolicyError` where this call itself waits for no decision.
+        Raises `PolicyError` if this call doesn't wait for a decision itself.
         """
         if self.request is None:
-            raise PolicyError(f"the call {self.call.id!r} waits for an earlier one; decide on that")
+            raise PolicyError(f"the call {self.call.id!r} waits for an earlier one; decide on that one")
         return replace(decision, hash=self.request.hash)
 
 
 def hash_request(tool: str, arguments: Mapping[str, Any], intent: Intent | None) -> str:
-    """The hexadecimal SHA-256 of a tool's name, its arguments, and the preview and precondition of its intent."""
+    """Hash a tool's name, arguments, and the preview and precondition of its intent: SHA-256, in hexadecimal."""
     seen = None if intent is None else [preview_to_json(intent.preview), intent.precondition]
     text = json.dumps([tool, arguments, seen], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def pending_to_json(pending: Pending) -> dict[str, Any]:
-    """A call that waits, with all that somebody must see to decide on it."""
+    """Convert a waiting call to JSON values, with everything needed to decide on it."""
     from ferrule.formats.conversation_json import value_to_json
 
     request = pending.request
@@ -108,7 +108,7 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
 
 
 def pending_from_json(data: Mapping[str, Any]) -> Pending:
-    """The waiting call that `pending_to_json` gave these values for. Raises `ConversationError`."""
+    """Read a waiting call from the values of `pending_to_json`. Raises `ConversationError`."""
     from ferrule.formats.conversation_json import value_from_json
 
     try:
@@ -117,7 +117,7 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
         if request is None:
             return Pending(call, data["reason"])
         if not isinstance(call, ToolCall):
-            raise ConversationError(f"the call {call.id!r} can't be read, so nobody can be asked about it")
+            raise ConversationError(f"the call {call.id!r} is malformed, so nobody can be asked about it")
         intent = request["intent"]
         asked = ApprovalRequest(
             call,
@@ -131,11 +131,11 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
         )
         return Pending(call, data["reason"], asked)
     except (LookupError, TypeError) as error:
-        raise ConversationError(f"no call that waits: {type(error).__name__} {error}") from error
+        raise ConversationError(f"not a waiting call: {type(error).__name__} {error}") from error
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
-    """A decision; its hash binds it to what was asked."""
+    """Convert a decision to JSON values."""
     from ferrule.formats.conversation_json import value_to_json
 
     arguments = decision.arguments
@@ -150,17 +150,17 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
 
 
 def decision_from_json(data: Mapping[str, Any]) -> Decision:
-    """The decision that `decision_to_json` gave these values for. Raises `ConversationError`."""
+    """Read a decision from the values of `decision_to_json`. Raises `ConversationError`."""
     from ferrule.formats.conversation_json import value_from_json
 
     try:
         arguments = value_from_json(data["arguments"], "the edited arguments")
         action = data["action"]
         if action not in ("allow", "deny", "edit", "always"):
-            raise ConversationError(f"a decision is allow, deny, edit or always, not {action!r}")
+            raise ConversationError(f"a decision must be allow, deny, edit or always, not {action!r}")
         return Decision(action, data["reason"], arguments, data["by"], data["hash"])
     except (LookupError, TypeError) as error:
-        raise ConversationError(f"no decision: {type(error).__name__} {error}") from error
+        raise ConversationError(f"not a decision: {type(error).__name__} {error}") from error
 
 
 def _call_to_json(call: ToolCall | MalformedCall) -> dict[str, Any]:

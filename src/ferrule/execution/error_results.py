@@ -1,7 +1,7 @@
 """The results of calls that failed or were not run: always `error: ` and a reason that a model can act on.
 
-The same failure gives the same text tomorrow and in training data, so addresses, temporary paths, measured
-durations and generated ids don't get in, unless the model wrote them itself.
+The same failure always gives the same text, also in training data. So addresses, temporary paths, measured durations
+and generated ids are removed, unless the model wrote them itself.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.tools.argument_errors import ArgumentsInvalid
 
 
-class RaisedElsewhere(Exception):  # noqa: N818 - it carries an exception, it isn't one more
-    """What a tool raised in a process of its own: the name of its type, and its message."""
+class RaisedElsewhere(Exception):  # noqa: N818 - a stand-in for another exception
+    """An exception that a tool raised in another process: the name of its type, and its message."""
 
     def __init__(self, type_name: str, message: str) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class RaisedElsewhere(Exception):  # noqa: N818 - it carries an exception, it is
 
 
 _MALFORMED = {
-    "truncated": "the call broke off before its end; write it again, whole and shorter",
+    "truncated": "the call broke off before its end; write it again, complete and shorter",
     "unclosed": "the call was not closed; write it again with its closing marker",
     "invalid_json": "the call's arguments are not valid JSON; write it again with valid JSON",
     "no_name": "the call names no tool; write it again with the name of a tool",
@@ -33,66 +33,66 @@ _MALFORMED = {
 }
 
 
-Manner = Literal["stopped", "abandoned", "killed"]
+TimeoutAction = Literal["stopped", "abandoned", "killed"]
 
 _TIMED_OUT = {
-    "stopped": "it was stopped and may have taken part of its effect",
-    "abandoned": "it was given up but still runs, and may yet take effect",
-    "killed": "it was killed and may have taken part of its effect",
+    "stopped": "it was stopped, and may have had some of its effects",
+    "abandoned": "it was abandoned but is still running, and may yet take effect",
+    "killed": "it was killed, and may have had some of its effects",
 }
 
 
-def error_result(call_id: str, name: str, status: ResultStatus, reason: str) -> ToolResult:
-    """The answer to a call that failed."""
+def make_error_result(call_id: str, name: str, status: ResultStatus, reason: str) -> ToolResult:
+    """Answer a call that failed."""
     return ToolResult(call_id, name, (Text(f"error: {reason}"),), status)
 
 
-def malformed_result(call: MalformedCall) -> ToolResult:
-    """The answer to what was meant as a call."""
+def make_malformed_result(call: MalformedCall) -> ToolResult:
+    """Answer what was meant as a call but can't be read."""
     reason = _MALFORMED.get(call.kind) or f"the call can't be read ({call.kind.replace('_', ' ')}); write it again"
-    return error_result(call.id, "", "invalid", reason)
+    return make_error_result(call.id, "", "invalid", reason)
 
 
-def unknown_tool_result(call: ToolCall, nearest: Sequence[str], offered: Sequence[str]) -> ToolResult:
-    """The answer to a call of a tool that isn't on offer."""
+def make_unknown_tool_result(call: ToolCall, nearest: Sequence[str], offered: Sequence[str]) -> ToolResult:
+    """Answer a call of an unknown tool."""
     if nearest:
-        cure = f"the nearest are: {', '.join(nearest)}" if len(nearest) > 1 else f"the nearest is: {nearest[0]}"
+        hint = f"the nearest are: {', '.join(nearest)}" if len(nearest) > 1 else f"the nearest is: {nearest[0]}"
     else:
-        cure = f"there are: {', '.join(offered)}" if offered else "there are no tools; answer without one"
-    return error_result(call.id, call.name, "unknown_tool", f"there is no tool {call.name!r}; {cure}")
+        hint = f"there are: {', '.join(offered)}" if offered else "there are no tools; answer without one"
+    return make_error_result(call.id, call.name, "unknown_tool", f"unknown tool {call.name!r}; {hint}")
 
 
-def timed_out_result(call: ToolCall, manner: Manner, read_only: bool) -> ToolResult:
-    """The answer to a call whose time was up; `manner` says what became of it."""
-    reason = "timed out" if read_only else f"timed out; {_TIMED_OUT[manner]}"
-    return error_result(call.id, call.name, "timeout", reason)
+def make_timed_out_result(call: ToolCall, action: TimeoutAction, read_only: bool) -> ToolResult:
+    """Answer a call that timed out; `action` is what was done to it."""
+    reason = "timed out" if read_only else f"timed out; {_TIMED_OUT[action]}"
+    return make_error_result(call.id, call.name, "timeout", reason)
 
 
-def not_started_result(call: ToolCall, busy: bool) -> ToolResult:
-    """The answer to a call whose time was up before it ran: behind another of its Toolset, or by the run's deadline."""
-    cause = "an earlier call of the same tools still runs" if busy else "no time is left"
-    return error_result(call.id, call.name, "timeout", f"not started: {cause}; it took no effect")
+def make_not_started_result(call: ToolCall, busy: bool) -> ToolResult:
+    """Answer a call that timed out before it ran: waiting for its Toolset's lock (`busy`), or by the run's deadline."""
+    cause = "an earlier call of the same tools is still running" if busy else "no time is left"
+    return make_error_result(call.id, call.name, "timeout", f"not started: {cause}; it had no effect")
 
 
-def denied_result(call: ToolCall, reason: str) -> ToolResult:
-    """The answer to a call that may not run."""
-    return error_result(call.id, call.name, "denied", f"denied: {reason}")
+def make_denied_result(call: ToolCall, reason: str) -> ToolResult:
+    """Answer a call that isn't permitted."""
+    return make_error_result(call.id, call.name, "denied", f"denied: {reason}")
 
 
-def cancelled_result(call: ToolCall | MalformedCall) -> ToolResult:
-    """The answer to a call that was not finished because the run was stopped."""
+def make_cancelled_result(call: ToolCall | MalformedCall) -> ToolResult:
+    """Answer a call that didn't finish because the run was stopped."""
     reason = "cancelled: the run was stopped before this call finished; it may have taken effect"
-    return error_result(call.id, _get_name(call), "cancelled", reason)
+    return make_error_result(call.id, _get_name(call), "cancelled", reason)
 
 
-def interrupted_result(call: ToolCall | MalformedCall) -> ToolResult:
-    """The answer, on resuming, to a call that the journal has as started and never ended."""
+def make_interrupted_result(call: ToolCall | MalformedCall) -> ToolResult:
+    """Answer, on resuming, a call that according to the journal started and never finished."""
     reason = "interrupted: the program ended while this call ran; whether it took effect is unknown"
-    return error_result(call.id, _get_name(call), "interrupted", reason)
+    return make_error_result(call.id, _get_name(call), "interrupted", reason)
 
 
 def describe_failure(error: BaseException, arguments: str) -> tuple[ResultStatus, str]:
-    """Status and reason for what a tool raised; `arguments` is what the model wrote and may see again."""
+    """Describe an exception of a tool by status and reason; `arguments` is what the model wrote, and may see again."""
     if isinstance(error, ToolRetry):
         return "retry", error.hint
     if isinstance(error, ToolFailed):
@@ -102,29 +102,29 @@ def describe_failure(error: BaseException, arguments: str) -> tuple[ResultStatus
     name = error.type_name if isinstance(error, RaisedElsewhere) else type(error).__name__
     try:
         message = str(error).strip()
-    except Exception:  # noqa: BLE001 - an exception that can't say itself still has its name
+    except Exception:  # noqa: BLE001 - an exception whose `__str__` fails still has a name
         message = ""
     return "error", scrub_message(f"{name}: {message}" if message else name, arguments)
 
 
 def scrub_message(message: str, arguments: str) -> str:
-    """`message` without addresses, temporary paths, ids and measured durations that aren't in `arguments`."""
+    """Replace addresses, temporary paths, ids and measured durations in `message` that aren't in `arguments`."""
 
-    def shortened(found: re.Match[str]) -> str:
+    def replace_match(found: re.Match[str]) -> str:
         whole = found.group()
         if whole in arguments:
             return whole
         return _STAND_INS[found.lastgroup or ""]
 
-    return _volatile_pattern().sub(shortened, message)
+    return _compile_volatile_pattern().sub(replace_match, message)
 
 
 _STAND_INS = {"address": "0x…", "temporary": "<temporary>", "id": "<id>", "duration": "<duration>"}
 
 
 @lru_cache(maxsize=1)
-def _volatile_pattern() -> re.Pattern[str]:
-    # Only a message of a tool that failed needs it, and it is slow to import.
+def _compile_volatile_pattern() -> re.Pattern[str]:
+    # Slow to import, and needed only for the message of a failed tool.
     import tempfile
 
     folders = "|".join(re.escape(folder) for folder in sorted({tempfile.gettempdir(), "/tmp", "/var/tmp"}))

@@ -3,8 +3,8 @@
     executor = Executor(bound_registry, journal=FileJournal("calls.jsonl"))
     results = await executor.run_all(message.calls, scope)
 
-Here the calls of a message are brought into order. `authorize.py` decides whether a call may run (with `policy.py` and
-`approver.py`), `run_call.py` runs it. The loop that asks a model and hands it these results is `agent/loop.py`.
+This file schedules the calls of a message. `authorize.py` decides whether a call may run (with `policy.py` and
+`approver.py`), `run_call.py` runs it. The loop that asks a model and passes it the results is `agent/loop.py`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _DEFAULT_POLICY = Policy()
 
 
 class Executor:
-    """Answers the calls of a model. It never raises for what a model or a tool did wrong: that is a result.
+    """Answers the calls of a model. It never raises for an error of a model or a tool: that is a result.
 
-    `limit` counts characters of text in one result; images have limits of their own (`results.py`). What is left out is
-    kept in `blobs`. `default_timeout`, in seconds, is for tools that name none. Where the policy
-    asks and there is no approver, `on_ask` says what happens. `OSError` gets out where the journal can't be written,
-    and whatever an approver raises. A rule that names what isn't on offer is a `PolicyWarning`.
+    `limit` is the most characters of text in one result; images have limits of their own (`results.py`). What is left
+    out is kept in `blobs`. `default_timeout`, in seconds, applies to tools without their own. `on_ask` says what
+    happens if the policy asks and there is no approver. Raises `OSError` if the journal can't be written, and whatever
+    an approver raises. A rule that names an unknown tool or argument is a `PolicyWarning`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Executor:
 
     @property
     def policy(self) -> Policy:
-        """The policy in force, with the rules that "always" answers added."""
+        """The current policy, with the rules that "always" answers added."""
         return self._authorizer.policy
 
     async def run(
@@ -75,23 +75,23 @@ class Executor:
         *,
         on_result: Callable[[ToolResult], None] | None = None,
     ) -> ToolResult | Pending:
-        """Answer one call, as `run_all` answers several."""
+        """Answer one call. See `run_all`."""
         if decision is not None:
             _check_bound(call, decision)
-        has_begun = False
+        has_started = False
         try:
             one = await self._authorizer.authorize(call, scope, decision)
             if isinstance(one, Pending):
                 record_pending(self._journal, one)
                 return one
-            has_begun = True
+            has_started = True
             if isinstance(one, RefusedCall):
                 record_refused(self._journal, one)
                 result = one.result
             else:
                 result = await self._runner.run(one, scope)
         except asyncio.CancelledError:
-            if not has_begun:
+            if not has_started:
                 record_cancelled(self._journal, call)
             raise
         if on_result is not None:
@@ -106,18 +106,18 @@ class Executor:
         decisions: Mapping[str, Decision] | None = None,
         on_result: Callable[[ToolResult], None] | None = None,
     ) -> list[ToolResult | Pending]:
-        """Answer calls: all are decided first, in order, then they run; the answers are in call order.
+        """Answer calls: all are authorized first, in order, then they run; the answers are in call order.
 
-        Calls run together, except that `serial` tools run alone, and tools of one Toolset instance that aren't
-        `read_only` wait for each other. From the first call that is `Pending` on nothing runs, so that the order holds
-        when the rest is run later. `decisions`, by call id, are answers to an earlier `Pending`, bound by
-        `Pending.decide`; one that isn't raises `PolicyError`. `on_result` gets each result as soon as it is there.
+        Calls run concurrently, except that `serial` tools run alone, and tools of one Toolset instance that aren't
+        `read_only` wait for each other. Nothing runs from the first `Pending` call on, so that the order holds when
+        the rest is run later. `decisions`, by call id, are answers to an earlier `Pending`, made by `Pending.decide`;
+        any other raises `PolicyError`. `on_result` is called with each result as soon as there is one.
 
-        Cancelled, it stops async tools, gives up sync ones, records every call without an answer as `cancelled`, and
-        raises `CancelledError`; what `on_result` got by then stands.
+        On cancellation, async tools are stopped, sync ones abandoned, and every unanswered call is recorded as
+        `cancelled`; results already passed to `on_result` remain valid.
         """
         decisions = decisions or {}
-        if len(calls) == 1:  # by far the most
+        if len(calls) == 1:  # by far the most common case
             return [await self.run(calls[0], scope, decisions.get(calls[0].id), on_result=on_result)]
         batch = _Batch(calls, on_result)
         runnable: list[PermittedCall | RefusedCall] = []
@@ -140,7 +140,7 @@ class Executor:
             raise
         answers: list[ToolResult | Pending] = [batch.answers[place] for place in range(len(runnable))]
         for one in held:
-            pending = _hold_back(one)
+            pending = _make_pending(one)
             record_pending(self._journal, pending)
             answers.append(pending)
         return answers
@@ -149,7 +149,7 @@ class Executor:
         self, group: list[tuple[int, PermittedCall | RefusedCall]], scope: CallScope, batch: _Batch
     ) -> None:
         if len(group) == 1:
-            # A task of its own would cost more than all the rest here.
+            # A task of its own would cost more than everything else here.
             await self._answer(*group[0], scope, batch)
             return
         try:
@@ -157,11 +157,11 @@ class Executor:
                 for place, one in group:
                     tasks.create_task(self._answer(place, one, scope, batch))
         except BaseExceptionGroup as errors:
-            # The same error whether a call ran alone or beside others.
+            # The same error whether a call ran alone or with others.
             raise errors.exceptions[0] from errors
 
     async def _answer(self, place: int, one: PermittedCall | RefusedCall, scope: CallScope, batch: _Batch) -> None:
-        batch.begun.add(place)
+        batch.started.add(place)
         if isinstance(one, RefusedCall):
             record_refused(self._journal, one)
             result = one.result
@@ -174,23 +174,23 @@ class Executor:
 
 @dataclass(slots=True)
 class _Batch:
-    """Calls that are answered together, and how far they are, by place."""
+    """Calls that are answered together; `started` and `answers` refer to them by position."""
 
     calls: Sequence[Call]
     on_result: Callable[[ToolResult], None] | None
-    begun: set[int] = field(default_factory=set)
+    started: set[int] = field(default_factory=set)
     answers: dict[int, ToolResult] = field(default_factory=dict)
 
     @property
     def untouched(self) -> list[Call]:
-        """The calls that nothing was done about yet."""
-        return [call for place, call in enumerate(self.calls) if place not in self.begun]
+        """The calls that haven't started."""
+        return [call for place, call in enumerate(self.calls) if place not in self.started]
 
 
 def _group_calls(
     runnable: Iterable[PermittedCall | RefusedCall],
 ) -> list[list[tuple[int, PermittedCall | RefusedCall]]]:
-    """The calls that may run together, in order; a serial tool's is a group of its own."""
+    """Group the calls that may run concurrently, in order; a call of a serial tool is a group of its own."""
     groups: list[list[tuple[int, PermittedCall | RefusedCall]]] = []
     is_open = False
     for place, one in enumerate(runnable):
@@ -202,7 +202,7 @@ def _group_calls(
     return groups
 
 
-def _hold_back(one: PermittedCall | RefusedCall | Pending) -> Pending:
+def _make_pending(one: PermittedCall | RefusedCall | Pending) -> Pending:
     if isinstance(one, Pending):
         return one
     call = one.proposal.call if isinstance(one, PermittedCall) else one.call
@@ -211,4 +211,4 @@ def _hold_back(one: PermittedCall | RefusedCall | Pending) -> Pending:
 
 def _check_bound(call: Call, decision: Decision) -> None:
     if decision.hash is None:
-        raise PolicyError(f"the decision on {call.id!r} isn't bound to what it was made on; use Pending.decide")
+        raise PolicyError(f"the decision on {call.id!r} isn't bound to a request; use Pending.decide")

@@ -1,7 +1,7 @@
-"""Records of calls: what was called, for whom, who permitted it, how it ended; one JSON object a line, as it happens.
+"""A log of calls: what was called, for whom, who permitted it, how it ended; one JSON object per line.
 
-A `started` line is written before a call runs, so that after a crash `find_interrupted` knows what may have taken
-effect. The texts of results are in the conversation, not here, except for a result that came too late.
+A `started` line is written before a call runs, so that after a crash `find_interrupted` finds the calls that may have
+taken effect. The texts of results are in the conversation, not here, except for results that came too late.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ JournalEvent = Literal["started", "finished", "late", "refused", "pending"]
 
 
 _FREE = ("arguments", "detail", "text")
-"""The fields that others wrote, in which there may be secrets."""
+"""The fields that may contain secrets."""
 
 
 class Journal(Protocol):
     """Where calls are recorded. Both methods can be called from any thread."""
 
     def make_key(self) -> str:
-        """A key that all the lines of one call share, and no other call's."""
+        """Return a unique key for the lines of one call."""
 
     def record(self, event: JournalEvent, key: str, fields: Mapping[str, Any], /) -> None:
-        """Record what happened; back once it is written. `fields` are JSON values, secrets still in them."""
+        """Write a line before returning. `fields` are JSON values, which may still contain secrets."""
 
 
 class NullJournal:
     """Records nothing."""
 
     def make_key(self) -> str:
-        """A key that is never written."""
+        """Return an empty key, which is never written."""
         return ""
 
     def record(self, _event: JournalEvent, _key: str, _fields: Mapping[str, Any], /) -> None:
-        """Forget it."""
+        """Do nothing."""
 
 
 class FileJournal:
-    """A journal in a file that is only ever appended to, one `write` a line; several processes may share it.
+    """A journal in an append-only file, with one `write` per line; several processes may share it.
 
-    `who` names whose calls these are. Raises `OSError` where a line can't be written: a call that can't be recorded
-    is not run. Lines are not forced to disk, so a machine that loses power may lose the last ones.
+    `who` is the caller to record. Raises `OSError` if a line can't be written: a call that can't be recorded is not
+    run. There is no `fsync`, so the last lines may be lost in a power failure.
     """
 
     def __init__(self, path: str | Path, who: str = "") -> None:
         self.path = path = Path(path)
-        """Where the lines go."""
+        """The file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Arguments may be private, so others on the machine don't get to read them.
+        # Arguments may be private, so only the owner can read them.
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._lock = threading.Lock()
         self._is_open = True
@@ -71,14 +71,14 @@ class FileJournal:
         self._numbers = itertools.count(1)
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
-            os.write(self._file, b"\n")  # the last writer died inside its line
+            os.write(self._file, b"\n")  # the last writer died in the middle of a line
 
     def make_key(self) -> str:
-        """A key that no other journal gives either."""
+        """Return a key that is unique among all journals."""
         return f"{self._prefix}-{next(self._numbers)}"
 
     def record(self, event: JournalEvent, key: str, fields: Mapping[str, Any], /) -> None:
-        """Write one line, secrets scrubbed. Once the journal is closed, a `late` one is dropped."""
+        """Write a line, with secrets scrubbed. After `close`, a `late` line is dropped."""
         entry = {"event": event, "key": key, "time": time.time(), "who": self._who, **fields}
         for name in _FREE:
             if name in entry:
@@ -87,7 +87,7 @@ class FileJournal:
 
         try:
             line = to_json(entry) + b"\n"
-        except PydanticSerializationError:  # half a surrogate pair, which a model may write and UTF-8 can't
+        except PydanticSerializationError:  # a lone surrogate, which models may write and UTF-8 can't encode
             line = json.dumps(entry).encode() + b"\n"
         with self._lock:
             if not self._is_open:
@@ -95,7 +95,7 @@ class FileJournal:
                     return
                 raise OSError("the journal is closed")
             if os.write(self._file, line) != len(line):
-                raise OSError("a line of the journal could not be written whole; is the disk full?")
+                raise OSError("a line of the journal could not be written completely; is the disk full?")
 
     def close(self) -> None:
         """Close the file."""
@@ -113,7 +113,7 @@ class FileJournal:
 
 @dataclass(frozen=True, slots=True)
 class InterruptedCall:
-    """A call that started and has no outcome: whether it took effect is unknown."""
+    """A call that started and has no recorded outcome: whether it took effect is unknown."""
 
     key: str
     call_id: str
@@ -124,7 +124,7 @@ class InterruptedCall:
 
 
 def read_entries(path: str | Path) -> list[dict[str, Any]]:
-    """The lines of a journal, in order. A line that was torn by a crash is left out."""
+    """Read the lines of a journal, in order. A line cut off by a crash is skipped."""
     found = []
     for line in Path(path).read_bytes().splitlines():
         try:
@@ -137,9 +137,9 @@ def read_entries(path: str | Path) -> list[dict[str, Any]]:
 
 
 def find_interrupted(path: str | Path) -> list[InterruptedCall]:
-    """The calls of a journal that started and came to no outcome, in order.
+    """Find the calls of a journal that started and have no outcome, in order.
 
-    Calls that run at this moment in another process are among them: read it when nobody writes it.
+    These include calls that are still running in another process, so use it when no process writes the journal.
     """
     open_calls: dict[str, InterruptedCall] = {}
     for entry in read_entries(path):
@@ -152,12 +152,12 @@ def find_interrupted(path: str | Path) -> list[InterruptedCall]:
 
 
 _LATE_TEXT = 2_000
-"""Characters of a late result that are recorded."""
+"""The most characters recorded of a late result."""
 
 
 @dataclass(slots=True)
 class CallRecord:
-    """The lines of one call that has started; none without a journal. `began` is a `time.perf_counter()` value."""
+    """Writes the lines of a call that has started, if there is a journal. `began` is from `time.perf_counter()`."""
 
     journal: Journal | None
     key: str
@@ -166,7 +166,7 @@ class CallRecord:
 
     @classmethod
     def start(cls, journal: Journal | None, permitted: PermittedCall) -> CallRecord:
-        """Write the line that stands before a call."""
+        """Write the `started` line of a call."""
         proposal = permitted.proposal
         call = proposal.call
         if journal is None:
@@ -184,12 +184,12 @@ class CallRecord:
         return cls(journal, key, call, time.perf_counter())
 
     def finish(self, status: str, detail: str = "") -> None:
-        """Write how it ended, and after how many seconds; `detail` is what was wrong."""
+        """Record how the call ended, and after how many seconds; `detail` is what went wrong."""
         if self.journal is not None:
             self._record("finished", status, {"detail": detail} if detail else {})
 
     def finish_late(self, status: str, text: str) -> None:
-        """Write how it ended after it had been given up."""
+        """Record how the call ended after it was abandoned."""
         if self.journal is not None:
             self._record("late", status, {"text": text[:_LATE_TEXT]})
 
@@ -201,7 +201,7 @@ class CallRecord:
 
 
 def record_refused(journal: Journal | None, refused: RefusedCall) -> None:
-    """Write the one line of a call that is answered without being run."""
+    """Record a call that is answered without being run."""
     if journal is None:
         return
     fields = {
@@ -214,14 +214,14 @@ def record_refused(journal: Journal | None, refused: RefusedCall) -> None:
 
 
 def record_pending(journal: Journal | None, pending: Pending) -> None:
-    """Write that a call waits."""
+    """Record that a call waits for a decision."""
     if journal is None:
         return
     journal.record("pending", journal.make_key(), {**_describe_call(pending.call), "detail": pending.reason})
 
 
 def record_cancelled(journal: Journal | None, call: ToolCall | MalformedCall) -> None:
-    """Write that the run was stopped before a call began."""
+    """Record that the run was stopped before a call started."""
     if journal is None:
         return
     journal.record("refused", journal.make_key(), {**_describe_call(call), "status": "cancelled"})

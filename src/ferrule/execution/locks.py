@@ -1,8 +1,7 @@
-"""Read-write locks between the tools of one Toolset instance: several that only read run together, any other alone.
+"""Read-write locks between the tools of one Toolset instance: read-only ones run concurrently, any other alone.
 
-They are fair: first come, first served, so calls keep the order in which they were made. A lock works across threads
-and event loops, because an instance may be shared between them, and because a call that was given up releases it from
-its thread.
+They are fair: calls get the lock in the order in which they were made. A lock works across threads and event loops,
+because they may share an instance, and because an abandoned call releases its lock from its thread.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 @dataclass(slots=True, eq=False)
 class LockHolder:
-    """One holder of a lock, or one that waits for it; `release` gives it back, from any thread."""
+    """A holder of a lock, or one that waits for it; `release` may be called from any thread."""
 
     lock: ReadWriteLock
     shared: bool
@@ -26,12 +25,12 @@ class LockHolder:
     is_held: bool = field(default=False)
 
     def release(self) -> None:
-        """Give the lock back; a second time does nothing."""
+        """Release the lock; a second time does nothing."""
         self.lock._release(self)
 
 
 class ReadWriteLock:
-    """Held by several that share it, or by one that doesn't, in the order in which they came."""
+    """A fair lock, held by several shared holders or by one exclusive one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,7 +38,7 @@ class ReadWriteLock:
         self._waiting: deque[LockHolder] = deque()
 
     async def acquire(self, shared: bool, seconds: float | None = None) -> LockHolder | None:
-        """Wait for the lock; None where `seconds` pass first."""
+        """Wait for the lock; None after `seconds`."""
         holder = LockHolder(self, shared)
         with self._lock:
             if not self._waiting and self._has_room(holder):
@@ -60,7 +59,7 @@ class ReadWriteLock:
         return holder
 
     def _release(self, holder: LockHolder) -> None:
-        """Take the lock from a holder and give it to those who can have it now."""
+        """Take the lock from a holder, and admit those who can have it now."""
         with self._lock:
             if not holder.is_held:
                 return
@@ -109,7 +108,7 @@ _locks_lock = threading.Lock()
 
 
 def get_lock(barrier: object) -> ReadWriteLock:
-    """The one lock of a barrier, for as long as the barrier lives."""
+    """Return the lock of a barrier; it is the same as long as the barrier lives."""
     with _locks_lock:
         lock = _locks.get(barrier)
         if lock is None:

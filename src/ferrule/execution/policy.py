@@ -1,8 +1,8 @@
-"""What may run: rules and a profile, as data, that judge one call each time they are asked.
+"""The policy: rules and a profile, as data, that decide on one call at a time.
 
-Among the rules that match, deny > ask > allow, whatever their order; the profile answers only where none matches.
-A policy steers; what contains a call is the sandbox. `policy_file.py` reads one from a file, `approver.py` asks a
-person.
+Among the rules that match, deny > ask > allow, whatever their order; the profile applies only where none matches.
+A policy is advice about calls; it is the sandbox that contains them. `policy_file.py` reads a policy from a file,
+`approver.py` asks a person.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
 class PolicySubject(Protocol):
-    """What a policy looks at of a tool: a `ToolSpec` and a `Tool` both have it.
+    """The part of a tool that a policy uses: a `ToolSpec` and a `Tool` both have it.
 
-    A `Tool` also has `original_name`, the name before `prefixed` and `renamed`: rules that deny or ask match it too.
+    A `Tool` also has `original_name`, its name before `prefixed` and `renamed`: rules that deny or ask match it too.
     """
 
     @property
@@ -50,7 +50,7 @@ class PolicySubject(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The annotations of a tool as they count: the worst case where nothing, or nothing trusted, was said."""
+    """The effective annotations of a tool: the worst case where they are missing or not trusted."""
 
     read_only: bool
     destructive: bool
@@ -60,17 +60,17 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: what it matches, and what then happens.
+    """A rule: which calls it matches, and what happens to them.
 
-    `tool`, `target` and the values of `arguments` are shell patterns (`*`, `?`, `[ab]`; `*` crosses slashes and
-    lines). `annotations` wants each hint to have the given value. `arguments` matches, by argument name (`*` for any
-    argument), the text of a value, or its JSON where it is no string; of a list, an allow rule wants every element to
-    match, the others one. `effect` and `target` match one effect of the call's intent. Everything that is given must
-    match. A value such as `/ws/../etc/passwd` matches no allow rule for `/ws/*`, and a deny rule for `/etc/*`: see
-    `rule_matching.py`. A rule that denies or asks matches a tool under its original name too, whatever `prefixed` and
-    `renamed` made of it.
+    `tool`, `target` and the values of `arguments` are shell patterns (`*`, `?`, `[ab]`; `*` also matches slashes and
+    line ends). Each hint in `annotations` must have the given value. `arguments` maps argument names (`*` for any
+    argument) to patterns for the text of the value, or for its JSON if it isn't a string; in a list, an allow rule
+    requires every element to match, the others one. `effect` and `target` match one effect of the call's intent. All
+    given fields must match. A value such as `/ws/../etc/passwd` doesn't match an allow rule for `/ws/*`, but matches a
+    deny rule for `/etc/*`: see `rule_matching.py`. A rule that denies or asks also matches a tool by its original name
+    before `prefixed` and `renamed`.
 
-    Raises `PolicyError` for a field that can't be.
+    Raises `PolicyError` for an invalid field.
     """
 
     action: Action
@@ -106,7 +106,7 @@ class Rule:
         return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
 
     def names(self, tool: PolicySubject) -> bool:
-        """Whether this rule applies to `tool` by its name."""
+        """Whether this rule's pattern matches the name of `tool`."""
         if fnmatchcase(tool.name, self.tool):
             return True
         original = getattr(tool, "original_name", None)
@@ -115,9 +115,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to happen with one call, why, and who says so.
+    """What happens to a call, why, and who decided.
 
-    `by` is `rule`, `profile`, `tool` (its own approval), `always` (an earlier answer), or whoever was asked.
+    `by` is `rule`, `profile`, `tool` (its own approval), `always` (an earlier answer), or who was asked.
     """
 
     action: Action
@@ -125,12 +125,12 @@ class Verdict:
     by: str = "profile"
 
 
-_ALL = Verdict("allow", "the profile all lets everything run")
+_ALL = Verdict("allow", "the profile all allows everything")
 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """The rules that an "always" answer adds, and their scope in words for the person who gives it."""
+    """The rules that an "always" answer adds, and a description of their scope for the person who gives it."""
 
     scope: str
     rules: tuple[Rule, ...]
@@ -139,14 +139,14 @@ class Always:
 class SessionGrants:
     """The rules that "always" answers add in a session.
 
-    A `Policy` made with one keeps these answers for every run that uses the policy, in whatever executor, and for
-    every policy that `dataclasses.replace` makes of it. Safe to share between threads.
+    They apply to every run and executor whose `Policy` has this object, and to copies of it by `dataclasses.replace`.
+    Thread-safe.
     """
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self._lock = threading.Lock()
         self.rules: tuple[Rule, ...] = tuple(rules)
-        """The rules so far, each once, in the order in which they were added."""
+        """The rules so far, without duplicates, in the order in which they were added."""
 
     def add(self, always: Always) -> None:
         """Add the rules of one answer."""
@@ -156,14 +156,14 @@ class SessionGrants:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules, a profile, and the origins that are trusted.
+    """Rules, a profile, and trusted origins.
 
-    `profile` None goes by a tool's origin: `all` for `code`, `ask` for every other. `trusted` holds patterns of
-    origins whose annotations, intents and `approval="never"` may also loosen (`code` always is). `always` holds the
-    rules that people's "always" answers added: they override the profile's ask, and nothing else. An executor adds
-    to them for its own run; with `grants` the answers go there instead, and hold for as long as a session keeps them.
+    If `profile` is None it depends on a tool's origin: `all` for `code`, `ask` for others. `trusted` has patterns of
+    the origins (besides `code`) whose annotations, intents and `approval="never"` may also loosen a verdict. `always`
+    has the rules that "always" answers added: they override an ask of the profile, and nothing else. An executor adds
+    to them for its own run; with `grants` the answers are stored there instead, for the whole session.
 
-    Raises `PolicyError` for a profile that there isn't, and for rules that aren't any.
+    Raises `PolicyError` for an unknown profile or an invalid rule.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -182,11 +182,11 @@ class Policy:
         _check_origins(self.trusted)
 
     def trusts(self, origin: str) -> bool:
-        """Whether what a tool of that origin says of itself may loosen a judgement."""
+        """Whether what a tool of this origin declares about itself may loosen a verdict."""
         return origin == "code" or any(fnmatchcase(origin, pattern) for pattern in self.trusted)
 
     def resolve_hints(self, tool: PolicySubject) -> Hints:
-        """The annotations as they count; what wasn't said has MCP's defaults, which are the worst case."""
+        """Return the effective annotations; missing ones have MCP's defaults, which are the worst case."""
         said = tool.annotations
         return _resolve_hints(
             said.read_only, said.destructive, said.idempotent, said.open_world, self.trusts(tool.origin)
@@ -199,17 +199,17 @@ class Policy:
         intent: Intent | None = None,
         workspace: Path | None = None,
     ) -> Verdict:
-        """The verdict on one call: each of its effects is judged by itself, and the strictest counts.
+        """Decide on one call: each of its effects is judged separately, and the strictest verdict counts.
 
-        `arguments` are JSON values. `workspace` is the folder in which the profiles `accept-edits` and `auto` let
-        paths be touched; links are followed now, so judge again where time has passed.
+        `arguments` are JSON values. `workspace` is the folder outside of which the profiles `accept-edits` and `auto`
+        ask; links are followed now, so judge again before a later run.
         """
         if intent is None:
             verdict = self._judge_effect(tool, arguments, None, workspace)
         else:
             effects: tuple[Effect | None, ...] = intent.effects or (None,)
             if not self.trusts(tool.origin):
-                # What it says it would do counts as well as, not instead of, all that it might do.
+                # Its claimed effects are judged in addition to, not instead of, anything that it might do.
                 effects = (None, *intent.effects)
             verdict = self._judge_effect(tool, arguments, effects[0], workspace)
             for effect in effects[1:]:
@@ -221,27 +221,29 @@ class Policy:
         return verdict
 
     def with_always(self, always: Always) -> Policy:
-        """This policy after an "always" answer: itself where it has `grants`, which then hold the answer."""
+        """Return the policy after an "always" answer: itself if it has `grants`, which then store the answer."""
         if self.grants is None:
             return replace(self, always=self.always + always.rules)
         self.grants.add(always)
         return self
 
     def find_unused(self, tools: Iterable[PolicySubject]) -> list[str]:
-        """What the rules name and `tools` don't have, one sentence each: no such tool, or none with such an argument.
+        """Find rules that name an unknown tool or argument; returns a sentence for each.
 
-        It builds the tools' schemas. Raises `ToolDefinitionError` for a type that has none.
+        Builds the schemas of `tools`. Raises `ToolDefinitionError` for a type without a schema.
         """
         tools, problems = tuple(tools), []
         for rule in self.rules:
             named = [tool for tool in tools if rule.names(tool)]
             if not named and tools:
                 offered = ", ".join(tool.name for tool in tools)
-                problems.append(f"the rule {rule.action} for {rule.tool!r} names no tool; there are: {offered}")
-            missing = [name for name in rule.arguments if name != "*" and not any(_takes(tool, name) for tool in named)]
+                problems.append(f"the rule {rule.action} for {rule.tool!r} matches no tool; there are: {offered}")
+            missing = [
+                name for name in rule.arguments if name != "*" and not any(_has_argument(tool, name) for tool in named)
+            ]
             if named and missing:
                 problems.append(
-                    f"the rule {rule.action} for {rule.tool!r}: no such tool has an argument {missing[0]!r}"
+                    f"the rule {rule.action} for {rule.tool!r}: no matching tool has an argument {missing[0]!r}"
                 )
         return problems
 
@@ -266,7 +268,7 @@ class Policy:
             return Verdict("allow", f"{tool.name} never asks", "tool")
         granted = self.always if self.grants is None else (*self.always, *self.grants.rules)
         if any(rule.matches(tool, hints, arguments, effect) for rule in granted):
-            return Verdict("allow", "allowed before, always", "always")
+            return Verdict("allow", 'allowed by an earlier "always"', "always")
         return verdict
 
     def _judge_by_profile(
@@ -275,22 +277,24 @@ class Policy:
         if profile == "all":
             return _ALL
         if profile in ("accept-edits", "auto"):
-            problem = _find_reach(profile, tool, effect, workspace)
+            problem = _find_outside_access(profile, tool, effect, workspace)
             if problem is not None:
                 return Verdict("ask", f"the profile {profile} asks before {tool.name} may {problem}")
         if _only_reads(hints, effect):
-            return Verdict("allow", f"the profile {profile} lets reading run")
+            return Verdict("allow", f"the profile {profile} allows reading")
         if profile == "plan":
-            return Verdict("deny", "the profile plan lets only reading run; plan the change instead of making it")
+            return Verdict("deny", "the profile plan allows only reading; plan the change instead of making it")
         if profile == "accept-edits" and effect is not None and effect.kind == "write":
-            return Verdict("allow", "the profile accept-edits lets writing run")
+            return Verdict("allow", "the profile accept-edits allows writing")
         if profile == "auto" and self.trusts(tool.origin) and tool.annotations.destructive is not True:
-            return Verdict("allow", "the profile auto lets run what isn't said to be destructive")
+            return Verdict("allow", "the profile auto allows what isn't annotated as destructive")
         return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect)}")
 
 
-def _find_reach(profile: Profile, tool: PolicySubject, effect: Effect | None, workspace: Path | None) -> str | None:
-    """What of an effect reaches out of the workspace, or under `auto` onto the network; None where nothing does."""
+def _find_outside_access(
+    profile: Profile, tool: PolicySubject, effect: Effect | None, workspace: Path | None
+) -> str | None:
+    """Describe an effect outside the workspace, or under `auto` on the network; None for any other effect."""
     if effect is None:
         return "reach the network" if profile == "auto" and tool.annotations.open_world is True else None
     if effect.kind == "net":
@@ -302,12 +306,12 @@ def _find_reach(profile: Profile, tool: PolicySubject, effect: Effect | None, wo
 
 
 def _may_be_asked(verdict: Verdict) -> bool:
-    """Whether a tool's own wish to be asked about counts against this verdict."""
+    """Whether a tool that asks for approval overrides this verdict."""
     return verdict.action == "allow" or (verdict.action == "ask" and verdict.by == "profile")
 
 
-def _takes(tool: PolicySubject, argument: str) -> bool:
-    """Whether a tool has an argument of that name, as far as its schema says."""
+def _has_argument(tool: PolicySubject, argument: str) -> bool:
+    """Whether a tool may have an argument of this name, by its schema."""
     schema = getattr(tool, "parameters", None)
     if not isinstance(schema, Mapping) or schema.get("additionalProperties", True) is not False:
         return True
@@ -316,10 +320,10 @@ def _takes(tool: PolicySubject, argument: str) -> bool:
 
 def _check_rules(name: str, rules: object) -> None:
     if isinstance(rules, str):
-        raise PolicyError(f"{name} must be rules, not {rules!r}; a profile is given as Policy(profile={rules!r})")
+        raise PolicyError(f"{name} must be rules, not {rules!r}; pass a profile as Policy(profile={rules!r})")
     wrong = [rule for rule in rules if not isinstance(rule, Rule)] if isinstance(rules, Iterable) else [rules]
     if wrong:
-        raise PolicyError(f"{name} must hold nothing but Rule(...), not {wrong[0]!r}")
+        raise PolicyError(f"{name} must contain only Rule(...), not {wrong[0]!r}")
 
 
 def _check_origins(trusted: object) -> None:
@@ -335,11 +339,11 @@ def _check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
 _HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
-@cache  # there are 162 of them, and every call asks for one
+@cache  # there are 162 combinations, and every call looks one up
 def _resolve_hints(
     read_only: bool | None, destructive: bool | None, idempotent: bool | None, open_world: bool | None, trusted: bool
 ) -> Hints:
-    """Annotations as they count."""
+    """Resolve annotations to their effective values."""
     reads = read_only is True and trusted
     harmless = (destructive is False and trusted) or (destructive is None and reads)
     return Hints(
@@ -351,16 +355,16 @@ def _resolve_hints(
 
 
 def pick_stricter(first: Verdict, second: Verdict) -> Verdict:
-    """The stricter of two verdicts; where they are equal a rule's word counts, else the first."""
+    """Return the stricter of two verdicts; of equally strict ones that of a rule, else the first."""
     difference = _STRICTNESS[second.action] - _STRICTNESS[first.action]
     return second if difference > 0 or (difference == 0 and second.by == "rule") else first
 
 
 def derive_always(tool: PolicySubject, intent: Intent | None, trusted: bool) -> Always:
-    """What an "always" to this call would cover.
+    """Derive what an "always" to this call would allow.
 
-    Without effects (or with effects that an untrusted origin claims) every call of the tool; with them calls that
-    do no more than this one, where a path stands for all that is in its folder and below.
+    Without effects, or with effects claimed by an untrusted origin, that is every call of the tool. With effects it is
+    calls that do no more than this one, where a path stands for everything in its folder and below.
     """
     name = escape_pattern(tool.name)
     if intent is None or not intent.effects or not trusted:
@@ -379,7 +383,7 @@ def _only_reads(hints: Hints, effect: Effect | None) -> bool:
 
 def _describe_effect(tool: PolicySubject, effect: Effect | None) -> str:
     if effect is None:
-        return f"{tool.name}, which isn't known to read only"
+        return f"{tool.name}, which isn't known to be read-only"
     return f"{tool.name} may {_VERBS[effect.kind]} {effect.target}".rstrip()
 
 

@@ -1,4 +1,4 @@
-"""Reads a policy from TOML or plain data, checked field by field.
+"""Reads a policy from TOML or plain data, and validates each field.
 
 profile = "ask"
 trusted = ["project"]
@@ -52,7 +52,7 @@ class PolicyData(BaseModel):
 
 
 def parse_policy(data: Mapping[str, Any], source: str = "policy") -> Policy:
-    """The policy that plain data holds. Raises `PolicyError`, whose text starts with `source` and names the field."""
+    """Parse a policy from plain data. Raises `PolicyError`, whose text starts with `source` and names the field."""
     try:
         checked = PolicyData.model_validate(dict(data))
     except ValidationError as error:
@@ -62,7 +62,7 @@ def parse_policy(data: Mapping[str, Any], source: str = "policy") -> Policy:
 
 
 def read_policy(path: str | Path) -> Policy:
-    """The policy of a TOML file. Raises `PolicyError` where it can't be read; the text names the file and field."""
+    """Read a policy from a TOML file. Raises `PolicyError`, whose text names the file and field."""
     try:
         data = tomllib.loads(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ def _describe_problems(error: ValidationError, source: str) -> list[str]:
     for problem in error.errors(include_url=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{source}: {place}: there is no such field; remove it")
+            lines.append(f"{source}: {place}: unknown field; remove it")
         elif problem["type"] == "missing":
             lines.append(f"{source}: {place}: is missing; add it")
         else:

@@ -1,8 +1,8 @@
-"""What a tool returned, as the parts that a model reads, within limits: here a result is cut.
+"""Turns what a tool returned into the parts that a model reads, cut to limits.
 
-A tool returns text, a JSON value (pydantic models and dataclasses among them), an image, or a list that mixes text and
-images. Text over the limit is cut in the middle; the whole is kept by its content hash, where the tool `read_result`
-finds it. Images over their limits are replaced by a note that names them.
+A tool returns text, a JSON value (or a pydantic model or dataclass), an image, or a list of texts and images. Text
+over the limit is cut in the middle; the full text is stored by its content hash, where the tool `read_result` finds it.
+Images over their limits are replaced by a note with their hash.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 
 LIMIT = 30_000
-"""Characters of text in one result, unless an executor is told otherwise."""
+"""The default limit of characters of text in one result."""
 MOST_IMAGES = 20
-"""Images in one result, unless an executor is told otherwise."""
+"""The default limit of images in one result."""
 MOST_IMAGE_BYTES = 20 * 1024 * 1024
-"""Bytes of all images in one result, unless an executor is told otherwise."""
+"""The default limit of bytes of all images in one result."""
 
-# Tuples: asked of every result, and a union type takes five times as long.
+# Tuples, since every result is checked, and a union type takes five times as long.
 _PARTS = (Text, Image)
 _LISTS = (list, tuple)
-# What needs no looking into; a float may be infinite, which `to_json` has words for.
+# Types without parts to look into; not float, which may be infinite.
 _PLAIN = (int, bool, type(None))
 
 
 def make_parts(value: Any) -> tuple[Text | Image, ...]:
-    """The parts of a returned value, of any length.
+    """Convert a returned value to parts, of any length.
 
-    Raises `ToolFailed` for what is neither text, a JSON value nor an image.
+    Raises `ToolFailed` for a value that is neither text, JSON nor an image.
     """
     if type(value) is str:
         return (Text(value if value.isascii() else _replace_surrogates(value)),)
@@ -53,9 +53,9 @@ def make_parts(value: Any) -> tuple[Text | Image, ...]:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class ResultLimits:
-    """How much one result may hold: `characters` of text, and `images`, of `image_bytes` in all.
+    """The most that one result may hold: `characters` of text, and `images`, of `image_bytes` in all.
 
-    What is left out is kept in `blobs`. `can_read` says whether the model has `read_result` to open text with.
+    What is left out is stored in `blobs`. `can_read` is whether the model has `read_result` to read it.
     """
 
     blobs: BlobStore
@@ -65,9 +65,9 @@ class ResultLimits:
     can_read: bool = True
 
     def cut(self, parts: tuple[Text | Image, ...]) -> tuple[Text | Image, ...]:
-        """The parts within the limits, with a notice in the place of what was left out: the same ones where all fits.
+        """Cut parts to the limits, with a notice in place of what is left out. Returns `parts` itself if it fits.
 
-        Several texts share the limit evenly; of images the first stay.
+        Several texts share the limit evenly; of images, the first ones are kept.
         """
         if len(parts) == 1 and isinstance(parts[0], Text) and len(parts[0].text) <= self.characters:
             return parts
@@ -103,7 +103,7 @@ class ResultLimits:
 
 
 def cut_text(text: str, limit: int, blobs: BlobStore, can_read: bool = True) -> str:
-    """`text` with its middle left out where it is longer than `limit`, and a notice in its place."""
+    """Replace the middle of a text longer than `limit` by a notice."""
     if len(text) <= limit:
         return text
     name = blobs.put(text.encode())
@@ -114,7 +114,7 @@ def cut_text(text: str, limit: int, blobs: BlobStore, can_read: bool = True) -> 
 
 
 def _join_texts(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
-    """The parts with texts that follow each other made one, a line each."""
+    """Join consecutive texts, each on a line of its own."""
     joined: list[Text | Image] = []
     for part in parts:
         if isinstance(part, Text) and joined and isinstance(joined[-1], Text):
@@ -128,11 +128,11 @@ def _write_json(value: Any) -> str:
     if isinstance(value, str):
         return _replace_surrogates(str.__str__(value))
     if isinstance(value, bytes | bytearray | memoryview):
-        raise ToolFailed("the tool gave back bytes, which can't be shown; it should give text, JSON values or an image")
+        raise ToolFailed("the tool returned bytes, which can't be shown; it must return text, JSON values or an image")
     if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.iscoroutine(value):
         if inspect.iscoroutine(value):
             value.close()
-        raise ToolFailed(f"the tool gave back a {type(value).__name__}; it should give its result itself")
+        raise ToolFailed(f"the tool returned a {type(value).__name__}; it must return the result itself")
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
@@ -140,12 +140,12 @@ def _write_json(value: Any) -> str:
     except (PydanticSerializationError, RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
         raise ToolFailed(
-            f"the tool gave back a {type(value).__name__} that can't be written as JSON ({reason})"
+            f"the tool returned a {type(value).__name__} that can't be written as JSON ({reason})"
         ) from error
 
 
 def _sort_sets(value: Any) -> Any:
-    """The value with its sets sorted: their own order differs from run to run."""
+    """Sort the sets in a value, since their own order differs from run to run."""
     if isinstance(value, set | frozenset):
         return sorted(
             (_sort_sets(element) for element in value), key=lambda element: (str(type(element)), str(element))
@@ -158,7 +158,7 @@ def _sort_sets(value: Any) -> Any:
 
 
 def _replace_surrogates(text: str) -> str:
-    """The text without lone surrogates, which no encoding can carry; pairs become their character."""
+    """Replace lone surrogates, which can't be encoded; pairs become their character."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -167,9 +167,9 @@ _PAGE = 20_000
 
 
 def read_result_tool(page: int = _PAGE) -> Tool:
-    """A tool `read_result(name, offset)` that gives `page` characters of a kept result. Offer it like any other.
+    """Make the tool `read_result(name, offset)`, which returns `page` characters of a stored result.
 
-    It reads from the executor's own store, so it needs nothing else.
+    Offer it like any other tool; it reads from the blob store of its executor.
     """
 
     def read_result(

@@ -1,8 +1,8 @@
-"""Whether the patterns of a rule match the values of a call, and whether a path lies in the workspace.
+"""Matches the patterns of a rule against the values of a call, and finds paths outside the workspace.
 
-A path can be written so that it looks like another: `/ws/../etc/passwd` begins with `/ws/` and isn't in there. So a
-rule that allows matches only values that are written plainly; one that denies or asks also matches what they resolve
-to. Patterns see names only; for the workspace links are followed too.
+A path can be written so that it looks like another: `/ws/../etc/passwd` begins with `/ws/` but isn't in it. So a rule
+that allows matches only values in plain form; one that denies or asks also matches what a value resolves to. Patterns
+see only names; for the workspace, links are followed too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _OF_PATHS = re.compile(r"[/\\]|^~")
 
 
 def match_argument(arguments: Mapping[str, Any], name: str, pattern: str, every: bool) -> bool:
-    """Whether the argument `name` (`*`: any of them) matches; of a list every element, or one, by `every`.
+    """Whether the argument `name` (`*` for any) matches `pattern`.
 
-    With `every` a value that is a path or an address must be written plainly; without it, one that comes to a match is
-    one. An argument that isn't there matches nothing. `every` asks nothing of an argument that `*` doesn't need.
+    With `every`, each element of a list must match, and a path or address must be in plain form; without it, one
+    element is enough, and so is a value that resolves to a match. A missing argument doesn't match.
     """
     values = list(arguments.values()) if name == "*" else [arguments[name]] if name in arguments else []
     checks = [_match_value(value, pattern, every) for value in values]
@@ -36,23 +36,23 @@ def match_argument(arguments: Mapping[str, Any], name: str, pattern: str, every:
 
 
 def match_effect(effect: Effect | None, kind: EffectKind | None, target: str | None, every: bool) -> bool:
-    """Whether an effect is of `kind` and at `target`, where those are given; `every` as for an argument."""
+    """Whether an effect matches `kind` and `target`, where given; `every` as in `match_argument`."""
     if effect is None or (kind is not None and effect.kind != kind):
         return False
     return target is None or _match_text(_normalize_target(effect), target, every)
 
 
 def find_path_outside(target: str, workspace: Path) -> str | None:
-    """The real path of `target`, or of what it may be taken for, that isn't in `workspace`; None where all are.
+    """Return a real path that `target` may stand for outside of `workspace`; None if all are inside.
 
-    A relative path is taken from the current folder, as the file functions of Python take it. What is no path (an
-    empty text, an address, one with a NUL) is outside. Letter case and Unicode forms are compared as they are written:
-    where a file system takes two of them for one, the path counts as outside, and somebody is asked.
+    A relative path starts at the current folder, as in Python's file functions. What isn't a path (an empty text, an
+    address, a text with a NUL) is outside. Letter case and Unicode forms are compared literally: if a file system
+    equates two of them, the path counts as outside, and the policy asks.
     """
     if not target or "\0" in target or "://" in target:
-        return target or "a path that isn't given"
+        return target or "an empty path"
     root = os.path.realpath(workspace)
-    # Names alone don't tell: `notes/../../etc` climbs out, a link leads out, and whoever reads a path may decode it.
+    # The name isn't enough: `notes/../../etc` leads outside, as a link may, and a program may decode a path first.
     for path in dict.fromkeys((target, os.path.expanduser(target), *expand_forms(target))):  # noqa: PTH111 - text stays text
         real = os.path.realpath(path)
         if os.path.commonpath((root, real)) != root:
@@ -61,19 +61,19 @@ def find_path_outside(target: str, workspace: Path) -> str | None:
 
 
 def escape_pattern(text: str) -> str:
-    """A pattern that matches exactly this text."""
+    """Return a pattern that matches exactly this text."""
     return glob.escape(text)
 
 
 def make_folder_pattern(effect: Effect) -> str:
-    """A pattern for the folder of a read or written path and all below it; exactly the target for other effects."""
+    """Return a pattern for the folder of a read or written path and everything below it, else for just the target."""
     target = _normalize_target(effect)
     folder = posixpath.dirname(target) if effect.kind in ("read", "write") else ""
     return f"{escape_pattern(folder)}/*" if folder not in ("", "/") else escape_pattern(target)
 
 
 def _normalize_target(effect: Effect) -> str:
-    # `src/../../etc/passwd` must not pass for something below `src/`.
+    # `src/../../etc/passwd` must not look like something below `src/`.
     return normalize_path(effect.target) if effect.kind in ("read", "write") else effect.target
 
 
@@ -87,7 +87,7 @@ def _match_value(value: Any, pattern: str, every: bool) -> bool:
 
 
 def _match_text(value: str, pattern: str, every: bool) -> bool:
-    """Whether a text matches, as the path or address that it may be: in every form of it, or in one."""
+    """Whether a text, which may be a path or an address, matches: in every form of it, or in one."""
     if not every:
         return any(fnmatchcase(form, pattern) for form in expand_forms(value))
     if not fnmatchcase(value, pattern):
@@ -95,7 +95,7 @@ def _match_text(value: str, pattern: str, every: bool) -> bool:
     if _OF_PATHS.search(pattern):
         start = "./" if pattern.startswith("./") else ""
         return is_plain(value.removeprefix(start), pattern)
-    # `*` and `*.txt` are about any path, `notes*` isn't; a pattern of several words is about a command line.
+    # `*` and `*.txt` are for any path, `notes*` isn't; a pattern of several words is for a command line.
     return " " in pattern or fnmatchcase(normalize_path(value), pattern)
 
 
@@ -106,10 +106,10 @@ _MOST_DECODINGS = 4
 
 
 def is_plain(value: str, pattern: str) -> bool:
-    """Whether nothing that reads `value` as a path or an address would make another of it.
+    """Whether `value` is in plain form: nothing that reads it as a path or address would resolve it to another.
 
-    Not with `.` or `..` or nothing between two slashes, also behind backslashes and percent signs, a NUL, or a `~` or
-    user name that `pattern` doesn't have. A slash at the end is plain.
+    `.`, `..` and an empty part between two slashes are not plain, also if encoded by backslashes or percent signs; nor
+    is a NUL, nor a `~` or user name that `pattern` doesn't have. A slash at the end is plain.
     """
     decoded = _decode_percent(value)
     if decoded is None or "\0" in decoded or (value.startswith("~") and not pattern.startswith("~")):
@@ -129,7 +129,7 @@ def is_plain(value: str, pattern: str) -> bool:
 
 
 def expand_forms(value: str) -> Iterator[str]:
-    """The value, and each plain value that it may come to for whoever reads it as a path or an address."""
+    """Yield the value, and each plain form that it may resolve to as a path or an address."""
     yield value
     decoded = _decode_percent(value)
     for text in dict.fromkeys((value, value if decoded is None else decoded)):
@@ -144,7 +144,7 @@ def expand_forms(value: str) -> Iterator[str]:
 
 
 def normalize_path(path: str) -> str:
-    """A path without `.`, `..` and doubled slashes; POSIX lets two at the start mean something, and Linux doesn't."""
+    """Remove `.`, `..` and repeated slashes. Two leading slashes may be special in POSIX, but aren't on Linux."""
     if not path:
         return path
     normal = posixpath.normpath(path)
@@ -179,7 +179,7 @@ def _has_plain_segments(path: str) -> bool:
 
 
 def _decode_percent(value: str) -> str | None:
-    """The value without percent encoding, however often it was applied; None where that is very often."""
+    """Undo percent encoding, applied any number of times; None if it was applied too often."""
     for _ in range(_MOST_DECODINGS):
         decoded = unquote(value, errors="surrogateescape")
         if decoded == value:

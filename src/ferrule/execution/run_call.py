@@ -1,7 +1,7 @@
-"""Runs a call that is permitted: waits for its lock, runs the tool's function, makes the result, records both.
+"""Runs a permitted call: waits for its lock, runs the tool's function, makes the result, and records both.
 
-The function is awaited, run in a thread of its own, or in a process, with its timeout and retries. Nothing that a tool
-does gets out of here as an exception; the cancellation of the caller does.
+The function is awaited, or run in a thread or a process, with its timeout and retries. Exceptions of a tool don't
+propagate from here; cancellation of the caller does.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ferrule.conversation import Text, ToolResult
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.execution.authorize import Authorizer, PermittedCall, RefusedCall, find_timeout
 from ferrule.execution.error_results import (
-    Manner,
-    denied_result,
+    TimeoutAction,
     describe_failure,
-    error_result,
-    not_started_result,
-    timed_out_result,
+    make_denied_result,
+    make_error_result,
+    make_not_started_result,
+    make_timed_out_result,
 )
 from ferrule.execution.journal import CallRecord, Journal, record_cancelled, record_refused
 from ferrule.execution.locks import LockHolder, get_lock
@@ -36,7 +36,7 @@ from ferrule.tools.argument_errors import ArgumentsInvalid
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 
-_CHANGED = "what was approved has changed since; look at it again"
+_CHANGED = "what the call would do has changed since it was approved; look at it again"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
 _FINAL = (ToolFailed, ToolRetry, ArgumentsInvalid, asyncio.CancelledError, SystemExit)
@@ -44,7 +44,7 @@ _log = logging.getLogger("ferrule.execution")
 
 
 class CallRunner:
-    """Runs permitted calls. `timeout`, in seconds, is for tools that name none."""
+    """Runs permitted calls. `timeout`, in seconds, applies to tools without their own."""
 
     def __init__(
         self, authorizer: Authorizer, journal: Journal | None, limits: ResultLimits, timeout: float | None
@@ -55,21 +55,21 @@ class CallRunner:
         self._timeout = timeout
 
     async def run(self, permitted: PermittedCall, scope: CallScope) -> ToolResult:
-        """Run a call once its lock is free. Raises nothing but what stops the caller."""
+        """Run a call once its lock is free. Raises only what stops the caller, such as `CancelledError`."""
         proposal = permitted.proposal
         tool = proposal.tool
         timeout = find_timeout(tool, self._timeout, scope)
         if timeout == 0:
-            return self._refuse(permitted, not_started_result(proposal.call, busy=False))
+            return self._refuse(permitted, make_not_started_result(proposal.call, busy=False))
         holder: LockHolder | None = None
         if tool.barrier is not None:
             holder = await self._acquire(permitted, tool.barrier, timeout)
             if holder is None:
-                return self._refuse(permitted, not_started_result(proposal.call, busy=True))
+                return self._refuse(permitted, make_not_started_result(proposal.call, busy=True))
         run: FunctionRun | None = None
         try:
             if proposal.intent is not None and not await self._is_still_permitted(permitted, scope):
-                return self._refuse(permitted, denied_result(proposal.call, _CHANGED))
+                return self._refuse(permitted, make_denied_result(proposal.call, _CHANGED))
             record = CallRecord.start(self._journal, permitted)
             run = self._prepare(permitted, scope, timeout, partial(self._record_late, permitted, record, holder))
             try:
@@ -81,12 +81,12 @@ class CallRunner:
             record.finish(result.status, "" if result.status == "ok" else result.text)
             return result
         finally:
-            # What was given up and may still write keeps the others out until it ends: see _record_late.
+            # An abandoned call that may still write holds the lock until it ends: see _record_late.
             if holder is not None and (run is None or not run.is_given_up or self._only_reads(permitted)):
                 holder.release()
 
     async def _acquire(self, permitted: PermittedCall, barrier: object, timeout: float | None) -> LockHolder | None:
-        """Wait for the lock of the call's Toolset; None where the time passes first."""
+        """Wait for the lock of the call's Toolset; None if that takes too long."""
         try:
             return await get_lock(barrier).acquire(self._only_reads(permitted), timeout)
         except asyncio.CancelledError:
@@ -118,18 +118,18 @@ class CallRunner:
             retries = tool.retries if hints.idempotent or hints.read_only else 0
         return FunctionRun(tool, arguments, timeout, retries, on_late)
 
-    def _make_result(self, permitted: PermittedCall, outcome: Outcome | Manner) -> ToolResult:
-        """The result of a call that was run, within the limits."""
+    def _make_result(self, permitted: PermittedCall, outcome: Outcome | TimeoutAction) -> ToolResult:
+        """Make the result of a call that was run, cut to the limits."""
         call = permitted.proposal.call
         if isinstance(outcome, str):
-            result = timed_out_result(call, outcome, self._only_reads(permitted))
+            result = make_timed_out_result(call, outcome, self._only_reads(permitted))
         elif outcome.error is not None:
-            result = error_result(call.id, call.name, *describe_failure(outcome.error, call.arguments))
+            result = make_error_result(call.id, call.name, *describe_failure(outcome.error, call.arguments))
         else:
             try:
                 result = ToolResult(call.id, call.name, make_parts(outcome.value))
             except ToolFailed as error:
-                result = error_result(call.id, call.name, "error", f"the call was run, but {error.reason}")
+                result = make_error_result(call.id, call.name, "error", f"the call was run, but {error.reason}")
         content = self._limits.cut(result.content)
         if permitted.is_edited:
             content = (*content, *self._limits.cut((_render_edit_note(permitted),)))
@@ -138,7 +138,7 @@ class CallRunner:
     def _record_late(
         self, permitted: PermittedCall, record: CallRecord, holder: LockHolder | None, outcome: Outcome
     ) -> None:
-        """Record how a call ended that was given up; mostly called in its thread."""
+        """Record how an abandoned call ended; usually called in its thread."""
         try:
             result = self._make_result(permitted, outcome)
             record.finish_late(result.status, result.text)
@@ -159,10 +159,10 @@ def _render_edit_note(permitted: PermittedCall) -> Text:
 
 @dataclass(slots=True)
 class FunctionRun:
-    """One function to run. `timeout` is in seconds and for each attempt.
+    """A function to run. `timeout` is in seconds, for each attempt.
 
-    `on_late` gets the outcome of a thread that was given up. `is_given_up` is set where a thread still runs when
-    `run_function` is over.
+    `on_late` is called with the outcome of an abandoned thread. `is_given_up` is set if a thread is still running when
+    `run_function` returns.
     """
 
     tool: Tool
@@ -173,15 +173,15 @@ class FunctionRun:
     is_given_up: bool = False
 
 
-async def run_function(run: FunctionRun) -> Outcome | Manner:
-    """Run it, again where it may be: its outcome, or what became of it when its time was up."""
+async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
+    """Run a function, with retries. Returns its outcome, or after a timeout what was done to it."""
     tool, delay, retries = run.tool, _FIRST_DELAY, run.retries
-    manner: Manner = "killed" if tool.isolate == "process" else "stopped" if tool.is_async else "abandoned"
-    attempt = _ATTEMPTS[manner]
+    action: TimeoutAction = "killed" if tool.isolate == "process" else "stopped" if tool.is_async else "abandoned"
+    attempt = _ATTEMPTS[action]
     while True:
         outcome = await attempt(run)
         if outcome is None:
-            return manner
+            return action
         if outcome.error is None:
             return outcome
         _log.debug("the tool %s raised", tool.name, exc_info=outcome.error)
@@ -219,7 +219,7 @@ async def _run_in_process(run: FunctionRun) -> Outcome | None:
         isolated.kill()
 
 
-_ATTEMPTS: dict[Manner, Callable[[FunctionRun], Awaitable[Outcome | None]]] = {
+_ATTEMPTS: dict[TimeoutAction, Callable[[FunctionRun], Awaitable[Outcome | None]]] = {
     "stopped": _run_async,
     "abandoned": _run_in_thread,
     "killed": _run_in_process,
@@ -227,11 +227,11 @@ _ATTEMPTS: dict[Manner, Callable[[FunctionRun], Awaitable[Outcome | None]]] = {
 
 
 def _make_portable(value: Any) -> Any:
-    """A scope as far as it can cross into another process: nobody gets its progress there, and it keeps no blobs."""
+    """Reduce a scope to what can be sent to another process: without progress and blobs."""
     if isinstance(value, CallScope):
         return CallScope(value.call, value.conversation, value.deadline, workspace=value.workspace)
     return value
 
 
 def _ignore_outcome(_outcome: Outcome) -> None:
-    """What a killed process came to is known: it was killed."""
+    """Ignore the outcome of a process that was killed."""

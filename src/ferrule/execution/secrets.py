@@ -1,4 +1,4 @@
-"""Replaces secrets in what is recorded: values whose *name* says that they are secret.
+"""Replaces secrets in what is recorded: values whose *name* marks them as secret.
 
 A secret without such a name (a key in the middle of a sentence) is not found.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 SCRUBBED = "[scrubbed]"
 _BARE = (int, float, bool, type(None))
-"""What holds no text."""
+"""Types that contain no text."""
 _LONGEST = 10_000
-"""Characters of one string that are kept."""
+"""The most characters kept of one string."""
 
 _NAMES = (
     r"api[_-]?keys?|access[_-]?keys?|private[_-]?keys?|secret[_-]?keys?|passwords?|passwd|passphrase|pwd|secrets?"
@@ -30,7 +30,7 @@ _FLAG_NAMES = re.compile(rf"(?i)(?:{_NAMES})")
 
 
 def scrub_secrets(value: Any, longest: int | None = _LONGEST) -> Any:
-    """A JSON value with the secrets in it replaced and its long strings cut, unless `longest` is None."""
+    """Replace the secrets in a JSON value, and cut its long strings, unless `longest` is None."""
     if isinstance(value, str):
         return scrub_text(value, longest)
     if isinstance(value, dict):
@@ -41,7 +41,7 @@ def scrub_secrets(value: Any, longest: int | None = _LONGEST) -> Any:
 
 
 def scrub_text(text: str, longest: int | None = _LONGEST) -> str:
-    """Text with the value after a secret's name (`api_key=…`, `Authorization: Bearer …`) replaced, cut if long."""
+    """Replace the value after a secret's name (`api_key=…`, `Authorization: Bearer …`), and cut a long text."""
     if longest is not None and len(text) > longest:
         text = f"{text[:longest]}… ({len(text):,} characters)"
     if _FLAG_NAMES.search(text) is None:
@@ -51,7 +51,7 @@ def scrub_text(text: str, longest: int | None = _LONGEST) -> str:
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    """Whether a value of that name is taken for a secret."""
+    """Whether a value of this name is taken for a secret."""
     plain = "".join(character for character in name.casefold() if character.isalnum())
     return _SECRET_NAME.search(plain) is not None or (plain.endswith("tokens") and plain != "tokens")
 
@@ -72,5 +72,5 @@ def _scrub_object(value: dict[str, Any], longest: int | None) -> dict[str, Any]:
 def _may_be_secret(name: str, inner: Any) -> bool:
     if inner is None or isinstance(inner, bool):
         return False
-    # `max_tokens` and the like count something.
+    # `max_tokens` and similar names are counts.
     return not (isinstance(inner, int | float) and name.casefold().endswith("tokens"))

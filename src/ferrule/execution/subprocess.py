@@ -1,7 +1,7 @@
 """Runs a call in a process of its own, for tools that must be killable. `child.py` is the other side.
 
-The child starts a fresh interpreter in a session of its own, imports the function by name, and is killed with all that
-it started when it has answered, when its time is up, or when this process dies. It contains nothing: that is what
+The child is a new interpreter in its own session, which imports the function by name. It is killed, with everything
+that it started, when it has answered, after a timeout, or when this process dies. This is no containment: that is what
 `sandbox/` is for.
 """
 
@@ -36,14 +36,14 @@ class _Writable(Protocol):
 
 
 def write_frame(stream: _Writable, data: bytes) -> None:
-    """Write one byte string. Raises `OSError` where nobody reads."""
+    """Write one byte string. Raises `OSError` if the reader is gone."""
     rest = memoryview(_LENGTH.pack(len(data)) + data)
     while rest:
         rest = rest[stream.write(bytes(rest)) or 0 :]
 
 
 def read_frame(stream: _Readable) -> bytes | None:
-    """The next byte string; None where the stream ends before it is whole."""
+    """Read the next byte string; None if the stream ends before it is complete."""
     head = _read_exactly(stream, _LENGTH.size)
     return None if head is None else _read_exactly(stream, _LENGTH.unpack(head)[0])
 
@@ -66,7 +66,7 @@ _BOOTSTRAP = (
 
 
 class FunctionAddress(NamedTuple):
-    """Where the child finds a function."""
+    """Where the child process finds a function."""
 
     module: str
     file: str | None
@@ -74,7 +74,7 @@ class FunctionAddress(NamedTuple):
 
 
 def find_address(function: Callable[..., Any]) -> FunctionAddress:
-    """Where a function is written. Raises `ToolFailed` where another process couldn't import it."""
+    """Find where a function is defined. Raises `ToolFailed` if another process couldn't import it."""
     name = getattr(function, "__qualname__", "")
     if not inspect.isfunction(function) or "<" in name:
         raise ToolFailed(f"this tool can't run in a process of its own: {name!r} is not a function of a module")
@@ -93,14 +93,14 @@ class IsolatedCall:
         try:
             self._arguments = pickle.dumps(dict(arguments))
         except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
-            raise ToolFailed(f"the arguments can't be handed to the tool's process: {error}") from error
+            raise ToolFailed(f"the arguments can't be sent to the tool's process: {error}") from error
         self._address = json.dumps(address).encode()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_killed = False
 
     def run(self) -> tuple[Text | Image, ...]:
-        """The parts of the result. Raises what the function raised: `ToolFailed`, `ToolRetry` or `RaisedElsewhere`."""
+        """Return the parts of the result. Raises what the function raised, or `RaisedElsewhere` for it."""
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as answers:
             try:
@@ -122,10 +122,10 @@ class IsolatedCall:
         return _unpack(answer, status)
 
     def kill(self) -> None:
-        """End the process and all that it started in its session, if it still runs or hasn't started yet."""
+        """Kill the process and everything in its session; if it hasn't started yet, it never will."""
         with self._lock:
             self._is_killed = True
-            # Not reaped yet, so the number is still this process's.
+            # Not reaped yet, so the process id can't have been reused.
             if self._process is not None and self._process.returncode is None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
@@ -134,7 +134,7 @@ class IsolatedCall:
         command = [sys.executable, "-c", _BOOTSTRAP, str(writing), json.dumps(sys.path)]
         with self._lock:
             if self._is_killed:
-                raise ToolFailed("given up before it started")
+                raise ToolFailed("abandoned before it started")
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, pass_fds=(writing,), start_new_session=True, bufsize=0
             )

@@ -1,4 +1,4 @@
-"""Text from elsewhere, escaped for a terminal: nothing in it can move the cursor, hide, or pass for our own."""
+"""Escapes untrusted text for a terminal: it can't move the cursor, hide, or imitate our own output."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def escape_line(text: str) -> str:
-    """`text` on one line, with each character that shows nothing or changes how others show written as its escape.
+    """Escape a text for one line: each character that is invisible or changes how others are shown.
 
-    Control and bidirectional characters, zero-width ones, line ends, spaces that aren't the plain one.
+    These are control, bidirectional and zero-width characters, line ends, and spaces other than the plain one.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -25,10 +25,10 @@ def escape_line(text: str) -> str:
 
 
 def escape_text(text: str, before: str = "") -> str:
-    """`text` for a terminal as somebody wrote it, with each character that moves the cursor or hides as its escape.
+    """Escape a text of several lines: each character that moves the cursor or hides something.
 
-    Line ends, tabs and spaces of every kind stay, and what joins emoji or the letters of a script that needs it.
-    `before` is what was shown just before it, where it comes in pieces.
+    Line ends, tabs, spaces of every kind, and joiners in emoji and in scripts that need them stay. `before` is the
+    text shown just before it, if it comes in pieces.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -42,7 +42,7 @@ def escape_text(text: str, before: str = "") -> str:
 
 
 def escape_json(value: Any, indent: int | None = None) -> str:
-    """JSON of a value, in which a character that turns the line or can't be seen stands as its escape."""
+    """Dump a value as JSON, with bidirectional and invisible characters escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     return _UNSAFE_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
@@ -56,9 +56,9 @@ def _is_hidden(character: str) -> bool:
 
 
 def _is_of_writing(character: str, last: str) -> bool:
-    """Whether a character that shows nothing is part of how people write, after `last`."""
+    """Whether an invisible character is part of ordinary writing after the character `last`."""
     if unicodedata.category(character) == "Zs" or "\U0001f000" <= character <= "\U0001faff":
-        return True  # a space, or an emoji that is younger than Python's tables
+        return True  # a space, or an emoji newer than Python's Unicode tables
     is_emoji = bool(last) and (unicodedata.category(last) in ("So", "Sk", "Cn") or last in "\ufe0f\u20e3")
     if character == "\ufe0f":
         return (is_emoji and last != "\ufe0f") or (bool(last) and last in "0123456789#*\u203c\u2049\u2194")

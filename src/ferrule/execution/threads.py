@@ -1,7 +1,7 @@
-"""How a function ends, within a time: a blocking one in a thread of its own, which can be given up but never stopped.
+"""Runs a function with a timeout: a blocking one in a thread of its own, which can be abandoned but not stopped.
 
-A thread that is done waits for the next function, because making one costs more than the rest of a call. There is no
-most number of threads; they are daemons, so that leaving the interpreter doesn't wait for them.
+An idle thread waits for the next function, because creating one costs more than the rest of a call. The number of
+threads is not limited; they are daemons, so that the interpreter doesn't wait for them at exit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Outcome:
-    """How a function ended: with a value, or with what it raised."""
+    """The outcome of a function: its value, or what it raised."""
 
     value: Any = None
     error: BaseException | None = None
@@ -27,12 +27,12 @@ class Outcome:
 async def await_outcome(
     function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any], timeout: float | None
 ) -> Outcome | None:
-    """Await `function(**arguments)`, stopped after `timeout` seconds; None where it was.
+    """Await `function(**arguments)`, for at most `timeout` seconds; None after a timeout.
 
-    What it raises is its outcome, also `SystemExit`, and a `CancelledError` that nobody meant for the caller. Raises
-    `CancelledError` where the caller is cancelled.
+    What it raises is its outcome, including `SystemExit` and a `CancelledError` of its own. Raises `CancelledError` if
+    the caller is cancelled.
     """
-    # asyncio.timeout costs a handle in the loop; without one the work is only awaited.
+    # Without a timeout the function is only awaited: asyncio.timeout would cost a handle in the loop.
     clock = None if timeout is None else asyncio.timeout(timeout)
     try:
         if clock is None:
@@ -49,10 +49,10 @@ async def await_outcome(
 
 
 class ThreadRun:
-    """One run of `work` in a thread. Exactly one of two gets its outcome: who awaits `wait`, or `on_late`.
+    """A run of `work` in a thread. Its outcome goes either to the caller of `wait` or to `on_late`, never to both.
 
-    `on_late` is called, in the thread or in the loop, where the run had been given up (its time was up, or it was
-    cancelled), or where the loop was closed.
+    `on_late` is called, in the thread or in the loop, if the run was abandoned (after a timeout or cancellation) or
+    the loop was closed.
     """
 
     def __init__(self, work: Callable[[], Any], on_late: Callable[[Outcome], None]) -> None:
@@ -67,11 +67,11 @@ class ThreadRun:
         run_in_worker(self._run)
 
     async def wait(self, timeout: float | None, *, is_brief: bool = True) -> Outcome | None:
-        """Wait for the outcome; None where `timeout` seconds pass first, and the run is given up then.
+        """Wait for the outcome; None after `timeout` seconds, when the run is abandoned.
 
-        Called once, right after the run was made. `is_brief` says that it may well end in a moment.
+        To be called once, right after the run was created. `is_brief` is whether it may end very soon.
         """
-        if is_brief and _patience.wait_for(self._running, timeout):
+        if is_brief and _brief_wait.wait_for(self._running, timeout):
             return self._outcome
         with self._lock:
             if self._outcome is not None:
@@ -91,7 +91,7 @@ class ThreadRun:
             raise
 
     def _give_up(self) -> Outcome | None:
-        """Give the run up; where it has ended already, its outcome instead."""
+        """Abandon the run, or return its outcome if it has ended already."""
         with self._lock:
             self.is_given_up = self._outcome is None
             return self._outcome
@@ -119,34 +119,34 @@ def _deliver(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
         future.set_result(outcome)
 
 
-class _Patience:
-    """Waits a moment for a function in a thread, in place: to be woken by the loop costs more than most functions take.
+class _BriefWait:
+    """Blocks briefly for a function in a thread, since waking up through the loop takes longer than most functions.
 
-    The loop stands still for that moment. So after a wait that was in vain the next functions aren't waited for: one,
-    then three, and so on, up to `_MOST_PASSED`.
+    This blocks the loop too. So after a wait in vain, the next functions aren't waited for: one, then three, and so on,
+    up to `_MOST_SKIPPED`.
     """
 
     def __init__(self) -> None:
-        self._passed = 0
-        self._to_pass = 0
+        self._skipped = 0
+        self._to_skip = 0
 
     def wait_for(self, running: threading.Lock, timeout: float | None) -> bool:
-        """Whether the function that holds `running` ended within the moment, and within `timeout` seconds."""
-        if self._to_pass:
-            self._to_pass -= 1
+        """Whether the function that holds `running` ended in that brief time, and within `timeout` seconds."""
+        if self._to_skip:
+            self._to_skip -= 1
             return False
-        if running.acquire(timeout=_MOMENT if timeout is None else min(_MOMENT, timeout)):
-            self._passed = 0
+        if running.acquire(timeout=_BRIEFLY if timeout is None else min(_BRIEFLY, timeout)):
+            self._skipped = 0
             return True
-        self._passed = self._to_pass = min(2 * self._passed + 1, _MOST_PASSED)
+        self._skipped = self._to_skip = min(2 * self._skipped + 1, _MOST_SKIPPED)
         return False
 
 
 _MOST_IDLE = 32
-_MOMENT = 0.0002
+_BRIEFLY = 0.0002
 """Seconds."""
-_MOST_PASSED = 127
-_patience = _Patience()
+_MOST_SKIPPED = 127
+_brief_wait = _BriefWait()
 
 
 def run_in_worker(work: Callable[[], None]) -> None:
@@ -155,20 +155,20 @@ def run_in_worker(work: Callable[[], None]) -> None:
         _idle.pop()
     except IndexError:
         with _making_pipe:
-            _wakeup_pipe()
-        # In a list, so that the thread alone decides how long the work is held.
+            _get_wakeup_pipe()
+        # In a list, so that the thread holds the only reference to the work.
         threading.Thread(target=_serve, args=([work],), name="ferrule tool", daemon=True).start()
     else:
         _queued.append(work)
-        os.write(_wakeup_pipe()[1], b"\0")
+        os.write(_get_wakeup_pipe()[1], b"\0")
 
 
 @lru_cache(maxsize=1)
-def _wakeup_pipe() -> tuple[int, int]:
-    """The pipe that idle threads read from: each byte in it wakes one of them. Made before the first of them.
+def _get_wakeup_pipe() -> tuple[int, int]:
+    """Return the pipe that idle threads read from: each byte in it wakes one of them. Made before the first thread.
 
-    A pipe and not a lock: its writer is taken to be about to wait, so that the kernel starts the reader where the
-    writer ran and has no other processor to wake. On a busy machine that saves a third of a call's time.
+    Not a lock: the kernel takes the writer of a pipe to be about to wait, and starts the reader on the same processor
+    instead of waking another. On a busy machine that saves a third of a call's time.
     """
     return os.pipe()
 
@@ -177,28 +177,28 @@ def _serve(first: list[Callable[[], None]]) -> None:
     work = first.pop()
     while True:
         work()
-        del work  # or what it holds would stay for as long as this thread is idle
+        del work  # or what it references would stay alive while this thread is idle
         if len(_idle) >= _MOST_IDLE:
             return
         _idle.append(None)
-        os.read(_wakeup_pipe()[0], 1)
+        os.read(_get_wakeup_pipe()[0], 1)
         work = _queued.popleft()
 
 
 _queued: deque[Callable[[], None]] = deque()
-# One entry for each thread that waits, or is just about to, and that nothing was given for yet.
+# One entry for each thread that waits for work, or is about to.
 _idle: deque[None] = deque()
 _making_pipe = threading.Lock()
 
 
 def _reset_after_fork() -> None:
-    """A forked process has none of the threads, and the pipe is its parent's."""
+    """Start over in a forked process, which has none of the threads, and whose pipe is its parent's."""
     _queued.clear()
     _idle.clear()
-    if _wakeup_pipe.cache_info().currsize:
-        for end in _wakeup_pipe():
+    if _get_wakeup_pipe.cache_info().currsize:
+        for end in _get_wakeup_pipe():
             os.close(end)
-        _wakeup_pipe.cache_clear()
+        _get_wakeup_pipe.cache_clear()
     _making_pipe.release()
 
 

@@ -219,7 +219,7 @@ class MCPServer:
         if connection.is_lost or code == CONNECTION_CLOSED:
             connection.abandon()
             return (
-                f"the MCP server {self.name!r} ended while the call ran; it may have taken part of its effect; "
+                f"the MCP server {self.name!r} ended while the call ran; it may have had some of its effects; "
                 "the next call starts the server again"
             )
         return f"the MCP server {self.name!r} gave no result: {describe_error(error)}"

@@ -50,7 +50,7 @@ class DenyAll:
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Deny."""
         self.was_asked = True
-        reason = f"this call needs approval and there is nobody to give it ({request.reason})"
+        reason = f"this call needs approval, and nobody can be asked ({request.reason})"
         return Decision.deny(reason, "nobody")
 
 
