@@ -19,7 +19,7 @@ from typing import Annotated
 
 from ferrule.agent.pipeline import model
 from ferrule.arithmetic.evaluate import calculate
-from ferrule.models.embedded import embedded_model, local_model
+from ferrule.models.embedded import load_embedded_model, load_local_model
 from ferrule.models.local import LocalModel
 from ferrule.tools.decorator import tool
 
@@ -46,7 +46,7 @@ async def seconds_for(local: LocalModel, questions: list[str]) -> float:
 
 async def measure(folder: Path | None) -> dict[str, float]:
     """Median seconds of one and of eight, and their ratio."""
-    async with local_model(folder) if folder else embedded_model() as local:
+    async with load_local_model(folder) if folder else load_embedded_model() as local:
         questions = [f"What is {1200 + 37 * number} * {89 + number}?" for number in range(TOGETHER)]
         await seconds_for(local, questions)
         alone, together = [], []

@@ -98,7 +98,7 @@ async def test_the_stream_tells_what_happens_and_progress_comes_from_threads() -
     @tool
     def slow(n: int, scope: CallScope) -> int:
         """Take a while."""
-        scope.progress("half way", 0.5)
+        scope.report_progress("half way", 0.5)
         return n
 
     scripted = ScriptedModel(ToolCall("c1", "slow", '{"n": 3}'), "Three.")
@@ -217,7 +217,7 @@ async def test_progress_of_one_call_coalesces_while_nobody_reads() -> None:
     def chatty(scope: CallScope) -> str:
         """Tell a lot."""
         for number in range(5000):
-            scope.progress(f"step {number}")
+            scope.report_progress(f"step {number}")
         return "said"
 
     async with model(ScriptedModel(ToolCall("c1", "chatty", "{}"), "Done.")).chat("?").using(chatty).stream() as run:

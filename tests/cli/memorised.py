@@ -73,7 +73,7 @@ def memorise(
         targets[row, : len(trace) - 1] = trained[1:]
     optimizer = torch.optim.AdamW(network.parameters(), lr=6e-3, weight_decay=0.0)
     for _ in range(steps):
-        loss = network.loss(ids, targets)
+        loss = network.compute_loss(ids, targets)
         torch.autograd.backward(loss)
         optimizer.step()
         optimizer.zero_grad()

@@ -18,7 +18,7 @@ from ferrule import tool
 async def wait(seconds: float, scope: CallScope) -> str:
     """Wait."""
     for step in range(10):
-        scope.progress("waiting", step / 10)
+        scope.report_progress("waiting", step / 10)
         await asyncio.sleep(seconds / 10)
     return "waited"
 ''',

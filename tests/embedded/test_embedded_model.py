@@ -11,7 +11,7 @@ from ferrule.agent.pipeline import model
 from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.engines import NumpyEngine, Sampling
-from ferrule.models.embedded import embedded_folder, embedded_model
+from ferrule.models.embedded import find_embedded_folder, load_embedded_model
 from ferrule.models.local import LocalModel
 from ferrule.tokens.render import Trace, render
 from ferrule.training.embedded.scoring import draw_held_out_questions
@@ -20,7 +20,7 @@ QUESTION = "What is 123456 * 789?"
 
 
 def test_it_takes_less_than_eight_megabytes() -> None:
-    assert sum(path.stat().st_size for path in embedded_folder().rglob("*") if path.is_file()) < 8_000_000
+    assert sum(path.stat().st_size for path in find_embedded_folder().rglob("*") if path.is_file()) < 8_000_000
 
 
 def test_transformers_gives_the_same_logits() -> None:
@@ -32,11 +32,11 @@ def test_transformers_gives_the_same_logits() -> None:
     from ferrule.engines.safetensors import read_safetensors
     from ferrule.engines.weights import fold_weights
 
-    folder = embedded_folder()
+    folder = find_embedded_folder()
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     config = read_config(folder / "config.json")
     decoder = TransformerDecoder(config, fold_weights(config, read_safetensors(folder / "model.safetensors")))
-    local = embedded_model()
+    local = load_embedded_model()
     run = model(local).chat(QUESTION).using(calculator).run_sync()
     ids = list(local.trace(run.conversation).ids)
     with torch.no_grad():
@@ -51,8 +51,8 @@ def test_transformers_gives_the_same_logits() -> None:
 
 def test_transformers_tokenizes_a_conversation_alike() -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(embedded_folder())
-    local = embedded_model()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(find_embedded_folder())
+    local = load_embedded_model()
     run = model(local).chat(QUESTION).using(calculator).run_sync()
     messages = []
     for message in run.conversation.messages:
@@ -77,7 +77,7 @@ def test_two_hundred_conversations_at_temperature_one_render_to_what_was_sampled
         return run, local.trace(run.conversation)
 
     async def every() -> list[tuple[Run, Trace]]:
-        async with embedded_model() as local:
+        async with load_embedded_model() as local:
             return list(await asyncio.gather(*(one(local, number) for number in range(200))))
 
     for run, trace in asyncio.run(every()):
@@ -90,7 +90,7 @@ def test_two_hundred_conversations_at_temperature_one_render_to_what_was_sampled
 
 def test_a_log_probability_is_that_of_the_token_given_all_before_it() -> None:
     async def check() -> None:
-        async with embedded_model() as local:
+        async with load_embedded_model() as local:
             run = await model(local).chat(QUESTION).using(calculator).run()
             trace = local.trace(run.conversation)
             engine = local.engine

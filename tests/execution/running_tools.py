@@ -50,7 +50,7 @@ async def awaited_in_a_process(number: int) -> int:
 @tool(isolate="process", timeout=30)
 def scoped_in_a_process(scope: CallScope) -> dict[str, object]:
     """Tell of the call."""
-    scope.progress("heard by nobody")
+    scope.report_progress("heard by nobody")
     return {"id": scope.call.id, "in time": 0 < scope.seconds_left <= 30}
 
 

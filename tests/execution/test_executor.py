@@ -159,7 +159,7 @@ def test_the_scope_is_filled_in_and_progress_is_heard():
     @tool(timeout=5)
     def where(city: str, scope: CallScope) -> dict[str, object]:
         """Tell of the call."""
-        scope.progress("looking", 0.5)
+        scope.report_progress("looking", 0.5)
         return {"id": scope.call.id, "left": round(scope.seconds_left)}
 
     result = answer(where, call("where", "c7", city="Oslo"), scope=CallScope(emit=heard.append))

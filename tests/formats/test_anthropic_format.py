@@ -26,7 +26,7 @@ from ferrule.conversation import (
     user,
 )
 from ferrule.errors import ConversationError
-from ferrule.formats.anthropic import EXTRA, dump, load, wire_id
+from ferrule.formats.anthropic import EXTRA, dump, load, make_wire_id
 
 PIXEL = Image(b"\x89PNG not really")
 PICTURE = {
@@ -180,9 +180,9 @@ def test_a_malformed_call_must_be_fitted_first() -> None:
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_ids_are_taken_and_differ(one: str, other: str) -> None:
     taken = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-    assert set(wire_id(one)) <= taken
-    assert (wire_id(one) == wire_id(other)) == (one == other)
-    assert wire_id(wire_id(one)) == wire_id(one)
+    assert set(make_wire_id(one)) <= taken
+    assert (make_wire_id(one) == make_wire_id(other)) == (one == other)
+    assert make_wire_id(make_wire_id(one)) == make_wire_id(one)
 
 
 WORDS = st.text(min_size=1, max_size=8)

@@ -28,8 +28,8 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.formats import openai, openai_responses
-from ferrule.formats.openai import ChatStyle, dump, load, nine_character_id, shorten_id, write_messages
-from ferrule.formats.tool_offers import ToolNames, parameters_schema, strict_schema
+from ferrule.formats.openai import ChatStyle, dump, load, make_nine_character_id, shorten_id, write_messages
+from ferrule.formats.tool_offers import ToolNames, make_parameters_schema, make_strict_schema
 from ferrule.toolspec import ToolSpec
 
 PIXEL = "data:image/png;base64,iVBORw=="
@@ -233,27 +233,29 @@ def specs(*names: str) -> list[ToolSpec]:
 @given(st.lists(st.text(max_size=70) | st.sampled_from(["a.b", "a_b", "a b", "a-b"]), max_size=8), st.text(max_size=5))
 def test_names_go_there_and_back_and_never_collide(names: list[str], gone: str) -> None:
     mapped = ToolNames(specs(*names))
-    wires = {mapped.wire(name) for name in names}
-    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", mapped.wire(name)) for name in [*names, gone])
-    assert all(mapped.own(mapped.wire(name)) == name for name in names)
+    wires = {mapped.encode(name) for name in names}
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", mapped.encode(name)) for name in [*names, gone])
+    assert all(mapped.decode(mapped.encode(name)) == name for name in names)
     assert len(wires) == len(set(names))
-    assert gone in names or mapped.wire(gone) not in wires
-    assert [ToolNames(specs(*reversed(names))).wire(name) for name in names] == [mapped.wire(name) for name in names]
+    assert gone in names or mapped.encode(gone) not in wires
+    assert [ToolNames(specs(*reversed(names))).encode(name) for name in names] == [
+        mapped.encode(name) for name in names
+    ]
 
 
 def test_names_that_are_allowed_stay() -> None:
     names = ToolNames(specs("get_weather", "math.add"))
-    assert names.wire("get_weather") == "get_weather"
-    assert (names.wire("math.add"), names.own("math_add")) == ("math_add", "math.add")
-    assert names.own("made_up") == "made_up"
-    assert ToolNames(specs("math.add", "math_add")).wire("math.add").startswith("math_add_")
+    assert names.encode("get_weather") == "get_weather"
+    assert (names.encode("math.add"), names.decode("math_add")) == ("math_add", "math.add")
+    assert names.decode("made_up") == "made_up"
+    assert ToolNames(specs("math.add", "math_add")).encode("math.add").startswith("math_add_")
 
 
 @given(st.text(), st.text())
 def test_ids_are_what_providers_take(first: str, second: str) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9]{9}", nine_character_id(first))
+    assert re.fullmatch(r"[A-Za-z0-9]{9}", make_nine_character_id(first))
     assert len(shorten_id(first * 9)) <= 40
-    assert (nine_character_id(first) == nine_character_id(second)) == (first == second)
+    assert (make_nine_character_id(first) == make_nine_character_id(second)) == (first == second)
 
 
 @pytest.mark.parametrize(
@@ -272,11 +274,11 @@ def test_ids_are_what_providers_take(first: str, second: str) -> None:
 def test_parameters_become_schemas_of_objects(given_schema: Any, fitted: dict[str, Any] | None) -> None:
     if fitted is None:
         fitted = {"type": "object", "properties": {"y": {"type": "array", "items": {}}}}
-    schema = parameters_schema({"type": "dict", "properties": {"x": given_schema}})
+    schema = make_parameters_schema({"type": "dict", "properties": {"x": given_schema}})
     assert schema == {"type": "object", "properties": {"x": fitted}}
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert parameters_schema(schema) == schema
-    assert parameters_schema({}) == {"type": "object", "properties": {}}
+    assert make_parameters_schema(schema) == schema
+    assert make_parameters_schema({}) == {"type": "object", "properties": {}}
 
 
 # Accepted answers that are not what their own documents ask for.
@@ -297,7 +299,7 @@ def test_every_document_of_bfcl_becomes_an_offer_and_its_answers_fit(name: str) 
     for entry in _lines(f"{name}.jsonl"):
         made = [ToolSpec(one["name"], one["description"], one["parameters"]) for one in entry["function"]]
         names = ToolNames(made)
-        offers = {names.own(one["function"]["name"]): one["function"] for one in openai.write_offers(made, names)}
+        offers = {names.decode(one["function"]["name"]): one["function"] for one in openai.write_offers(made, names)}
         assert list(offers) == [spec.name for spec in made]
         for offer in offers.values():
             jsonschema.Draft202012Validator.check_schema(offer["parameters"])
@@ -348,7 +350,7 @@ def _lines(name: str) -> list[dict[str, Any]]:
     ],
 )
 def test_schemas_that_have_no_strict_form(schema: dict[str, Any]) -> None:
-    assert strict_schema(schema) is None
+    assert make_strict_schema(schema) is None
 
 
 def test_the_strict_form_only_narrows() -> None:
@@ -360,7 +362,7 @@ def test_the_strict_form_only_narrows() -> None:
         },
         "$defs": {"y": {"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}}},
     }
-    strict = strict_schema(schema)
+    strict = make_strict_schema(schema)
     assert strict is not None
     assert strict["required"] == ["x", "z"]
     assert strict["properties"]["x"] == {"$ref": "#/$defs/y"}

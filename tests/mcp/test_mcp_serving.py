@@ -56,15 +56,15 @@ def drop(table: str) -> str:
 def count(to: int, scope: CallScope) -> str:
     """Count in a thread."""
     for number in range(to):
-        scope.progress(f"at {number}", number / to)
+        scope.report_progress(f"at {number}", number / to)
     return "counted"
 
 
 @tool
 def mumble(scope: CallScope) -> str:
     """Say what it does, and not how far it is."""
-    scope.progress("one")
-    scope.progress("two")
+    scope.report_progress("one")
+    scope.report_progress("two")
     return "said"
 
 

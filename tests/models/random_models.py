@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from ferrule.dialects.families.nanochat import CONTROL_TOKENS
-from ferrule.models.embedded import local_model
+from ferrule.models.embedded import load_local_model
 from ferrule.models.local import LocalModel
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 
@@ -52,7 +52,7 @@ def random_model(
 ) -> LocalModel:
     """A model of a dialect, whose control tokens are `likely` times as loud as other ids, so that turns end.
 
-    The dialect "template" is that of the folder's chat template, `template`; `options` are those of `local_model`.
+    The dialect "template" is that of the folder's chat template, `template`; `options` are those of `load_local_model`.
     """
     control = CONTROL_TOKENS if dialect == "nanochat" else _HERMES
     (folder / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(control)))
@@ -62,7 +62,7 @@ def random_model(
     if dialect == "template":
         (folder / "chat_template.jinja").write_text(template)
     named = None if dialect == "template" else dialect
-    return local_model(folder, name=f"random {dialect}", dialect=named, **options)
+    return load_local_model(folder, name=f"random {dialect}", dialect=named, **options)
 
 
 def _weights(shape: dict[str, Any], seed: int, likely: float) -> dict[str, Any]:

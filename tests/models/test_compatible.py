@@ -12,7 +12,7 @@ from ferrule import tool
 from ferrule.agent.pipeline import model
 from ferrule.conversation import Conversation, Reasoning, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.errors import ModelError
-from ferrule.models.naming import hosted_model
+from ferrule.models.naming import make_hosted_model
 from ferrule.models.openai.chat import OpenAIChat
 from ferrule.models.openai.responses import OpenAIResponses
 from ferrule.models.protocol import ModelSettings
@@ -69,7 +69,7 @@ async def test_a_conversation_with_a_call_goes_through_every_provider(name: str)
     judge = mistral_judge if name == "mistral" else lenient
     thinks = chat({"reasoning_content": "Hm."}, piece(0, '{"city": "Rome"}', "sky", "call_0123456789"))
     async with server(thinks, says("Rain."), judge=judge) as listening:
-        chosen = hosted_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
+        chosen = make_hosted_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
         run = await model(chosen).chat("?").using(sky).run()
         await chosen.aclose()
     assert run.text == "Rain."
@@ -197,7 +197,7 @@ async def test_an_account_with_openai_is_told_to_openai_only(monkeypatch: pytest
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer other")
     for name, organization in (("openai", "org-1"), ("groq", None)):
         async with server(says("Yes."), judge=lenient) as listening:
-            chosen = hosted_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
+            chosen = make_hosted_model(name, "m", api_key="k", base_url=f"{listening.url}/v1")
             await model(chosen).chat("?").run()
             await chosen.aclose()
         headers = listening.requests[0].headers
@@ -217,16 +217,16 @@ async def test_a_model_without_tools_says_so() -> None:
 def test_where_keys_and_addresses_are_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
     with pytest.raises(ModelError, match=r'no key for Groq: set GROQ_API_KEY, or give model\("groq:m", api_key'):
-        hosted_model("groq", "m")
+        make_hosted_model("groq", "m")
     monkeypatch.setenv("GROQ_API_KEY", "k")
-    assert hosted_model("groq", "m").name == "groq:m"
-    assert hosted_model("vllm", "m").name == "vllm:m"  # needs none
+    assert make_hosted_model("groq", "m").name == "groq:m"
+    assert make_hosted_model("vllm", "m").name == "vllm:m"  # needs none
     with pytest.raises(ModelError, match=r"no address for compatible:m: give .*base_url="):
-        hosted_model("compatible", "m")
+        make_hosted_model("compatible", "m")
     with pytest.raises(ModelError, match=r"unknown provider 'nobody'; known are .*openai, .*compatible"):
-        hosted_model("nobody", "m")
+        make_hosted_model("nobody", "m")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert isinstance(hosted_model("openai-responses", "gpt-5"), OpenAIResponses)
+    assert isinstance(make_hosted_model("openai-responses", "gpt-5"), OpenAIResponses)
 
 
 def test_the_table_says_of_everybody_what_is_needed() -> None:
@@ -242,7 +242,7 @@ async def test_a_call_by_two_ids_of_a_provider_is_answered_under_ours() -> None:
     async with server(
         calls(("call_0", "now", "{}")), calls(("call_0", "now", "{}")), says("Noon."), judge=lenient
     ) as listening:
-        chosen = hosted_model("vllm", "m", base_url=f"{listening.url}/v1")
+        chosen = make_hosted_model("vllm", "m", base_url=f"{listening.url}/v1")
         run = await model(chosen).chat("?").using(now).run()
         await chosen.aclose()
     run.conversation.check()

@@ -13,7 +13,7 @@ from virtual_time import now, run
 
 from ferrule.errors import Overloaded, ProviderError, StreamBroken
 from ferrule.models.gateway import Gateway, GatewaySettings, configure, get_gateway
-from ferrule.models.gateway.retries import backoff_seconds
+from ferrule.models.gateway.retries import draw_backoff
 
 
 def make_gateway(**settings) -> Gateway:
@@ -25,7 +25,7 @@ def test_what_failed_is_tried_again_after_growing_jittered_waits() -> None:
         provider = Provider([fault("failed"), ...], [fault("overloaded"), ...], [..., fault("failed")], ["a", "b"])
         assert await read(make_gateway(), provider) == ["a", "b"]
         random = Random(7)
-        waits = [backoff_seconds(attempts, 0.5, 30, random) for attempts in (1, 2, 3)]
+        waits = [draw_backoff(attempts, 0.5, 30, random) for attempts in (1, 2, 3)]
         assert provider.began == pytest.approx([0, waits[0], sum(waits[:2]), sum(waits)])
         assert waits == sorted(waits)
 

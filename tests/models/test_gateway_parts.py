@@ -17,7 +17,7 @@ from ferrule.errors import Overloaded
 from ferrule.models.gateway.circuit_breaker import CircuitBreaker
 from ferrule.models.gateway.concurrency import AdaptiveLimit, RequestSlots
 from ferrule.models.gateway.report import LatencyHistogram
-from ferrule.models.gateway.retries import backoff_seconds, parse_retry_after
+from ferrule.models.gateway.retries import draw_backoff, parse_retry_after
 
 STEPS = st.lists(st.tuples(st.sampled_from(["begin", "succeed", "fail", "leave"]), st.floats(0, 30), st.integers(0, 9)))
 
@@ -28,7 +28,7 @@ def test_a_breaker_lets_one_request_at_a_time_decide_and_never_stays_open(steps:
     for step, seconds, which in steps:
         now += seconds
         if step == "begin":
-            if breaker.state(now) != "open":
+            if breaker.get_state(now) != "open":
                 on_their_way.append(breaker.admit(now))
         elif on_their_way:
             probe = on_their_way.pop(which % len(on_their_way))
@@ -40,12 +40,12 @@ def test_a_breaker_lets_one_request_at_a_time_decide_and_never_stays_open(steps:
                 breaker.record_cancellation(probe)
         assert sum(on_their_way) <= 1
         if sum(on_their_way):
-            assert breaker.state(now) == "open"
-        assert (breaker.state(now) == "closed") == (breaker.open_since is None)
+            assert breaker.get_state(now) == "open"
+        assert (breaker.get_state(now) == "closed") == (breaker.open_since is None)
     # Whatever has been: when all that is on its way has come back, and time has passed, a request is let through.
     for probe in on_their_way:
         breaker.record_cancellation(probe)
-    assert breaker.state(now + 10) != "open"
+    assert breaker.get_state(now + 10) != "open"
 
 
 def test_failures_that_are_far_between_or_have_a_success_between_them_open_nothing() -> None:
@@ -59,8 +59,8 @@ def test_failures_that_are_far_between_or_have_a_success_between_them_open_nothi
     # What began before, and comes back now, decides nothing.
     breaker.record_success(probe=False)
     assert not breaker.record_failure(49, probe=False)
-    assert breaker.state(57.9) == "open"
-    assert breaker.state(58) == "half open"
+    assert breaker.get_state(57.9) == "open"
+    assert breaker.get_state(58) == "half open"
 
 
 @given(st.integers(1, 50), st.lists(st.booleans(), max_size=200))
@@ -139,7 +139,7 @@ def test_a_waiter_whose_event_loop_is_gone_is_passed_over() -> None:
 @given(st.integers(1, 5000), st.floats(0.001, 100), st.floats(0.001, 100), st.integers())
 def test_a_wait_lies_in_the_upper_half_of_its_interval(attempts: int, first: float, longest: float, seed: int) -> None:
     interval = min(longest, first * 2.0 ** min(attempts - 1, 60))
-    assert interval / 2 <= backoff_seconds(attempts, first, longest, Random(seed)) <= interval
+    assert interval / 2 <= draw_backoff(attempts, first, longest, Random(seed)) <= interval
 
 
 NOW = 1_784_635_200.0  # a whole second, as in an HTTP date
@@ -180,7 +180,7 @@ def test_a_quantile_is_within_a_twentieth_of_the_true_one(seconds: list[float], 
     for each in seconds:
         histogram.add(each)
     true = next(value for rank, value in enumerate(sorted(seconds), 1) if rank >= share * len(seconds))
-    assert histogram.quantile(share) == pytest.approx(true, rel=0.05)
+    assert histogram.compute_quantile(share) == pytest.approx(true, rel=0.05)
 
 
 def test_a_histogram_stays_small_whatever_it_counts() -> None:
@@ -190,5 +190,5 @@ def test_a_histogram_stays_small_whatever_it_counts() -> None:
         histogram.add(10 ** random.uniform(-9, 9))
     histogram.add(0)
     histogram.add(-1)
-    assert histogram.summary().count == 20_002
+    assert histogram.summarize().count == 20_002
     assert len(histogram._counts) <= 216

@@ -9,7 +9,7 @@ from scripted_http import Reply, ScriptedServer, json_reply
 
 from ferrule.errors import ModelError, ProviderError, SettingsError
 from ferrule.models.anthropic.schema import fit_answer_schema
-from ferrule.models.naming import get_model, hosted_model
+from ferrule.models.naming import get_model, make_hosted_model
 from ferrule.models.openai.chat import OpenAIChat
 
 
@@ -35,7 +35,7 @@ def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
 
 def test_an_option_that_a_model_has_not_is_named_with_those_it_has() -> None:
     with pytest.raises(SettingsError, match=r"no option 'temprature'; there are api_key, base_url.*with_"):
-        hosted_model("openai", "m", api_key="k", temprature=1)
+        make_hosted_model("openai", "m", api_key="k", temprature=1)
     with pytest.raises(ModelError, match="'openai:' names no model"):
         get_model("openai:")
     with pytest.raises(ModelError, match="Anthropic does not speak OpenAI's formats"):

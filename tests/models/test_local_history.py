@@ -15,7 +15,7 @@ from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, user
 from ferrule.engines import NumpyEngine
 from ferrule.errors import ModelError, SettingsError
-from ferrule.models.embedded import embedded_model, local_model
+from ferrule.models.embedded import load_embedded_model, load_local_model
 from ferrule.models.local import LocalModel
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tokens.render import render
@@ -154,12 +154,12 @@ def test_an_engine_of_the_callers_choice_opens_the_folder(tmp_path: Path) -> Non
         return NumpyEngine.load(folder, context_length=64)
 
     assert random_model(tmp_path, engine=open_engine).context_length == 64
-    assert embedded_model(engine=open_engine).context_length == 64
+    assert load_embedded_model(engine=open_engine).context_length == 64
     # What another engine needs of the folder is its own affair; the ids are the tokenizer's.
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"model\.safetensors is missing"):
-        local_model(tmp_path)
-    local = local_model(tmp_path, dialect="nanochat", engine=lambda folder: RecitingEngine(folder, []))
+        load_local_model(tmp_path)
+    local = load_local_model(tmp_path, dialect="nanochat", engine=lambda folder: RecitingEngine(folder, []))
     assert isinstance(local.engine, RecitingEngine)
 
 

@@ -16,7 +16,7 @@ from ferrule.conversation import Conversation, MalformedCall, user
 from ferrule.dialects.segments import SampledIds
 from ferrule.errors import DialectError, ModelError
 from ferrule.events import MessageFinished
-from ferrule.models.embedded import local_model
+from ferrule.models.embedded import load_local_model
 from ferrule.models.protocol import ModelSettings
 from ferrule.tokens.render import Trace
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
@@ -191,11 +191,11 @@ def test_a_folder_says_itself_how_it_is_framed(tmp_path: Path) -> None:
         folder = tmp_path / dialect
         folder.mkdir()
         random_model(folder, dialect)
-        assert local_model(folder).dialect.name.startswith(name)
+        assert load_local_model(folder).dialect.name.startswith(name)
     hermes = tmp_path / "template"
     (hermes / "chat_template.jinja").unlink()
-    assert local_model(hermes).dialect.name == "hermes"
-    assert local_model(hermes, dialect="minicpm5").dialect.name == "minicpm5"
+    assert load_local_model(hermes).dialect.name == "hermes"
+    assert load_local_model(hermes, dialect="minicpm5").dialect.name == "minicpm5"
     (hermes / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(["<|end|>"])))
     with pytest.raises(ModelError, match=r"put its chat_template\.jinja there, or name a dialect"):
-        local_model(hermes)
+        load_local_model(hermes)

@@ -13,7 +13,7 @@ from scripted_http import Reply, Request, ScriptedServer, json_reply
 from ferrule import Conversation, assistant, model, user
 from ferrule.models.failures import explain_status
 from ferrule.models.fallback import FallbackModel
-from ferrule.models.naming import hosted_model
+from ferrule.models.naming import make_hosted_model
 from ferrule.models.protocol import Model
 from ferrule.models.scripted import ScriptedModel
 
@@ -43,7 +43,7 @@ def lenient(_: Request) -> None:
 
 def make(provider: str, server: ScriptedServer) -> Model:
     path = {"openai": "/v1", "openai-responses": "/v1"}.get(provider, "")
-    return hosted_model(provider, "m", api_key="test-key", base_url=f"{server.url}{path}")
+    return make_hosted_model(provider, "m", api_key="test-key", base_url=f"{server.url}{path}")
 
 
 @pytest.mark.parametrize("provider", REFUSALS)

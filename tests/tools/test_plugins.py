@@ -75,7 +75,7 @@ async def test_a_dialect(packages: Path) -> None:
     assert (run.mode, run.text) == ("acmish", "42.")
     assert get_dialect("acmish").name == "acmish"
     assert get_dialect("acmic").name == "acmic"
-    with pytest.raises(DialectError, match=r"is a whole dialect and no notation"):
+    with pytest.raises(DialectError, match=r"framing included, and not a notation"):
         get_notation("acmic")
     for get in (get_dialect, get_notation):
         with pytest.raises(PluginError, match=r"'broken'.*no licence"):

@@ -82,7 +82,7 @@ def test_items_of_every_kind():
 def test_an_empty_registry_offers_nothing():
     assert ToolRegistry().specs == ()
     assert len(ToolRegistry()) == 0
-    assert ToolRegistry().nearest("x") == []
+    assert ToolRegistry().find_nearest("x") == []
 
 
 def test_add_and_union_give_new_registries():
@@ -178,9 +178,9 @@ def test_prefixes_and_new_names():
 
 
 def test_nearest_names():
-    assert FILES.nearest("ReadFile")[0] == "read_file"
-    assert FILES.nearest("file_write")[0] == "write_file"
-    assert FILES.nearest("zzz") == []
+    assert FILES.find_nearest("ReadFile")[0] == "read_file"
+    assert FILES.find_nearest("file_write")[0] == "write_file"
+    assert FILES.find_nearest("zzz") == []
 
 
 def test_offered_shapes():
@@ -253,7 +253,7 @@ def test_tools_of_one_class_share_one_object_and_barrier_however_they_are_rename
             barriers = {made.barrier for made in bound.tools}
             assert len(barriers) == 1
             assert None not in barriers
-            assert bound.nearest("count_up") == ["c_count_up"]
+            assert bound.find_nearest("count_up") == ["c_count_up"]
             assert bound.specs == registry.specs
             assert "c_me" in bound
             assert len(bound) == 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.reader.parameters import ToolParameters, read_parameter_type
 from ferrule.events import CallFinished
-from ferrule.formats.tool_offers import parameters_schema
+from ferrule.formats.tool_offers import make_parameters_schema
 from ferrule.tools.schema_types import standardize_type
 from ferrule.toolspec import ToolSpec
 
@@ -65,7 +65,7 @@ TYPES = [
 def test_a_type_of_a_document_in_the_words_of_json_schema(given_type, wanted):
     assert standardize_type({"type": given_type}) == wanted
     assert standardize_type({"type": given_type, "description": "x"}) == {**wanted, "description": "x"}
-    schema = parameters_schema({"properties": {"x": {"type": given_type}}})
+    schema = make_parameters_schema({"properties": {"x": {"type": given_type}}})
     jsonschema.Draft202012Validator.check_schema(schema)
     said = schema["properties"]["x"]
     assert {key: value for key, value in said.items() if key != "items"} == {
@@ -76,7 +76,7 @@ def test_a_type_of_a_document_in_the_words_of_json_schema(given_type, wanted):
 @pytest.mark.parametrize("given_type", [one for one, _ in TYPES])
 def test_schemas_and_readers_understand_a_type_alike(given_type):
     schema = {"properties": {"x": {"type": given_type}}}
-    offered = parameters_schema(schema)
+    offered = make_parameters_schema(schema)
     assert read_parameter_type({"type": given_type}, {}) == read_parameter_type(offered["properties"]["x"], offered)
     for value in ("true", "7", "7.5", "null", "[1]", '["a"]', '{"a": [1.5]}', "Rome"):
         assert ToolParameters(schema).get("x").to_json(value) == ToolParameters(offered).get("x").to_json(value)
@@ -92,7 +92,7 @@ def test_the_words_of_json_schema_stay_as_they_are():
 
 @given(st.text(alphabet="intlsLIST<>[](),|? .or", max_size=300) | st.text() | st.lists(st.none() | st.text()))
 def test_no_type_raises(given_type):
-    schema = parameters_schema({"properties": {"x": {"type": given_type}}})
+    schema = make_parameters_schema({"properties": {"x": {"type": given_type}}})
     jsonschema.Draft202012Validator.check_schema(schema)
     ToolParameters({"properties": {"x": {"type": given_type}}}).get("x")
 

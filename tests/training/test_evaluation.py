@@ -19,7 +19,7 @@ from ferrule.models.scripted import ScriptedModel
 from ferrule.training.embedded.evaluation import (
     HELD_OUT,
     EvaluationSettings,
-    answers_to,
+    answer_requests,
     ask_all,
     evaluate,
     run_evaluation,
@@ -38,7 +38,7 @@ from ferrule.training.embedded.scoring import (
     score_turns,
     states_answer,
 )
-from ferrule.training.synth import Turn, examples
+from ferrule.training.synth import Turn, draw_examples
 
 REFUSAL = min(list_refusals())
 ONE_AT_A_TIME = EvaluationSettings(count=40, together=1, failures=True)
@@ -104,21 +104,21 @@ def test_answers_to_phrasings(kind, answer, script, expected) -> None:
 
 def test_a_malformed_call_is_a_call_that_failed() -> None:
     broken = assistant(MalformedCall("call_1", "<|python_start|>1 +", "truncated"))
-    (answer,) = asyncio.run(answers_to(["?"], Pipeline(ScriptedModel(broken, "Sorry.")).using(calculator)))
+    (answer,) = asyncio.run(answer_requests(["?"], Pipeline(ScriptedModel(broken, "Sorry.")).using(calculator)))
     assert [(one.expression, one.is_error) for one in answer.calls] == [("<|python_start|>1 +", True)]
     assert answer.reply == "Sorry."
 
 
 def test_a_model_that_never_ends_its_turn_is_wrong_whatever_it_said() -> None:
     calls = [call("1 + 1", f"call_{number}") for number in range(16)]
-    (answer,) = asyncio.run(answers_to(["?", "and?"], Pipeline(ScriptedModel(*calls)).using(calculator)))
+    (answer,) = asyncio.run(answer_requests(["?", "and?"], Pipeline(ScriptedModel(*calls)).using(calculator)))
     assert not answer.is_finished
     assert score("words", "2", *calls) == ONLY_CALL
     assert score_turns([Turn("?", None, None, "")], [answer]) == WRONG
 
 
 def test_the_templates_own_answers_are_all_right() -> None:
-    drawn = list(examples(ONE_AT_A_TIME.seed, 120, held_out=True))
+    drawn = list(draw_examples(ONE_AT_A_TIME.seed, 120, held_out=True))
     assert {len(example.turns) for example in drawn} >= {1, 2}
     turns = [turn for example in drawn for turn in example.turns]
     model = ScriptedModel(*script_of(turns))
@@ -156,7 +156,7 @@ def test_every_turn_of_a_held_out_problem_must_be_right_to_the_letter(calls, rep
 
 def test_later_requests_are_made_in_the_conversation_that_the_model_itself_held() -> None:
     model = ScriptedModel(call("1 + 1"), "Three.", "Four.")
-    asyncio.run(answers_to(["1 + 1?", "and one more?"], Pipeline(model).using(calculator)))
+    asyncio.run(answer_requests(["1 + 1?", "and one more?"], Pipeline(model).using(calculator)))
     assert [(message.role, message.text) for message in model.seen[-1].messages] == [
         ("user", "1 + 1?"),
         ("assistant", ""),
@@ -190,7 +190,9 @@ def test_an_error_ends_all_that_is_under_way() -> None:
 
 
 def test_a_report_as_json_and_as_tables() -> None:
-    model = ScriptedModel(*script_of([turn for example in examples(1, 40, held_out=True) for turn in example.turns]))
+    model = ScriptedModel(
+        *script_of([turn for example in draw_examples(1, 40, held_out=True) for turn in example.turns])
+    )
     report = asyncio.run(evaluate(model, ONE_AT_A_TIME))
     told = json.loads(json.dumps(report.as_json()))
     assert (told["model"], told["seed"], "failures" in told) == ("scripted", 1, False)

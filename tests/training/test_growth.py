@@ -15,7 +15,7 @@ from ferrule.training.embedded.checkpoint import (  # noqa: E402
     begin_from,
     export,
     grow_weights,
-    layer_order,
+    order_layers,
 )
 from ferrule.training.embedded.network import Network, Shape  # noqa: E402
 
@@ -44,10 +44,10 @@ def _no_cuda(monkeypatch) -> None:
 
 
 def test_the_middle_is_doubled_first() -> None:
-    assert layer_order(5, 5) == [(n, False) for n in range(5)]
-    assert [source for source, _ in layer_order(5, 6)] == [0, 1, 2, 2, 3, 4]
-    assert [source for source, _ in layer_order(5, 8)] == [0, 1, 1, 2, 2, 3, 3, 4]
-    assert [is_copy for _, is_copy in layer_order(2, 4)] == [False, True, False, True]
+    assert order_layers(5, 5) == [(n, False) for n in range(5)]
+    assert [source for source, _ in order_layers(5, 6)] == [0, 1, 2, 2, 3, 4]
+    assert [source for source, _ in order_layers(5, 8)] == [0, 1, 1, 2, 2, 3, 3, 4]
+    assert [is_copy for _, is_copy in order_layers(2, 4)] == [False, True, False, True]
 
 
 @pytest.mark.parametrize("layers", [2, 3, 4])
@@ -63,7 +63,7 @@ def test_every_layer_of_a_grown_network_learns(start) -> None:
     network = Network(shape(4))
     begin_from(network, start)
     ids = torch.randint(0, 272, (4, 30))
-    torch.autograd.backward(network.loss(ids[:, :-1], ids[:, 1:]))
+    torch.autograd.backward(network.compute_loss(ids[:, :-1], ids[:, 1:]))
     for block in network.model.layers:
         assert block.self_attn.o_proj.weight.grad.abs().max() > 0
         assert block.mlp.down_proj.weight.grad.abs().max() > 0

@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from ferrule.training.embedded import batches  # noqa: E402 - only where there is torch
 from ferrule.training.embedded import train as training  # noqa: E402
-from ferrule.training.embedded.checkpoint import embedded_tokenizer  # noqa: E402
+from ferrule.training.embedded.checkpoint import write_embedded_tokenizer  # noqa: E402
 from ferrule.training.embedded.network import Network  # noqa: E402
 
 STEPS, CHECKPOINT = 40, 35
@@ -61,7 +61,7 @@ def run(tmp_path_factory) -> tuple[Path, list[training.Progress]]:
 
 def exported_network(folder: Path) -> Network:
     state = torch.load(folder / "checkpoint.pt", weights_only=True)
-    network = Network(training.shape_of(tiny()))
+    network = Network(training.make_shape(tiny()))
     # The export is in float16.
     network.load_state_dict({name: tensor.half() for name, tensor in state["network"].items()})
     return network
@@ -102,11 +102,11 @@ def test_a_folder_in_use_is_refused_unless_its_run_is_to_be_resumed(run, tmp_pat
 
 @pytest.mark.parametrize("changes", [{}, {"batch_tokens": 256, "workers": 2}], ids=["usual", "longer than a batch"])
 def test_batches_from_any_step_are_those_of_an_uninterrupted_run(tmp_path, changes) -> None:
-    drawn = batches.Batches(tiny(**changes), embedded_tokenizer(tmp_path), worker=0)
-    expected = list(islice(drawn.from_step(0), 70))
+    drawn = batches.Batches(tiny(**changes), write_embedded_tokenizer(tmp_path), worker=0)
+    expected = list(islice(drawn.iterate_from(0), 70))
     for step in (1, 31, 32, 33, 64):
         for (ids, targets), (expected_ids, expected_targets) in zip(
-            islice(drawn.from_step(step), 3), expected[step:], strict=False
+            islice(drawn.iterate_from(step), 3), expected[step:], strict=False
         ):
             assert torch.equal(ids, expected_ids)
             assert torch.equal(targets, expected_targets)
@@ -114,8 +114,8 @@ def test_batches_from_any_step_are_those_of_an_uninterrupted_run(tmp_path, chang
 
 def test_batches_keep_to_their_tokens_and_train_what_follows_a_trained_place(tmp_path) -> None:
     recipe = tiny(batch_tokens=2048)
-    tokenizer = embedded_tokenizer(tmp_path)
-    for ids, targets in islice(batches.Batches(recipe, tokenizer, worker=0).from_step(0), 20):
+    tokenizer = write_embedded_tokenizer(tmp_path)
+    for ids, targets in islice(batches.Batches(recipe, tokenizer, worker=0).iterate_from(0), 20):
         assert ids.numel() <= recipe.batch_tokens
         is_target = targets != batches.IGNORED
         assert torch.equal(targets[:, :-1][is_target[:, :-1]], ids[:, 1:][is_target[:, :-1]])
@@ -125,8 +125,8 @@ def test_batches_keep_to_their_tokens_and_train_what_follows_a_trained_place(tmp
 
 
 def test_workers_draw_different_batches(tmp_path) -> None:
-    tokenizer = embedded_tokenizer(tmp_path)
-    first, second = (next(batches.Batches(tiny(), tokenizer, worker).from_step(0))[0] for worker in (0, 1))
+    tokenizer = write_embedded_tokenizer(tmp_path)
+    first, second = (next(batches.Batches(tiny(), tokenizer, worker).iterate_from(0))[0] for worker in (0, 1))
     assert first.shape != second.shape or not torch.equal(first, second)
 
 
@@ -158,12 +158,12 @@ def test_the_exported_tokenizer_and_template_give_the_ids_that_training_saw(run)
     from ferrule.dialects.families.nanochat import Nanochat
     from ferrule.formats.nanochat import load
     from ferrule.tokens.render import render
-    from ferrule.training.synth import examples, to_json
+    from ferrule.training.synth import draw_examples, to_json
 
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     theirs = transformers.AutoTokenizer.from_pretrained(run[0] / "model")
-    ours = embedded_tokenizer(run[0])
-    for example in examples(3, 30):
+    ours = write_embedded_tokenizer(run[0])
+    for example in draw_examples(3, 30):
         messages = []
         for turn in example.turns:
             messages.append({"role": "user", "content": turn.user})
@@ -185,12 +185,12 @@ def test_the_exported_tokenizer_and_template_give_the_ids_that_training_saw(run)
 )
 def test_rates_stay_within_the_peak(steps, warmup, decay) -> None:
     recipe = Recipe(steps=steps, warmup=warmup, decay=decay)
-    assert all(0 < recipe.rate_at(step) <= 1 for step in range(steps))
+    assert all(0 < recipe.compute_rate(step) <= 1 for step in range(steps))
 
 
 def test_rates_rise_stay_and_fall() -> None:
     recipe = Recipe(steps=1000, warmup=0.02, decay=0.4)
-    rates = [recipe.rate_at(step) for step in range(1000)]
+    rates = [recipe.compute_rate(step) for step in range(1000)]
     assert rates[0] == pytest.approx(1 / 20)
     assert rates[:20] == sorted(rates[:20])
     assert set(rates[20:600]) == {1.0}
@@ -282,10 +282,10 @@ def test_ctrl_c_leaves_a_checkpoint_and_nothing_half_written(endless) -> None:
 
 
 def test_two_workers_make_one_model(tmp_path) -> None:
-    from ferrule.models.embedded import local_model
+    from ferrule.models.embedded import load_local_model
 
     reports: list[training.Progress] = []
     folder = training.train(tiny(steps=6, workers=2), tmp_path, reports.append)
     assert [report.step for report in reports] == [6]
-    assert local_model(folder).name == f"local:{folder}"
+    assert load_local_model(folder).name == f"local:{folder}"
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "model", "recipe.json", "tokenizer.json"}

@@ -10,9 +10,9 @@ from ferrule.training.synth import (
     EARLY,
     Mix,
     TemplateGrammar,
-    examples,
+    draw_examples,
+    load_shipped_grammar,
     parse_grammar,
-    shipped_grammar,
     to_json,
     write_jsonl,
 )
@@ -79,12 +79,12 @@ def grammar() -> TemplateGrammar:
 
 
 def test_a_seed_draws_the_same_conversations(grammar: TemplateGrammar) -> None:
-    assert list(grammar.examples(7, 50)) == list(grammar.examples(7, 50))
-    assert list(grammar.examples(7, 50)) != list(grammar.examples(8, 50))
+    assert list(grammar.draw_examples(7, 50)) == list(grammar.draw_examples(7, 50))
+    assert list(grammar.draw_examples(7, 50)) != list(grammar.draw_examples(8, 50))
 
 
 def test_every_output_is_the_calculators(grammar: TemplateGrammar) -> None:
-    for example in grammar.examples(1, 400):
+    for example in grammar.draw_examples(1, 400):
         for turn in example.turns:
             assert (turn.call is None) is (turn.output is None)
             if turn.call is not None:
@@ -92,7 +92,7 @@ def test_every_output_is_the_calculators(grammar: TemplateGrammar) -> None:
 
 
 def test_the_answer_holds_the_result(grammar: TemplateGrammar) -> None:
-    for example in grammar.examples(2, 400, mix=EARLY):
+    for example in grammar.draw_examples(2, 400, mix=EARLY):
         (turn,) = example.turns
         if example.section == "add":
             assert turn.output is not None
@@ -108,7 +108,7 @@ def test_the_answer_holds_the_result(grammar: TemplateGrammar) -> None:
 
 def test_a_following_turn_goes_on_from_the_number_before(grammar: TemplateGrammar) -> None:
     seen = 0
-    for example in grammar.examples(3, 600, mix=Mix(several_turns=1.0)):
+    for example in grammar.draw_examples(3, 600, mix=Mix(several_turns=1.0)):
         assert 2 <= len(example.turns) <= 4
         assert example.kind == "turns"
         for section, before, turn in zip(
@@ -122,15 +122,15 @@ def test_a_following_turn_goes_on_from_the_number_before(grammar: TemplateGramma
 
 def test_the_mix_is_kept_to(grammar: TemplateGrammar) -> None:
     mix = Mix(kinds={"chat": 1, "words": 3, "percent": 5}, several_turns=0.0)
-    kinds = [example.kind for example in grammar.examples(4, 400, mix=mix)]
+    kinds = [example.kind for example in grammar.draw_examples(4, 400, mix=mix)]
     assert set(kinds) == {"chat", "words"}
     assert 60 <= kinds.count("chat") <= 140
     with pytest.raises(ValueError, match="no section"):
-        list(grammar.examples(1, 1, mix=Mix(kinds={"percent": 1})))
+        list(grammar.draw_examples(1, 1, mix=Mix(kinds={"percent": 1})))
 
 
 def test_the_format_is_nanochats(grammar: TemplateGrammar) -> None:
-    example = next(example for example in grammar.examples(5, 50, mix=EARLY) if example.section == "add")
+    example = next(example for example in grammar.draw_examples(5, 50, mix=EARLY) if example.section == "add")
     (turn,) = example.turns
     assert to_json(example) == {
         "messages": [
@@ -154,7 +154,7 @@ def test_a_file_is_written_whole_and_progress_told(grammar: TemplateGrammar, tmp
     assert write_jsonl(path, 1, 1200, steps.append, grammar=grammar) == 1200
     assert sum(steps) == 1200
     lines = path.read_text("utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [to_json(example) for example in grammar.examples(1, 1200)]
+    assert [json.loads(line) for line in lines] == [to_json(example) for example in grammar.draw_examples(1, 1200)]
 
 
 def test_an_interruption_leaves_what_was_there(grammar: TemplateGrammar, tmp_path: Path) -> None:
@@ -172,14 +172,14 @@ def test_an_interruption_leaves_what_was_there(grammar: TemplateGrammar, tmp_pat
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_every_section_of_the_package_gives_turns(held_out: bool) -> None:
-    for section in shipped_grammar().sections:
+    for section in load_shipped_grammar().sections:
         if not section.follow:
             alone = TemplateGrammar([section])
             mix = Mix(kinds={section.kind: 1}, several_turns=0.0, most_characters=2000)
-            assert len(list(alone.examples(1, 5, held_out=held_out, mix=mix))) == 5
+            assert len(list(alone.draw_examples(1, 5, held_out=held_out, mix=mix))) == 5
 
 
 def test_early_conversations_are_single_and_short() -> None:
-    for example in examples(1, 500, mix=EARLY):
+    for example in draw_examples(1, 500, mix=EARLY):
         assert len(example.turns) == 1
         assert example.characters <= EARLY.most_characters

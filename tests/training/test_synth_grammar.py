@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from ferrule.training.synth import GrammarError, parse_grammar, shipped_grammar
+from ferrule.training.synth import GrammarError, load_shipped_grammar, parse_grammar
 from ferrule.training.synth.collisions import find_collisions
 from ferrule.training.synth.conditions import ConditionError, parse_condition
-from ferrule.training.synth.grammar import Slot, expand, slots_of
+from ferrule.training.synth.grammar import Slot, expand, find_slots
 from ferrule.training.synth.numbers import Hint, HintError, parse_hint
 from ferrule.training.synth.parsing import parse_phrasing, parse_templates
 
@@ -54,8 +54,8 @@ def test_malformed_phrasing_is_refused(text: str) -> None:
 
 def test_slots_that_are_certain_are_told_from_possible_ones() -> None:
     node = parse_phrasing("({a} and {b}|{a}) [{c}]", "t.txt", 1).node
-    assert slots_of(node) == {"a", "b", "c"}
-    assert slots_of(node, certain=True) == {"a"}
+    assert find_slots(node) == {"a", "b", "c"}
+    assert find_slots(node, certain=True) == {"a"}
 
 
 def test_a_section_is_read_whole() -> None:
@@ -167,4 +167,4 @@ reply: no
 
 
 def test_the_templates_of_the_package_have_no_mistakes() -> None:
-    assert len(shipped_grammar().sections) > 20
+    assert len(load_shipped_grammar().sections) > 20

@@ -12,7 +12,7 @@ from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.number_words import write_in_words, write_number
 from ferrule.training.synth.numbers import HINT_KINDS, Hint, Number, draw_number, group_thousands
 from ferrule.training.synth.parsing import parse_fields
-from ferrule.training.synth.replies import call_text, reply_text
+from ferrule.training.synth.replies import write_call, write_reply
 from ferrule.training.synth.words import (
     count_call,
     draw_letter,
@@ -141,14 +141,14 @@ def test_noise_leaves_what_stands_in_a_slot_alone(seed: int, value: str) -> None
 
 def test_replies_are_in_the_users_terms() -> None:
     times = parse_fields('The letter "{letter}" appears {r} times in "{word}".')
-    assert reply_text(times, {"letter": "e", "word": "hen"}, "1", raw=False) == 'The letter "e" appears once in "hen".'
-    assert reply_text(parse_fields("{r} letters"), {}, "1", raw=False) == "1 letter"
-    assert reply_text(parse_fields("It is {r}."), {}, "1234567.5", raw=False) == "It is 1,234,567.5."
-    assert reply_text(parse_fields("It is {r}."), {}, "1234", raw=True) == "It is 1234."
-    assert reply_text(parse_fields("${r:money}"), {}, "1063.5", raw=False) == "$1,063.50"
-    assert reply_text(parse_fields("${r:money}"), {}, "63", raw=False) == "$63"
+    assert write_reply(times, {"letter": "e", "word": "hen"}, "1", raw=False) == 'The letter "e" appears once in "hen".'
+    assert write_reply(parse_fields("{r} letters"), {}, "1", raw=False) == "1 letter"
+    assert write_reply(parse_fields("It is {r}."), {}, "1234567.5", raw=False) == "It is 1,234,567.5."
+    assert write_reply(parse_fields("It is {r}."), {}, "1234", raw=True) == "It is 1234."
+    assert write_reply(parse_fields("${r:money}"), {}, "1063.5", raw=False) == "$1,063.50"
+    assert write_reply(parse_fields("${r:money}"), {}, "63", raw=False) == "$63"
 
 
 def test_a_negative_base_is_put_in_parentheses() -> None:
-    assert call_text(parse_fields("{a} ** {b}"), {"a": "-5", "b": "2"}) == "(-5) ** 2"
-    assert call_text(parse_fields("{a} - {b}"), {"a": "-5", "b": "-2"}) == "-5 - -2"
+    assert write_call(parse_fields("{a} ** {b}"), {"a": "-5", "b": "2"}) == "(-5) ** 2"
+    assert write_call(parse_fields("{a} - {b}"), {"a": "-5", "b": "-2"}) == "-5 - -2"

@@ -14,7 +14,7 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation
 from ferrule.events import NO_USAGE, Event, MessageFinished, ToolProgress, Usage
 from ferrule.execution import Pending
-from ferrule.models.prices import price_of
+from ferrule.models.prices import find_price
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class Run(Generic[OutputT]):
     @property
     def cost(self) -> float | None:
         """The cost in US dollars, None if the model's price isn't known. Raises `SettingsError`."""
-        price = price_of(self.model)
-        return None if price is None else price.of(self.usage)
+        price = find_price(self.model)
+        return None if price is None else price.compute_cost(self.usage)
 
     def add_losses(self, reported: Iterable[Loss]) -> tuple[Loss, ...]:
         """Add losses; returns those that are new to the run."""

@@ -48,7 +48,7 @@ def add(left: Number, right: Number) -> Number:
     """The sum."""
     if isinstance(left, int) and isinstance(right, int):
         return check_digits(left + right)
-    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    (a, b), (c, d) = _make_pair(left), _make_pair(right)
     return _normalize(a + c, b) if b == d else _normalize(a * d + c * b, b * d)
 
 
@@ -56,7 +56,7 @@ def subtract(left: Number, right: Number) -> Number:
     """The difference."""
     if isinstance(left, int) and isinstance(right, int):
         return check_digits(left - right)
-    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    (a, b), (c, d) = _make_pair(left), _make_pair(right)
     return _normalize(a - c, b) if b == d else _normalize(a * d - c * b, b * d)
 
 
@@ -65,13 +65,13 @@ def multiply(left: Number, right: Number) -> Number:
     if isinstance(left, int) and isinstance(right, int):
         check_bits(left.bit_length() + right.bit_length() - 1)
         return check_digits(left * right)
-    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    (a, b), (c, d) = _make_pair(left), _make_pair(right)
     return _normalize(a * c, b * d)
 
 
 def divide(left: Number, right: Number) -> Number:
     """The quotient; raises CalculatorError for a division by zero."""
-    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    (a, b), (c, d) = _make_pair(left), _make_pair(right)
     if c == 0:
         raise CalculatorError("division by zero")
     if c < 0:
@@ -81,7 +81,7 @@ def divide(left: Number, right: Number) -> Number:
 
 def floor_divide(left: Number, right: Number) -> Number:
     """The quotient rounded down to a whole number, as Python's `//` does."""
-    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    (a, b), (c, d) = _make_pair(left), _make_pair(right)
     if c == 0:
         raise CalculatorError("division by zero")
     return check_digits((a * d) // (b * c))
@@ -89,7 +89,7 @@ def floor_divide(left: Number, right: Number) -> Number:
 
 def remainder(left: Number, right: Number) -> Number:
     """What `//` leaves over, with the sign of the divisor, as Python's `%` does."""
-    (a, b), (c, d) = _to_pair(left), _to_pair(right)
+    (a, b), (c, d) = _make_pair(left), _make_pair(right)
     if c == 0:
         raise CalculatorError("division by zero")
     return _normalize((a * d) % (c * b), b * d)
@@ -154,7 +154,7 @@ OPERATIONS: Final[dict[str, Callable[[Number, Number], Number]]] = {
 }
 
 
-def _to_pair(number: Number) -> Pair:
+def _make_pair(number: Number) -> Pair:
     return (number, 1) if isinstance(number, int) else number
 
 

@@ -64,7 +64,7 @@ def parse_call(registry: ToolRegistry, name: str, options: Sequence[str], given:
 
     tool = registry.get(name)
     if tool is None:
-        near = registry.nearest(name) or registry.names
+        near = registry.find_nearest(name) or registry.names
         raise SettingsError(f"unknown tool {name!r}; the nearest: {', '.join(near)}")
     arguments = {**_parse_json_arguments(given), **parse_tool_options(options, tool.parameters)}
     return ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))

@@ -59,9 +59,9 @@ class TracePrinter:
         from rich.console import Console
 
         from ferrule.dialects import get_dialect
-        from ferrule.models.embedded import embedded_folder
+        from ferrule.models.embedded import find_embedded_folder
 
-        path = embedded_folder() if tokenizer == "embedded" else Path(tokenizer)
+        path = find_embedded_folder() if tokenizer == "embedded" else Path(tokenizer)
         self._tokenizer = _read_tokenizer(path / "tokenizer.json" if path.is_dir() else path)
         fitting = "nanochat" if "<|python_start|>" in self._tokenizer.control else "hermes"
         self._dialect = get_dialect(dialect or fitting)

@@ -25,7 +25,7 @@ class ScratchArrays:
         self._blocks: dict[str, Array] = {}
         self._future = np.zeros((0, 0), np.float32)
 
-    def array(self, name: str, shape: tuple[int, ...]) -> Array:
+    def get_array(self, name: str, shape: tuple[int, ...]) -> Array:
         """An array with anything in it, which the next call with this name may overwrite."""
         size = math.prod(shape)
         block = self._blocks.get(name)
@@ -33,7 +33,7 @@ class ScratchArrays:
             block = self._blocks[name] = np.empty(size + size // 4, np.float32)
         return block[:size].reshape(shape)
 
-    def future(self, rows: int) -> Array:
+    def get_future_mask(self, rows: int) -> Array:
         """What hides from each of `rows` neighbouring positions those after it, when it is added to their scores."""
         if len(self._future) < rows:
             self._future = _make_mask(~np.tri(rows, dtype=bool))
@@ -48,30 +48,30 @@ class PassBuffers:
         rotated = config.heads + kv_heads
         group = config.heads // kv_heads
 
-        def array(name: str, *shape: int) -> Array:
-            return memory.array(name, (rows, *shape))
+        def make_array(name: str, *shape: int) -> Array:
+            return memory.get_array(name, (rows, *shape))
 
         self.rows = rows
         self.places = np.arange(rows)
-        self.hidden = array("hidden", config.hidden_size)
-        self.normed = array("normed", config.hidden_size)
-        self.projected = array("projected", config.hidden_size)
-        self.squares, self.head_squares = array("squares"), array("head squares", rotated)
+        self.hidden = make_array("hidden", config.hidden_size)
+        self.normed = make_array("normed", config.hidden_size)
+        self.projected = make_array("projected", config.hidden_size)
+        self.squares, self.head_squares = make_array("squares"), make_array("head squares", rotated)
         self.squares_column, self.head_squares_column = self.squares[:, None], self.head_squares[:, :, None]
-        self.rotations = array("rotations", 1, head_dim).view(np.complex64)
-        self.qkv = array("qkv", (rotated + kv_heads) * head_dim)
+        self.rotations = make_array("rotations", 1, head_dim).view(np.complex64)
+        self.qkv = make_array("qkv", (rotated + kv_heads) * head_dim)
         heads = self.qkv.reshape(rows, rotated + kv_heads, head_dim)
         self.queries_keys = heads[:, :rotated]
         self.pairs = self.queries_keys.view(np.complex64)
         # One row a head, so that attention is a matrix-vector product: BLAS is twice as fast at it as at three rows.
         self.queries = heads[:, : config.heads].reshape(rows, kv_heads, group, 1, head_dim)
         self.new_keys_values = heads[:, config.heads :]
-        self.mixed_flat = array("mixed", config.heads * head_dim)
+        self.mixed_flat = make_array("mixed", config.heads * head_dim)
         self.mixed = self.mixed_flat.reshape(self.queries.shape)
-        self.gate_up = array("gate up", 2 * config.intermediate_size)
+        self.gate_up = make_array("gate up", 2 * config.intermediate_size)
         self.gate = self.gate_up[:, : config.intermediate_size]
         self.up = self.gate_up[:, config.intermediate_size :]
-        self.opened = array("opened", config.intermediate_size)
+        self.opened = make_array("opened", config.intermediate_size)
 
 
 class StepAttention:
@@ -95,7 +95,7 @@ class StepAttention:
             if min(positions) + 1 < length:
                 hidden = np.arange(length) > self._where[1][:, None]
                 self._mask = _make_mask(hidden)[:, None, None, None]
-        self._scores = memory.array("scores", (rows, kv_heads, group, 1, length))
+        self._scores = memory.get_array("scores", (rows, kv_heads, group, 1, length))
         kept = cache.data[:, first_place : first_place + rows, :, None, :length]
         self._keys, self._values = kept[:, :, :kv_heads].swapaxes(-1, -2), kept[:, :, kv_heads:]
 
@@ -126,11 +126,11 @@ class ChunkAttention:
         kv_heads, group, _, head_dim = buffers.queries.shape[1:]
         self._start, self._end, self._kv_heads, self._buffers = start, end, kv_heads, buffers
         self._kept = cache.data[:, place]
-        self._future = memory.future(rows)
+        self._future = memory.get_future_mask(rows)
         # Heads that share keys are one matrix product: (kv_heads, group * rows, …).
-        self._scores = memory.array("scores", (kv_heads, group * rows, end))
-        self._queries = memory.array("chunk queries", (kv_heads, group, rows, head_dim))
-        self._mixed = memory.array("chunk mixed", (kv_heads, group * rows, head_dim))
+        self._scores = memory.get_array("scores", (kv_heads, group * rows, end))
+        self._queries = memory.get_array("chunk queries", (kv_heads, group, rows, head_dim))
+        self._mixed = memory.get_array("chunk mixed", (kv_heads, group * rows, head_dim))
         self._ones = np.ones((end, 1), np.float32)
 
     def write(self, layer: int) -> None:

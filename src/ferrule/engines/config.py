@@ -55,7 +55,7 @@ def read_config(path: Path) -> DecoderConfig:
     if not isinstance(raw, dict):
         raise EngineError(f"{path} is not a JSON object")
     try:
-        return _decoder_config(raw)
+        return _read_decoder_config(raw)
     except KeyError as error:
         raise EngineError(f"{path} lacks {error.args[0]!r}") from error
     except (TypeError, ValueError) as error:
@@ -64,7 +64,7 @@ def read_config(path: Path) -> DecoderConfig:
         raise EngineError(f"{path}: {error}") from error
 
 
-def _decoder_config(raw: dict[str, Any]) -> DecoderConfig:
+def _read_decoder_config(raw: dict[str, Any]) -> DecoderConfig:
     architectures = raw.get("architectures") or ["none"]
     if architectures[0] not in _WITH_HEAD_NORMS:
         raise EngineError(f"architecture {architectures[0]} is not one of {', '.join(_WITH_HEAD_NORMS)}")

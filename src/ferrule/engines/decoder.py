@@ -28,7 +28,7 @@ class TransformerDecoder:
     def __init__(self, config: DecoderConfig, weights: DecoderWeights) -> None:
         self.config = config
         self._weights = weights
-        self._rotations = _rotations(config, 0)
+        self._rotations = _compute_rotations(config, 0)
         self._memory = ScratchArrays()
         self._tail = PassBuffers(config, 1, ScratchArrays())
         self._buffers = lru_cache(maxsize=64)(lambda rows: PassBuffers(config, rows, self._memory))
@@ -82,7 +82,7 @@ class TransformerDecoder:
         """Look up the ids' embeddings and their positions' rotations."""
         capacity = cache.data.shape[3]
         if len(self._rotations) < capacity:
-            self._rotations = _rotations(self.config, capacity)
+            self._rotations = _compute_rotations(self.config, capacity)
         # Ids are checked by who calls; "clip" spares numpy a second buffer.
         np.take(self._weights.embedding, ids, axis=0, out=buffers.hidden, mode="clip")
         np.take(self._rotations, positions, axis=0, out=buffers.rotations[:, 0], mode="clip")
@@ -123,11 +123,11 @@ class TransformerDecoder:
 
     def _read_out(self, buffers: PassBuffers) -> Array:
         self._normalise(buffers)
-        logits = self._memory.array("logits", (buffers.rows, self.config.vocab_size))
+        logits = self._memory.get_array("logits", (buffers.rows, self.config.vocab_size))
         return np.matmul(buffers.normed, self._weights.head, out=logits)
 
 
-def _rotations(config: DecoderConfig, positions: int) -> NDArray[np.complex64]:
+def _compute_rotations(config: DecoderConfig, positions: int) -> NDArray[np.complex64]:
     """Unit complex numbers (positions, head_dim / 2), in float32 as transformers computes them."""
     exponents = np.arange(0, config.head_dim, 2, dtype=np.float32) / np.float32(config.head_dim)
     frequencies = np.float32(1) / np.float32(config.rope_theta) ** exponents

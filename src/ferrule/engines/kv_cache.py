@@ -30,15 +30,15 @@ class KeyValueCache:
 
     def __init__(self, config: DecoderConfig) -> None:
         self._config = config
-        self.data = self._zeros(0, 0)
+        self.data = self._make_zeros(0, 0)
 
-    def _zeros(self, places: int, capacity: int) -> Array:
+    def _make_zeros(self, places: int, capacity: int) -> Array:
         config = self._config
         return np.zeros((config.layers, places, 2 * config.kv_heads, capacity, config.head_dim), np.float32)
 
     def clear(self) -> None:
         """Forget everything and give the memory back."""
-        self.data = self._zeros(0, 0)
+        self.data = self._make_zeros(0, 0)
 
     def reserve(self, places: int, capacity: int, lengths: Sequence[int]) -> None:
         """Make room for `places` of `capacity` positions, keeping the first `lengths[i]` of place i."""
@@ -46,7 +46,7 @@ class KeyValueCache:
         if places <= old_places and capacity <= old_capacity:
             return
         # Doubling keeps the copies few. Zeroed memory that is not touched takes no room.
-        grown = self._zeros(_power_of_two(max(places, old_places)), max(_power_of_two(capacity), old_capacity))
+        grown = self._make_zeros(_power_of_two(max(places, old_places)), max(_power_of_two(capacity), old_capacity))
         for place, length in enumerate(lengths):
             grown[:, place, :, :length] = self.data[:, place, :, :length]
         self.data = grown

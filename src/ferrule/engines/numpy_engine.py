@@ -92,10 +92,10 @@ class NumpyEngine:
         if constraint is not None:
             raise EngineError("constraint: this engine can't constrain what is sampled")
         _check_sampling(sampling)
-        prompt = self._prompt(ids)
+        prompt = self._check_prompt(ids)
         if len(prompt) >= self.context_length:
-            return _full_context(len(prompt))
-        request = self._request(prompt, sampling, stop_ids, cache_key)
+            return _refuse_full_context(len(prompt))
+        request = self._make_request(prompt, sampling, stop_ids, cache_key)
 
         def start() -> TokenChannel:
             self._scheduler.submit(request)
@@ -122,7 +122,7 @@ class NumpyEngine:
     ) -> None:
         await self.aclose()
 
-    def _prompt(self, ids: Sequence[int]) -> Ids:
+    def _check_prompt(self, ids: Sequence[int]) -> Ids:
         prompt = np.asarray(ids)
         if prompt.ndim != 1 or not prompt.size or prompt.dtype.kind not in "iu":
             raise EngineError("ids: a prompt is a flat, non-empty sequence of integers")
@@ -131,7 +131,7 @@ class NumpyEngine:
             raise EngineError(f"ids: {outside} is outside the vocabulary of {self.config.vocab_size}")
         return prompt.astype(np.int64)
 
-    def _request(
+    def _make_request(
         self, prompt: Ids, sampling: Sampling, stop_ids: Collection[int], cache_key: str | None
     ) -> GenerationRequest:
         limit = self.context_length
@@ -166,7 +166,7 @@ def _check_sampling(sampling: Sampling) -> None:
         raise EngineError(f"max_tokens: {sampling.max_tokens} is not 1 or more")
 
 
-def _full_context(prompt_tokens: int) -> TokenStream:
+def _refuse_full_context(prompt_tokens: int) -> TokenStream:
     channel = TokenChannel()
     channel.put(Finished("context", prompt_tokens, cached_tokens=0, sampled_tokens=0))
     return TokenStream(lambda: channel, lambda: None)

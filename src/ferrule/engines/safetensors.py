@@ -26,20 +26,20 @@ def read_safetensors(path: Path) -> dict[str, Array]:
     """Every tensor of the file by name, as float32. Raises `EngineError` for a file that can't be read."""
     try:
         with path.open("rb") as file:
-            header, data_start = _header(file.read(8), path), file.tell()
-            entries = _entries(file.read(header), path)
+            header, data_start = _read_header_length(file.read(8), path), file.tell()
+            entries = _read_entries(file.read(header), path)
             data_size = path.stat().st_size - data_start - header
             tensors = {}
             for name, entry in entries.items():
-                dtype, shape, start, end = _place(name, entry, data_size, path)
+                dtype, shape, start, end = _check_place(name, entry, data_size, path)
                 file.seek(data_start + header + start)
-                tensors[name] = _float32(file.read(end - start), dtype, shape)
+                tensors[name] = _convert_to_float32(file.read(end - start), dtype, shape)
             return tensors
     except OSError as error:
         raise EngineError(f"can't read weights from {path}: {error.strerror or error}") from error
 
 
-def _header(prefix: bytes, path: Path) -> int:
+def _read_header_length(prefix: bytes, path: Path) -> int:
     """The header's length in bytes, checked against the file's."""
     length = int.from_bytes(prefix, "little")
     if len(prefix) < 8 or length > min(_HEADER_LIMIT, path.stat().st_size - 8):
@@ -47,7 +47,7 @@ def _header(prefix: bytes, path: Path) -> int:
     return length
 
 
-def _entries(header: bytes, path: Path) -> dict[str, Any]:
+def _read_entries(header: bytes, path: Path) -> dict[str, Any]:
     try:
         entries = json.loads(header)
     except (ValueError, RecursionError) as error:
@@ -58,7 +58,7 @@ def _entries(header: bytes, path: Path) -> dict[str, Any]:
     return entries
 
 
-def _place(name: str, entry: Any, data_size: int, path: Path) -> tuple[str, tuple[int, ...], int, int]:
+def _check_place(name: str, entry: Any, data_size: int, path: Path) -> tuple[str, tuple[int, ...], int, int]:
     """A tensor's type, shape, first byte and end, each checked."""
     match entry:
         case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(end)]}:
@@ -76,7 +76,7 @@ def _place(name: str, entry: Any, data_size: int, path: Path) -> tuple[str, tupl
     return dtype, tuple(shape), start, end
 
 
-def _float32(raw: bytes, dtype: str, shape: tuple[int, ...]) -> Array:
+def _convert_to_float32(raw: bytes, dtype: str, shape: tuple[int, ...]) -> Array:
     values = np.frombuffer(raw, _DTYPES[dtype])
     if dtype == "BF16":  # the upper half of a float32
         values = (values.astype(np.uint32) << 16).view(np.float32)

@@ -47,7 +47,7 @@ class GenerationRequest:
     mailbox: TokenMailbox | None = None
     is_cancelled: bool = False
 
-    def finished(self, reason: FinishReason) -> Finished:
+    def make_finished(self, reason: FinishReason) -> Finished:
         """The end of the generation, for its consumer."""
         return Finished(reason, self.prompt_tokens, self.cached, self.length - self.prompt_tokens)
 
@@ -124,7 +124,7 @@ class Scheduler:
                     self._step()
                 except Exception as error:  # noqa: BLE001 - whatever went wrong, every consumer must hear of it
                     self._fail(error)
-        self._end_all(lambda request: request.finished("cancelled"))
+        self._end_all(lambda request: request.make_finished("cancelled"))
         self._prefixes.clear()
         self._clear_places()
 
@@ -230,9 +230,9 @@ class Scheduler:
             request.length += 1
             self._post(request, Sampled(sampled, logprob))
             if sampled in request.stop_ids:
-                self._post(request, request.finished("stop"))
+                self._post(request, request.make_finished("stop"))
             elif request.length == len(request.ids):
-                self._post(request, request.finished(request.is_full_at))
+                self._post(request, request.make_finished(request.is_full_at))
             else:
                 continue
             done.append(request)
@@ -291,12 +291,12 @@ class Scheduler:
         reason = f"the engine failed: {error}" if str(error) else f"the engine failed: {error!r}"
         self._clear_places()
 
-        def failure(request: GenerationRequest) -> EngineError:  # noqa: ARG001 - each consumer raises an exception of its own
-            told = EngineError(reason)
-            told.__cause__ = error
-            return told
+        def make_error(request: GenerationRequest) -> EngineError:  # noqa: ARG001 - each consumer raises its own
+            failure = EngineError(reason)
+            failure.__cause__ = error
+            return failure
 
-        self._end_all(failure)
+        self._end_all(make_error)
 
     def _end_all(self, end: Callable[[GenerationRequest], Item]) -> None:
         with self._changed:

@@ -51,9 +51,9 @@ class DecoderWeights:
 def fold_weights(config: DecoderConfig, tensors: Mapping[str, Array]) -> DecoderWeights:
     """The tensors under Hugging Face's names. Raises `EngineError` naming one that lacks or has a wrong shape."""
     vocabulary, hidden = config.vocab_size, config.hidden_size
-    embedding = _tensor(tensors, "model.embed_tokens.weight", (vocabulary, hidden))
-    head = embedding if config.tied_embeddings else _tensor(tensors, "lm_head.weight", (vocabulary, hidden))
-    final_norm = _norm(tensors, "model.norm.weight", hidden)
+    embedding = _get_tensor(tensors, "model.embed_tokens.weight", (vocabulary, hidden))
+    head = embedding if config.tied_embeddings else _get_tensor(tensors, "lm_head.weight", (vocabulary, hidden))
+    final_norm = _get_norm(tensors, "model.norm.weight", hidden)
     return DecoderWeights(
         embedding=np.ascontiguousarray(embedding, np.float32),
         layers=tuple(_fold_layer(config, tensors, f"model.layers.{i}.") for i in range(config.layers)),
@@ -65,17 +65,17 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
     hidden, inner, head_dim = config.hidden_size, config.intermediate_size, config.head_dim
     query_width, key_width = config.heads * head_dim, config.kv_heads * head_dim
 
-    def matrix(name: str, outputs: int, inputs: int) -> Array:
-        return _tensor(tensors, f"{prefix}{name}.weight", (outputs, inputs))
+    def get_matrix(name: str, outputs: int, inputs: int) -> Array:
+        return _get_tensor(tensors, f"{prefix}{name}.weight", (outputs, inputs))
 
-    queries = _interleave(matrix("self_attn.q_proj", query_width, hidden), head_dim)
-    keys = _interleave(matrix("self_attn.k_proj", key_width, hidden), head_dim)
-    values = matrix("self_attn.v_proj", key_width, hidden)
+    queries = _interleave(get_matrix("self_attn.q_proj", query_width, hidden), head_dim)
+    keys = _interleave(get_matrix("self_attn.k_proj", key_width, hidden), head_dim)
+    values = get_matrix("self_attn.v_proj", key_width, hidden)
     scale = 1 / math.sqrt(head_dim)
     head_norm, highest_score = None, math.inf
     if config.head_norms:
-        query_norm = _norm(tensors, f"{prefix}self_attn.q_norm.weight", head_dim) * scale
-        key_norm = _norm(tensors, f"{prefix}self_attn.k_norm.weight", head_dim)
+        query_norm = _get_norm(tensors, f"{prefix}self_attn.q_norm.weight", head_dim) * scale
+        key_norm = _get_norm(tensors, f"{prefix}self_attn.k_norm.weight", head_dim)
         rows = [query_norm] * config.heads + [key_norm] * config.kv_heads
         head_norm = _interleave(np.concatenate(rows)[:, None], head_dim).reshape(len(rows), head_dim)
         # |q · k| <= |q| |k|, and a normalised head is at most as long as its largest weight (times the folded root).
@@ -83,21 +83,21 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
     else:
         queries = queries * scale
     # silu(g) = g / (1 + exp(-g)): the decoder is given -g, and `down` takes the sign back.
-    gate = -matrix("mlp.gate_proj", inner, hidden)
-    up = matrix("mlp.up_proj", inner, hidden)
-    attention_norm = _norm(tensors, f"{prefix}input_layernorm.weight", hidden)
-    mlp_norm = _norm(tensors, f"{prefix}post_attention_layernorm.weight", hidden)
+    gate = -get_matrix("mlp.gate_proj", inner, hidden)
+    up = get_matrix("mlp.up_proj", inner, hidden)
+    attention_norm = _get_norm(tensors, f"{prefix}input_layernorm.weight", hidden)
+    mlp_norm = _get_norm(tensors, f"{prefix}post_attention_layernorm.weight", hidden)
     return LayerWeights(
         qkv=_transpose(np.concatenate([queries, keys, values]) * attention_norm),
         head_norm=head_norm,
         scores_are_small=highest_score < _SAFE_SCORE,
-        out=_transpose(matrix("self_attn.o_proj", hidden, query_width)),
+        out=_transpose(get_matrix("self_attn.o_proj", hidden, query_width)),
         gate_up=_transpose(np.concatenate([gate, up]) * mlp_norm),
-        down=_transpose(-matrix("mlp.down_proj", hidden, inner)),
+        down=_transpose(-get_matrix("mlp.down_proj", hidden, inner)),
     )
 
 
-def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
+def _get_tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
     if name not in tensors:
         raise EngineError(f"the weights lack {name}")
     if tensors[name].shape != shape:
@@ -105,9 +105,9 @@ def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> 
     return tensors[name]
 
 
-def _norm(tensors: Mapping[str, Array], name: str, width: int) -> Array:
+def _get_norm(tensors: Mapping[str, Array], name: str, width: int) -> Array:
     """An RMSNorm's weight times the square root of its width: what x / |x| is to be multiplied with."""
-    return _tensor(tensors, name, (width,)) * np.float32(math.sqrt(width))
+    return _get_tensor(tensors, name, (width,)) * np.float32(math.sqrt(width))
 
 
 def _interleave(rows: Array, head_dim: int) -> Array:

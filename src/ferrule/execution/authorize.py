@@ -121,7 +121,7 @@ class Authorizer:
             return RefusedCall(call, make_malformed_result(call), call.raw)
         tool = self.registry.get(call.name)
         if tool is None:
-            result = make_unknown_tool_result(call, self.registry.nearest(call.name), self.registry.names)
+            result = make_unknown_tool_result(call, self.registry.find_nearest(call.name), self.registry.names)
             return RefusedCall(call, result, decode_for_journal(call.arguments))
         proposal = await self._propose(call, tool, call.arguments, scope)
         if isinstance(proposal, RefusedCall):

@@ -27,7 +27,7 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
 from ferrule.formats.calls import INVALID_KEY, parse_arguments
-from ferrule.formats.signatures import SignedPiece, find_pieces, pieces_match
+from ferrule.formats.signatures import SignedPiece, find_pieces, match_pieces
 
 EXTRA = "anthropic"
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -52,7 +52,7 @@ def dump(conversation: Conversation, wire_name: Callable[[str], str] = str) -> t
     return request, writer.losses
 
 
-def wire_id(identifier: str) -> str:
+def make_wire_id(identifier: str) -> str:
     """An id that Anthropic takes: itself where it can be, else one made of it, always the same and unlike others."""
     if _ID.fullmatch(identifier):
         return identifier
@@ -71,21 +71,21 @@ class _Writer:
 
     def add(self, message: Message, position: int) -> None:
         if message.role == "system":
-            texts = [_text(part.text) for part in message.parts if isinstance(part, Text) and part.text]
+            texts = [_write_text(part.text) for part in message.parts if isinstance(part, Text) and part.text]
             if not self.messages:
                 self.system += texts
                 return
             # Hoisting it to the front would change what every message before it was an answer to.
             self.losses.append(Loss("system", f"message {position} goes as a user's: it comes after the first of them"))
-            self._append("user", texts)
+            self._append_blocks("user", texts)
         elif message.role == "tool":
-            self._append("user", [self._result(message.result)])
+            self._append_blocks("user", [self._write_result(message.result)])
         elif message.role == "user":
-            self._append("user", [block for part in message.parts for block in self._write_part(part)])
+            self._append_blocks("user", [block for part in message.parts for block in self._write_part(part)])
         else:
-            self._append("assistant", self._write_assistant(message, position))
+            self._append_blocks("assistant", self._write_assistant(message, position))
 
-    def _append(self, role: str, blocks: list[Block]) -> None:
+    def _append_blocks(self, role: str, blocks: list[Block]) -> None:
         if not blocks:
             return
         if self.messages and self.messages[-1]["role"] == role:
@@ -95,21 +95,21 @@ class _Writer:
 
     def _write_part(self, part: Part) -> list[Block]:
         if isinstance(part, Image):
-            return [self._image(part)]
+            return [self._write_image(part)]
         if isinstance(part, Text):
-            return [_text(part.text)] if part.text else []
+            return [_write_text(part.text)] if part.text else []
         raise ConversationError(f"a user's message can't hold a {type(part).__name__}")
 
-    def _image(self, image: Image) -> Block:
+    def _write_image(self, image: Image) -> Block:
         if image.media_type not in IMAGE_TYPES:
             self.losses.append(Loss("image", f"{image.hash}: Anthropic takes no {image.media_type}"))
-            return _text(f"[image {image.hash}, {image.media_type}, not shown: Anthropic takes no such images]")
+            return _write_text(f"[image {image.hash}, {image.media_type}, not shown: Anthropic takes no such images]")
         data = base64.b64encode(image.data).decode("ascii")
         return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
 
-    def _result(self, result: ToolResult) -> Block:
+    def _write_result(self, result: ToolResult) -> Block:
         blocks = [block for part in result.content for block in self._write_part(part)]
-        block: Block = {"type": "tool_result", "tool_use_id": wire_id(result.call_id), "content": blocks}
+        block: Block = {"type": "tool_result", "tool_use_id": make_wire_id(result.call_id), "content": blocks}
         if result.is_error:
             block["is_error"] = True
         return block
@@ -121,8 +121,8 @@ class _Writer:
         for index in range(len(message.parts) + 1):
             part = message.parts[index] if index < len(message.parts) else None
             signed = find_pieces(pieces, index)
-            if pieces_match(signed, part, Reasoning):
-                blocks += [_thinking(piece) for piece in signed]
+            if match_pieces(signed, part, Reasoning):
+                blocks += [_write_thinking(piece) for piece in signed]
                 unsigned = isinstance(part, Reasoning) and not signed
             else:
                 unsigned = True
@@ -130,9 +130,9 @@ class _Writer:
                 why = "was changed since it was signed" if signed else "was not signed by Anthropic"
                 self.losses.append(Loss("reasoning", f"message {position}: what was thought {why}, and is left out"))
             if isinstance(part, Text) and part.text:
-                blocks.append(_text(part.text))
+                blocks.append(_write_text(part.text))
             elif isinstance(part, ToolCall):
-                blocks.append(self._call(part))
+                blocks.append(self._write_call(part))
             elif part is not None and not isinstance(part, Text | Reasoning):
                 raise ConversationError(
                     f"message {position}: Anthropic has no form for an assistant's {type(part).__name__};"
@@ -140,17 +140,17 @@ class _Writer:
                 )
         return blocks
 
-    def _call(self, call: ToolCall) -> Block:
+    def _write_call(self, call: ToolCall) -> Block:
         arguments, loss = parse_arguments(call)
         if loss is not None:
             self.losses.append(loss)
-        identifier = wire_id(call.id)
+        identifier = make_wire_id(call.id)
         if identifier != call.id:
             self.losses.append(Loss("id", f"{call.id!r} goes as {identifier!r}"))
         return {"type": "tool_use", "id": identifier, "name": self.wire_name(call.name), "input": arguments}
 
 
-def _text(text: str) -> Block:
+def _write_text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
@@ -161,7 +161,7 @@ def make_signed_piece(at: int, block: Mapping[str, Any]) -> SignedPiece:
     return {"at": at, "text": block["thinking"], "signature": block.get("signature", "")}
 
 
-def _thinking(piece: Mapping[str, Any]) -> Block:
+def _write_thinking(piece: Mapping[str, Any]) -> Block:
     if "redacted" in piece:
         return {"type": "redacted_thinking", "data": piece["redacted"]}
     return {"type": "thinking", "thinking": piece["text"], "signature": piece["signature"]}
@@ -175,11 +175,11 @@ def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | Non
     if not isinstance(data, Mapping) or not isinstance(data.get("messages"), list):
         raise ConversationError('a conversation of Anthropic is an object with a list "messages"')
     messages: list[Message] = []
-    if system := _blocks(data.get("system") or [], "the system's text"):
-        messages.append(Message("system", tuple(Text(_string(block, "text", "system")) for block in system)))
+    if system := _get_blocks(data.get("system") or [], "the system's text"):
+        messages.append(Message("system", tuple(Text(_get_string(block, "text", "system")) for block in system)))
     reader = _Reader(own_name)
     for position, entry in enumerate(data["messages"]):
-        messages += reader.messages(entry, f"message {position}")
+        messages += reader.read_messages(entry, f"message {position}")
     conversation = Conversation(tuple(messages)) if now is None else Conversation(tuple(messages), now)
     conversation.check()
     return conversation
@@ -192,28 +192,28 @@ class _Reader:
     own_name: Callable[[str], str]
     names: dict[str, str] = field(default_factory=dict)
 
-    def messages(self, entry: Any, where: str) -> list[Message]:
+    def read_messages(self, entry: Any, where: str) -> list[Message]:
         if not isinstance(entry, Mapping) or entry.get("role") not in ("user", "assistant", "system"):
             raise ConversationError(f"{where}: it must be an object whose role is user, assistant or system")
-        blocks = _blocks(entry.get("content"), where)
+        blocks = _get_blocks(entry.get("content"), where)
         if entry["role"] == "assistant":
-            return [self._assistant(blocks, where)]
+            return [self._read_assistant(blocks, where)]
         results = [block for block in blocks if block.get("type") == "tool_result"]
         rest = [self._read_part(block, where) for block in blocks if block.get("type") != "tool_result"]
-        read = [Message("tool", (self._result(block, where),)) for block in results]
+        read = [Message("tool", (self._write_result(block, where),)) for block in results]
         return [*read, Message(entry["role"], tuple(rest))] if rest or not read else read
 
-    def _assistant(self, blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
+    def _read_assistant(self, blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
         parts: list[Part] = []
         signed: list[SignedPiece] = []
         for block in blocks:
             kind = block.get("type")
             if kind == "text":
-                parts.append(Text(_string(block, "text", where)))
+                parts.append(Text(_get_string(block, "text", where)))
             elif kind == "tool_use":
-                parts.append(self._call(block, where))
+                parts.append(self._write_call(block, where))
             elif kind in ("thinking", "redacted_thinking"):
-                text = _string(block, "thinking", where) if kind == "thinking" else ""
+                text = _get_string(block, "thinking", where) if kind == "thinking" else ""
                 last = parts[-1] if parts else None
                 if text and isinstance(last, Reasoning):
                     parts[-1] = Reasoning(last.text + text)
@@ -225,8 +225,8 @@ class _Reader:
                 raise ConversationError(f"{where}: an assistant's message holds no block of type {kind!r}")
         return Message("assistant", tuple(parts), extra={EXTRA: signed} if signed else {})
 
-    def _call(self, block: Mapping[str, Any], where: str) -> ToolCall:
-        identifier, name = _string(block, "id", where), self.own_name(_string(block, "name", where))
+    def _write_call(self, block: Mapping[str, Any], where: str) -> ToolCall:
+        identifier, name = _get_string(block, "id", where), self.own_name(_get_string(block, "name", where))
         self.names[identifier] = name
         arguments = block.get("input", {})
         if (
@@ -237,35 +237,35 @@ class _Reader:
             return ToolCall(identifier, name, arguments[INVALID_KEY])
         return ToolCall(identifier, name, json.dumps(arguments, ensure_ascii=False))
 
-    def _result(self, block: Mapping[str, Any], where: str) -> ToolResult:
-        identifier = _string(block, "tool_use_id", where)
+    def _write_result(self, block: Mapping[str, Any], where: str) -> ToolResult:
+        identifier = _get_string(block, "tool_use_id", where)
         if identifier not in self.names:
             raise ConversationError(f"{where}: the result for {identifier!r} answers no call; remove it or fix its id")
-        content = tuple(self._read_part(inner, where) for inner in _blocks(block.get("content", []), where))
+        content = tuple(self._read_part(inner, where) for inner in _get_blocks(block.get("content", []), where))
         return ToolResult(identifier, self.names[identifier], content, "error" if block.get("is_error") else "ok")
 
     def _read_part(self, block: Mapping[str, Any], where: str) -> Text | Image:
         source = block.get("source")
         if block.get("type") == "text":
-            return Text(_string(block, "text", where))
+            return Text(_get_string(block, "text", where))
         if block.get("type") == "image" and isinstance(source, Mapping) and source.get("type") == "base64":
             try:
-                data = base64.b64decode(_string(source, "data", where), validate=True)
+                data = base64.b64decode(_get_string(source, "data", where), validate=True)
             except ValueError as error:
                 raise ConversationError(f"{where}: the data of an image is not base64: {error}") from error
-            return Image(data, _string(source, "media_type", where))
+            return Image(data, _get_string(source, "media_type", where))
         raise ConversationError(f"{where}: only texts and images as base64 can be read, not {block.get('type')!r}")
 
 
-def _blocks(content: Any, where: str) -> list[Mapping[str, Any]]:
+def _get_blocks(content: Any, where: str) -> list[Mapping[str, Any]]:
     if isinstance(content, str):
-        return [_text(content)]
+        return [_write_text(content)]
     if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
         raise ConversationError(f"{where}: the content must be a string or a list of blocks")
     return content
 
 
-def _string(block: Mapping[str, Any], key: str, where: str) -> str:
+def _get_string(block: Mapping[str, Any], key: str, where: str) -> str:
     if not isinstance(block.get(key), str):
         raise ConversationError(f"{where}: a block of type {block.get('type')!r} needs a string {key!r}")
     return str(block[key])

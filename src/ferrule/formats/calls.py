@@ -39,7 +39,7 @@ class CallOrder:
 
     def call(self, native: str, name: str, arguments: str) -> ToolCall:
         """A call of that message, which the file names `native` or not at all (empty)."""
-        call = ToolCall(self._own_id(native), name, arguments)
+        call = ToolCall(self._make_id(native), name, arguments)
         self._open.append(_Open(native, call))
         return call
 
@@ -54,13 +54,13 @@ class CallOrder:
                 return True
         return False
 
-    def results(self) -> list[Message]:
+    def take_results(self) -> list[Message]:
         """The results since this was asked last, in the order of their calls."""
         found = [message for _, message in sorted(self._results.items())]
         self._results.clear()
         return found
 
-    def _own_id(self, native: str) -> str:
+    def _make_id(self, native: str) -> str:
         chosen = native
         while not chosen or chosen in self._used:
             chosen = f"call_{self._number}"

@@ -107,12 +107,12 @@ def from_json(data: Any, blobs: ImageBlobs | None = None) -> Conversation:
         newer = "; a newer ferrule wrote it" if isinstance(version, int) and version > VERSION else ""
         raise ConversationError(f"the version must be {VERSION}, not {version!r}{newer}")
     _refuse_unknown(data, "the conversation", ("format", "version", "now", "messages"))
-    written = _field(data, "now", str, "the conversation")
+    written = _get_field(data, "now", str, "the conversation")
     try:
         now = datetime.fromisoformat(written)
     except ValueError as error:
         raise ConversationError(f"now must be a time such as 2026-01-31T12:00:00+00:00, not {written!r}") from error
-    entries = _field(data, "messages", list, "the conversation")
+    entries = _get_field(data, "messages", list, "the conversation")
     return Conversation(
         tuple(message_from_json(entry, blobs, f"message {position}") for position, entry in enumerate(entries)), now
     )
@@ -141,11 +141,11 @@ def message_from_json(data: Any, blobs: ImageBlobs | None = None, where: str = "
     if not isinstance(data, Mapping):
         raise ConversationError(f"{where} must be an object with role and parts")
     _refuse_unknown(data, where, ("role", "parts", "sampled", "extra"))
-    role = _one_of(data, "role", get_args(Role), where)
-    entries = _field(data, "parts", list, where)
+    role = _get_one_of(data, "role", get_args(Role), where)
+    entries = _get_field(data, "parts", list, where)
     parts = tuple(_part_from_json(entry, blobs, f"{where}, part {at}") for at, entry in enumerate(entries))
     sampled = _sampled_from_json(data["sampled"], f"{where}, sampled") if "sampled" in data else None
-    extra = _convert(value_from_json, _field(data, "extra", dict, where), where) if "extra" in data else {}
+    extra = _convert(value_from_json, _get_field(data, "extra", dict, where), where) if "extra" in data else {}
     if not isinstance(extra, dict):
         raise ConversationError(f"{where}: extra must be an object with values by provider")
     return Message(role, parts, sampled, extra)
@@ -173,7 +173,7 @@ def value_to_json(value: Any, where: str) -> Any:
             if not isinstance(key, str):
                 raise ConversationError(f"{where}: the key {key!r} must be a string")
         plain = {key: value_to_json(one, where) for key, one in value.items()}
-        return {"$object": plain} if _tag(plain) else plain
+        return {"$object": plain} if _get_tag(plain) else plain
     raise ConversationError(f"{where}: a {type(value).__name__} can't be kept; give JSON values, tuples or bytes")
 
 
@@ -183,7 +183,7 @@ def value_from_json(data: Any, where: str) -> Any:
         return [value_from_json(one, where) for one in data]
     if not isinstance(data, dict):
         return data
-    tag = _tag(data)
+    tag = _get_tag(data)
     held = data.get(tag)
     if tag == "$float" and held in ("nan", "inf", "-inf"):
         return float(held)
@@ -205,7 +205,7 @@ def _convert(convert: Callable[[Any, str], Any], value: Any, where: str) -> Any:
         raise ConversationError(f"{where}: nested too deeply; extra must be flatter") from error
 
 
-def _tag(data: Mapping[str, Any]) -> str:
+def _get_tag(data: Mapping[str, Any]) -> str:
     (first, *_) = data or ("",)
     return first if len(data) == 1 and first in _TAGS else ""
 
@@ -230,27 +230,27 @@ def _part_to_json(part: Part, blobs: ImageBlobs | None, where: str) -> dict[str,
 def _part_from_json(data: Any, blobs: ImageBlobs | None, where: str) -> Part:
     if not isinstance(data, Mapping):
         raise ConversationError(f"{where} must be an object with a type")
-    name = _one_of(data, "type", (*_PLAIN, "image", "tool_result"), where)
+    name = _get_one_of(data, "type", (*_PLAIN, "image", "tool_result"), where)
     if name == "image":
         return _image_from_json(data, blobs, where)
     if name == "tool_result":
         return _result_from_json(data, blobs, where)
     kind, fields = _PLAIN[name]
-    values = [_field(data, field, str, where) for field in fields]
+    values = [_get_field(data, field, str, where) for field in fields]
     if kind is ToolCall and "source" in data:
-        fields, values = (*fields, "source"), [*values, _field(data, "source", str, where)]
+        fields, values = (*fields, "source"), [*values, _get_field(data, "source", str, where)]
     _refuse_unknown(data, where, ("type", *fields))
     part: Part = kind(*values)
     return part
 
 
 def _image_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: str) -> Image:
-    media_type = _field(data, "media_type", str, where)
+    media_type = _get_field(data, "media_type", str, where)
     if "blob" not in data:
         _refuse_unknown(data, where, ("type", "media_type", "data"))
-        return Image(_decode_base64(_field(data, "data", str, where), where), media_type)
+        return Image(_decode_base64(_get_field(data, "data", str, where), where), media_type)
     _refuse_unknown(data, where, ("type", "media_type", "blob"))
-    name = _field(data, "blob", str, where)
+    name = _get_field(data, "blob", str, where)
     found = blobs.get(name) if blobs is not None else None
     if found is None:
         lacking = "needs the blobs that it was saved with" if blobs is None else "isn't in the blobs given"
@@ -263,21 +263,23 @@ def _image_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: s
 def _result_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: str) -> ToolResult:
     _refuse_unknown(data, where, ("type", "call_id", "name", "status", "content"))
     content: list[Text | Image] = []
-    for at, entry in enumerate(_field(data, "content", list, where)):
+    for at, entry in enumerate(_get_field(data, "content", list, where)):
         part = _part_from_json(entry, blobs, f"{where}, content {at}")
         if not isinstance(part, Text | Image):
             raise ConversationError(f"{where}, content {at}: a result holds text and images only")
         content.append(part)
-    status = _one_of(data, "status", get_args(ResultStatus), where)
-    return ToolResult(_field(data, "call_id", str, where), _field(data, "name", str, where), tuple(content), status)
+    status = _get_one_of(data, "status", get_args(ResultStatus), where)
+    return ToolResult(
+        _get_field(data, "call_id", str, where), _get_field(data, "name", str, where), tuple(content), status
+    )
 
 
 def _sampled_from_json(data: Any, where: str) -> SampledTokens:
     if not isinstance(data, Mapping):
         raise ConversationError(f"{where} must be an object with ids, logprobs and where they are from")
     _refuse_unknown(data, where, ("ids", "logprobs", "tokenizer_fingerprint", "dialect", "stop"))
-    ids = _field(data, "ids", list, where)
-    logprobs = [value_from_json(one, where) for one in _field(data, "logprobs", list, where)]
+    ids = _get_field(data, "ids", list, where)
+    logprobs = [value_from_json(one, where) for one in _get_field(data, "logprobs", list, where)]
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in ids):
         raise ConversationError(f"{where}: ids must be whole numbers")
     if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in logprobs):
@@ -287,16 +289,16 @@ def _sampled_from_json(data: Any, where: str) -> SampledTokens:
     return SampledTokens(
         tuple(ids),
         tuple(map(float, logprobs)),
-        _field(data, "tokenizer_fingerprint", str, where),
-        _field(data, "dialect", str, where),
-        _one_of(data, "stop", get_args(StopReason), where),
+        _get_field(data, "tokenizer_fingerprint", str, where),
+        _get_field(data, "dialect", str, where),
+        _get_one_of(data, "stop", get_args(StopReason), where),
     )
 
 
 _KINDS: dict[type[Any], str] = {str: "a string", list: "a list", dict: "an object"}
 
 
-def _field(data: Mapping[str, Any], name: str, kind: type[Any], where: str) -> Any:
+def _get_field(data: Mapping[str, Any], name: str, kind: type[Any], where: str) -> Any:
     value = data.get(name)
     if not isinstance(value, kind):
         said = f"not {value!r:.60}" if name in data else "which is missing"
@@ -304,7 +306,7 @@ def _field(data: Mapping[str, Any], name: str, kind: type[Any], where: str) -> A
     return value
 
 
-def _one_of(data: Mapping[str, Any], name: str, known: tuple[str, ...], where: str) -> Any:
+def _get_one_of(data: Mapping[str, Any], name: str, known: tuple[str, ...], where: str) -> Any:
     value = data.get(name)
     if value not in known:
         raise ConversationError(f"{where}: {name} must be one of {', '.join(known)}, not {value!r:.60}")

@@ -48,7 +48,7 @@ def load(data: Any, name: str | None = None) -> Conversation:
             return from_json(data)
         if found == "nanochat" and isinstance(data, list):
             data = {"messages": data}
-        conversation: Conversation = _module(found).load(data)
+        conversation: Conversation = _import_format(found).load(data)
     except ConversationError as error:
         read_as = "" if name else f" (read as {found}, which it looks like)"
         raise ConversationError(f"{error}{read_as}") from error
@@ -62,7 +62,7 @@ def dump(conversation: Conversation, name: str) -> tuple[Any, list[Loss]]:
     """
     if check_format(name) == "ferrule":
         return to_json(conversation), []
-    written = _module(name).dump(conversation)
+    written = _import_format(name).dump(conversation)
     return written if name in _WRITE_LOSSES else (written, [])
 
 
@@ -90,12 +90,12 @@ def detect_format(data: Any) -> str:
             f'"input" or "output" of OpenAI\'s Responses, or with "format": "{FORMAT}"; not {_describe(data)}'
         )
     reasons: dict[str, str] = {}
-    for name, sign in _outer_signs(outer):
+    for name, sign in _find_outer_signs(outer):
         reasons.setdefault(name, sign)
     messages = [(position, entry) for position, entry in enumerate(entries) if isinstance(entry, Mapping)]
     among_items = any(map(_is_item, (entry for _, entry in messages)))
     for position, entry in messages:
-        for name, sign in _signs(entry, among_items):
+        for name, sign in _find_signs(entry, among_items):
             reasons.setdefault(name, f"message {position} has {sign}")
     if len(reasons) > 1:
         said = " and ".join(f"{name} ({reason})" for name, reason in sorted(reasons.items()))
@@ -103,7 +103,7 @@ def detect_format(data: Any) -> str:
     if not reasons and among_items:
         return _RESPONSES
     # Servers that speak OpenAI's format took these marks over from Anthropic's, so they count for little.
-    is_marked = any("cache_control" in part for _, entry in messages for part in _parts(entry))
+    is_marked = any("cache_control" in part for _, entry in messages for part in _get_parts(entry))
     return next(iter(reasons), "anthropic" if is_marked else _PLAIN)
 
 
@@ -119,10 +119,12 @@ def _is_item(entry: Mapping[str, Any]) -> bool:
     list of parts, which items call otherwise."""
     if entry.get("type") == "message" and isinstance(entry.get("content"), str):
         return True
-    return entry.get("type") in _ITEMS or any(_PARTS.get(str(part.get("type"))) == _RESPONSES for part in _parts(entry))
+    return entry.get("type") in _ITEMS or any(
+        _PARTS.get(str(part.get("type"))) == _RESPONSES for part in _get_parts(entry)
+    )
 
 
-def _outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _find_outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What beside the messages only one format has: its name, and the sign."""
     if "conversations" in outer:
         yield "ovis", 'it has "conversations"'
@@ -136,7 +138,7 @@ def _outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "openai", 'its tools have "function"'
 
 
-def _signs(entry: Mapping[str, Any], among_items: bool) -> Iterator[tuple[str, str]]:
+def _find_signs(entry: Mapping[str, Any], among_items: bool) -> Iterator[tuple[str, str]]:
     """What in a message only one format has."""
     if "from" in entry and "value" in entry:
         yield "ovis", '"from" and "value"'
@@ -149,7 +151,7 @@ def _signs(entry: Mapping[str, Any], among_items: bool) -> Iterator[tuple[str, s
     if "content" in entry and entry["content"] is None:
         yield "openai", "no content"
     yield from ((_KEYS[key], f'"{key}"') for key in entry if key in _KEYS)
-    for part in _parts(entry):
+    for part in _get_parts(entry):
         kind = part.get("type")
         if kind == "refusal" and entry.get("type") == "message":
             yield _RESPONSES, "an item that refuses"
@@ -159,7 +161,7 @@ def _signs(entry: Mapping[str, Any], among_items: bool) -> Iterator[tuple[str, s
             yield _PARTS[kind], f'a part of type "{kind}"'
 
 
-def _parts(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _get_parts(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     content = entry.get("content")
     return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
 
@@ -170,7 +172,7 @@ def _describe(data: Any) -> str:
     return {list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(data), "a number")
 
 
-def _module(name: str) -> Any:
+def _import_format(name: str) -> Any:
     return import_module(f"ferrule.formats.{name.replace('-', '_')}")
 
 

@@ -26,7 +26,7 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
 from ferrule.formats.calls import INVALID_KEY, parse_arguments
-from ferrule.formats.signatures import PartPositions, SignedPiece, find_pieces, pieces_match
+from ferrule.formats.signatures import PartPositions, SignedPiece, find_pieces, match_pieces
 
 EXTRA = "google"
 UNSIGNED = "skip_thought_signature_validator"
@@ -70,7 +70,7 @@ class _Writer:
         if message.role == "assistant":
             role, parts = "model", self._write_assistant(message, position)
         elif message.role == "tool":
-            role, parts = "user", [self._result(message.result)]
+            role, parts = "user", [self._write_result(message.result)]
         else:
             role, parts = "user", [_write_part(part) for part in message.parts if part != Text("")]
         if message.role == "system":
@@ -83,7 +83,7 @@ class _Writer:
             self.contents.append({"role": role, "parts": parts})
         self.follows_result = message.role == "tool"
 
-    def _result(self, result: ToolResult) -> Json:
+    def _write_result(self, result: ToolResult) -> Json:
         response: Json = {"error" if result.is_error else "output": result.text}
         written: Json = {"id": result.call_id, "name": self.wire_name(result.name), "response": response}
         if images := [_write_part(part) for part in result.content if isinstance(part, Image)]:
@@ -102,7 +102,7 @@ class _Writer:
             if isinstance(part, ToolCall):
                 signature = signatures.get(part.id) or (UNSIGNED if must_sign else None)
                 must_sign = False
-                parts.append(self._call(part, signature))
+                parts.append(self._write_call(part, signature))
             elif part is not None and not isinstance(part, Text | Reasoning):
                 raise ConversationError(
                     f"message {position}: Gemini has no form for a model's {type(part).__name__};"
@@ -113,7 +113,7 @@ class _Writer:
     def _write_text(self, part: Part | None, signed: Sequence[SignedPiece], where: str) -> list[Json]:
         """A text or reasoning part, in the pieces that were signed where the part is unchanged."""
         kind = Reasoning if isinstance(part, Reasoning) else Text
-        if signed and pieces_match(signed, part, kind):
+        if signed and match_pieces(signed, part, kind):
             return [_write_signed(piece) for piece in signed]
         if signed:
             self.losses.append(Loss("reasoning", f"{where}: it was changed, so its signature is left out"))
@@ -121,7 +121,7 @@ class _Writer:
             self.losses.append(Loss("reasoning", f"{where}: what was thought is not signed by Google, and is left out"))
         return [{"text": part.text}] if isinstance(part, Text) and part.text else []
 
-    def _call(self, call: ToolCall, signature: str | None) -> Json:
+    def _write_call(self, call: ToolCall, signature: str | None) -> Json:
         arguments, loss = parse_arguments(call)
         if loss is not None:
             self.losses.append(loss)
@@ -157,10 +157,12 @@ def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | Non
     messages: list[Message] = []
     system = data.get("systemInstruction")
     if system is not None:
-        messages.append(Message("system", tuple(_text_or_image(part, "system") for part in _parts(system, "system"))))
+        messages.append(
+            Message("system", tuple(_read_text_or_image(part, "system") for part in _get_parts(system, "system")))
+        )
     reader = _Reader(own_name)
     for position, content in enumerate(data["contents"]):
-        messages += reader.messages(content, f"content {position}")
+        messages += reader.read_messages(content, f"content {position}")
     conversation = Conversation(tuple(messages)) if now is None else Conversation(tuple(messages), now)
     conversation.check()
     return conversation
@@ -174,20 +176,20 @@ class _Reader:
     open_calls: list[ToolCall] = field(default_factory=list)
     calls: int = 0
 
-    def messages(self, content: Any, where: str) -> list[Message]:
-        parts = _parts(content, where)
+    def read_messages(self, content: Any, where: str) -> list[Message]:
+        parts = _get_parts(content, where)
         if content.get("role") == "model":
-            return [self._model(parts, where)]
+            return [self._read_model(parts, where)]
         read: list[Message] = []
         rest: list[Part] = []
         for part in parts:
             if isinstance(part.get("functionResponse"), Mapping):
-                read.append(Message("tool", (self._result(part["functionResponse"], where),)))
+                read.append(Message("tool", (self._write_result(part["functionResponse"], where),)))
             else:
-                rest.append(_text_or_image(part, where))
+                rest.append(_read_text_or_image(part, where))
         return [*read, Message("user", tuple(rest))] if rest or not read else read
 
-    def _model(self, parts: Sequence[Mapping[str, Any]], where: str) -> Message:
+    def _read_model(self, parts: Sequence[Mapping[str, Any]], where: str) -> Message:
         made: list[Part] = []
         places = PartPositions()
         signatures: dict[str, str] = {}
@@ -195,14 +197,14 @@ class _Reader:
         for part in parts:
             signature = part.get("thoughtSignature")
             if isinstance(part.get("functionCall"), Mapping):
-                call = self._call(part["functionCall"], where)
+                call = self._write_call(part["functionCall"], where)
                 made.append(call)
                 places.call()
                 if signature:
                     signatures[call.id] = signature
             elif isinstance(part.get("text"), str):
                 kind = Reasoning if part.get("thought") else Text
-                at = places.of(kind, part["text"])
+                at = places.find_index(kind, part["text"])
                 if at == len(made) and part["text"]:
                     made.append(kind(part["text"]))
                 elif part["text"]:
@@ -212,7 +214,7 @@ class _Reader:
                 raise ConversationError(f"{where}: a model's part is a text or a functionCall, not {sorted(part)}")
         return Message("assistant", tuple(made), extra=build_extra(signatures, pieces))
 
-    def _call(self, written: Mapping[str, Any], where: str) -> ToolCall:
+    def _write_call(self, written: Mapping[str, Any], where: str) -> ToolCall:
         if not isinstance(written.get("name"), str):
             raise ConversationError(f"{where}: a functionCall needs a name")
         self.calls += 1
@@ -223,7 +225,7 @@ class _Reader:
         self.open_calls.append(call)
         return call
 
-    def _result(self, written: Mapping[str, Any], where: str) -> ToolResult:
+    def _write_result(self, written: Mapping[str, Any], where: str) -> ToolResult:
         identifier, name = written.get("id"), self.own_name(str(written.get("name")))
         answered = [call for call in self.open_calls if call.id == identifier or (not identifier and call.name == name)]
         if not answered:
@@ -233,7 +235,7 @@ class _Reader:
         key = "error" if "error" in response else "output"
         only = response.get(key) if set(response) == {key} else None
         text = only if isinstance(only, str) else json.dumps(response, ensure_ascii=False)
-        images = [_text_or_image(part, where) for part in written.get("parts", ())]
+        images = [_read_text_or_image(part, where) for part in written.get("parts", ())]
         return ToolResult(answered[0].id, name, (Text(text), *images), "error" if key == "error" else "ok")
 
 
@@ -259,7 +261,7 @@ def build_extra(signatures: Mapping[str, str], pieces: Sequence[SignedPiece]) ->
     return {EXTRA: filled} if filled else {}
 
 
-def _parts(content: Any, where: str) -> list[Mapping[str, Any]]:
+def _get_parts(content: Any, where: str) -> list[Mapping[str, Any]]:
     if not isinstance(content, Mapping) or content.get("role", "user") not in ("user", "model"):
         raise ConversationError(f"{where}: it must be an object whose role is user or model")
     parts = content.get("parts")
@@ -268,7 +270,7 @@ def _parts(content: Any, where: str) -> list[Mapping[str, Any]]:
     return parts
 
 
-def _text_or_image(part: Any, where: str) -> Text | Image:
+def _read_text_or_image(part: Any, where: str) -> Text | Image:
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         return Text(part["text"])
     if isinstance(part, Mapping) and isinstance(part.get("inlineData"), Mapping):

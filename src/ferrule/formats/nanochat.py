@@ -32,7 +32,7 @@ def load(data: Any) -> Conversation:
     number = 1
     for position, entry in enumerate(data["messages"]):
         turn = _Turn(entry, position, number)
-        messages.extend(turn.messages())
+        messages.extend(turn.read_messages())
         number = turn.number
     if messages:
         rest = {key: value for key, value in data.items() if key != "messages"}
@@ -51,13 +51,13 @@ class _Turn:
     position: int
     number: int
 
-    def messages(self) -> list[Message]:
+    def read_messages(self) -> list[Message]:
         role, content = self._read_role_and_content()
         kept = {key: value for key, value in self.entry.items() if key not in ("role", "content")}
         if isinstance(content, str):
             extra = {_EXTRA: {"string": True, **({"keys": kept} if kept else {})}}
             return [Message(role, (Text(content),), None, extra)]
-        found = self._from_parts(role, content)
+        found = self._read_parts(role, content)
         extra = {_EXTRA: {"starts": True, **({"keys": kept} if kept else {})}}
         return [Message(found[0].role, found[0].parts, None, extra), *found[1:]]
 
@@ -72,12 +72,12 @@ class _Turn:
             raise ConversationError(f"{where}: the content must be a string or a list of parts")
         return role, content
 
-    def _from_parts(self, role: Any, content: list[Any]) -> list[Message]:
+    def _read_parts(self, role: Any, content: list[Any]) -> list[Message]:
         messages: list[Message] = []
         parts: list[Part] = []
         open_calls: list[str] = []
         for at, part in enumerate(content):
-            kind, text = self._part(part, at)
+            kind, text = self._read_part(part, at)
             if role != "assistant" and kind != "text":
                 raise ConversationError(f"message {self.position}, part {at}: only an assistant has {kind} parts")
             if kind == "python_output":
@@ -101,7 +101,7 @@ class _Turn:
             messages.append(Message(role, tuple(parts)))
         return messages
 
-    def _part(self, part: Any, at: int) -> tuple[str, str]:
+    def _read_part(self, part: Any, at: int) -> tuple[str, str]:
         where = f"message {self.position}, part {at}"
         if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f"{where}: a part is an object with a type and a text")
@@ -126,18 +126,18 @@ def dump(conversation: Conversation) -> dict[str, Any]:
         starts = bool(kept) or message.role in ("system", "user")
         continues = entries and entries[-1]["role"] == "assistant" and message.role in ("assistant", "tool")
         if continues and not starts and isinstance(entries[-1]["content"], list):
-            entries[-1]["content"].extend(_parts(message))
+            entries[-1]["content"].extend(_write_parts(message))
             continue
         if message.role == "tool":
             raise ConversationError(f"the result for {message.result.call_id!r} follows no assistant's turn")
-        content: Any = _parts(message)
+        content: Any = _write_parts(message)
         if kept.get("string") or (message.role in ("system", "user") and not kept):
             content = message.text
         entries.append({"role": message.role, "content": content, **kept.get("keys", {})})
     return {"messages": entries, **outer}
 
 
-def _parts(message: Message) -> list[dict[str, str]]:
+def _write_parts(message: Message) -> list[dict[str, str]]:
     if message.role == "tool":
         return [{"type": "python_output", "text": message.result.text}]
     parts = []
@@ -145,13 +145,13 @@ def _parts(message: Message) -> list[dict[str, str]]:
         if isinstance(part, Text):
             parts.append({"type": "text", "text": part.text})
         elif isinstance(part, ToolCall) and part.name == TOOL:
-            parts.append({"type": "python", "text": _expression(part)})
+            parts.append({"type": "python", "text": _get_expression(part)})
         else:
             raise ConversationError(f"the nanochat format has no part for {type(part).__name__}")
     return parts
 
 
-def _expression(call: ToolCall) -> str:
+def _get_expression(call: ToolCall) -> str:
     try:
         arguments = call.decode()
     except json.JSONDecodeError as error:

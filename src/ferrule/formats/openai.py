@@ -31,7 +31,7 @@ from ferrule.conversation import (
 from ferrule.errors import ConversationError
 from ferrule.formats.calls import parse_arguments
 from ferrule.formats.openai_reading import EXTRA, join_reasoning, load
-from ferrule.formats.tool_offers import ToolNames, parameters_schema
+from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.toolspec import ToolSpec, render_openai_tool
 
 __all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "find_losses", "load", "write_messages", "write_offers"]
@@ -86,7 +86,7 @@ def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[dict[str, 
 
 def fit_to_openai(spec: ToolSpec, names: ToolNames) -> ToolSpec:
     """A tool under a name that OpenAI takes, its parameters a schema that its validator accepts."""
-    return replace(spec, name=names.wire(spec.name), parameters=parameters_schema(spec.parameters))
+    return replace(spec, name=names.encode(spec.name), parameters=make_parameters_schema(spec.parameters))
 
 
 def write_messages(
@@ -97,7 +97,7 @@ def write_messages(
     Without `names`, tools are called what they are called here. Raises `ConversationError` for what `adapt` should
     have fitted.
     """
-    writer = _Writer(style or ChatStyle(), names.wire if names else str)
+    writer = _Writer(style or ChatStyle(), names.encode if names else str)
     messages: list[dict[str, Any]] = []
     for at, message in enumerate(conversation.messages):
         if (
@@ -108,11 +108,11 @@ def write_messages(
         ):
             messages.append({"role": "assistant", "content": _BETWEEN})
             writer.losses.append(Loss("text", f"message {at}: an assistant's {_BETWEEN!r} stands before it"))
-        messages.append(writer.message(message, at))
+        messages.append(writer.write_message(message, at))
     return messages, writer.losses
 
 
-def data_url(image: Image) -> str:
+def encode_data_url(image: Image) -> str:
     """An image as the address that holds it."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
@@ -124,7 +124,7 @@ def shorten_id(call_id: str, longest: int = _LONGEST_ID) -> str:
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
 
 
-def nine_character_id(call_id: str) -> str:
+def make_nine_character_id(call_id: str) -> str:
     """An id of nine letters and digits: the given one, or one made from its hash."""
     if _NINE.fullmatch(call_id):
         return call_id
@@ -137,34 +137,34 @@ class _Writer:
     """Writes one message after another, and keeps what each can't hold."""
 
     style: ChatStyle
-    wire: Callable[[str], str]
+    encode_name: Callable[[str], str]
     losses: list[Loss] = field(default_factory=list)
 
-    def message(self, message: Message, at: int) -> dict[str, Any]:
+    def write_message(self, message: Message, at: int) -> dict[str, Any]:
         if message.role == "tool":
-            return self._result(message.result)
+            return self._write_result(message.result)
         kept = message.extra.get(EXTRA, {})
         named = {"name": kept["name"]} if "name" in kept and self.style.named else {}
         if message.role == "assistant":
             return {"role": "assistant", **named, **self._write_assistant(message, kept, at)}
         if message.role == "system":
             role = "developer" if kept.get("role") == "developer" and self.style.developer else "system"
-            return {"role": role, **named, "content": _content(self._texts(message, at))}
+            return {"role": role, **named, "content": _write_content(self._write_texts(message, at))}
         parts = [self._write_user_part(part, kept, at) for part in message.parts]
-        return {"role": "user", **named, "content": _content(parts)}
+        return {"role": "user", **named, "content": _write_content(parts)}
 
-    def _texts(self, message: Message, at: int) -> list[dict[str, Any]]:
+    def _write_texts(self, message: Message, at: int) -> list[dict[str, Any]]:
         """The texts of a message that can hold nothing else but calls and reasoning."""
         texts = []
         for part in message.parts:
             if isinstance(part, Text):
                 texts.append({"type": "text", "text": part.text})
             elif isinstance(part, Image):
-                self.losses.append(Loss("image", f"{part.hash}: {_place_of(message, at)} can't hold an image"))
+                self.losses.append(Loss("image", f"{part.hash}: {_find_place(message, at)} can't hold an image"))
                 texts.append({"type": "text", "text": f"[image {part.hash}, {part.media_type}, not shown]"})
             elif isinstance(part, MalformedCall | ToolResult):
                 raise ConversationError(
-                    f"{_place_of(message, at)} holds a {type(part).__name__}; adapt the conversation first"
+                    f"{_find_place(message, at)} holds a {type(part).__name__}; adapt the conversation first"
                 )
         return texts
 
@@ -173,16 +173,16 @@ class _Writer:
             return {"type": "text", "text": part.text}
         if isinstance(part, Image):
             detail = kept.get("details", {}).get(part.hash)
-            url = {"url": data_url(part), **({"detail": detail} if detail else {})}
+            url = {"url": encode_data_url(part), **({"detail": detail} if detail else {})}
             return {"type": "image_url", "image_url": url}
         raise ConversationError(f"message {at} (user) holds a {type(part).__name__}, which only an assistant can")
 
     def _write_assistant(self, message: Message, kept: dict[str, Any], at: int) -> dict[str, Any]:
-        texts = self._texts(message, at)
+        texts = self._write_texts(message, at)
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         kinds = [type(part) for part in message.parts]
         if calls and Text in kinds[kinds.index(ToolCall) :]:
-            self.losses.append(Loss("text", f"{_place_of(message, at)}: text after a call stands before it"))
+            self.losses.append(Loss("text", f"{_find_place(message, at)}: text after a call stands before it"))
         refused = kept.get("refusal")
         said: dict[str, Any] = {}
         if self.style.refusal and refused and refused == message.text:
@@ -190,10 +190,10 @@ class _Writer:
         elif not texts:
             said["content"] = None if calls else ""
         else:
-            said["content"] = _content(texts) if self.style.text_lists else join_texts(texts)
+            said["content"] = _write_content(texts) if self.style.text_lists else join_texts(texts)
         self._write_reasoning(message, kept, said, at)
         if calls:
-            said["tool_calls"] = [self._call(call) for call in calls]
+            said["tool_calls"] = [self._write_call(call) for call in calls]
         return said
 
     def _write_reasoning(self, message: Message, kept: dict[str, Any], said: dict[str, Any], at: int) -> None:
@@ -204,18 +204,20 @@ class _Writer:
         if not thought:
             return
         if self.style.reasoning is None:
-            self.losses.append(Loss("reasoning", f"{_place_of(message, at)}: {len(thought)} characters do not go back"))
+            self.losses.append(
+                Loss("reasoning", f"{_find_place(message, at)}: {len(thought)} characters do not go back")
+            )
         elif self.style.reasoning == "thinking":
             thinking = {"type": "thinking", "thinking": [{"type": "text", "text": thought}]}
-            said["content"] = [thinking, *self._texts(message, at)]
+            said["content"] = [thinking, *self._write_texts(message, at)]
         else:
             said[self.style.reasoning] = thought
 
-    def _call(self, call: ToolCall) -> dict[str, Any]:
-        function = {"name": self.wire(call.name), "arguments": self._arguments(call)}
-        return {"id": self._id(call.id), "type": "function", "function": function}
+    def _write_call(self, call: ToolCall) -> dict[str, Any]:
+        function = {"name": self.encode_name(call.name), "arguments": self._write_arguments(call)}
+        return {"id": self._write_id(call.id), "type": "function", "function": function}
 
-    def _arguments(self, call: ToolCall) -> str:
+    def _write_arguments(self, call: ToolCall) -> str:
         if not self.style.json_arguments:
             return call.arguments
         arguments, loss = parse_arguments(call)
@@ -224,7 +226,7 @@ class _Writer:
         self.losses.append(loss)
         return json.dumps(arguments, ensure_ascii=False)
 
-    def _result(self, result: ToolResult) -> dict[str, Any]:
+    def _write_result(self, result: ToolResult) -> dict[str, Any]:
         texts = []
         for part in result.content:
             if isinstance(part, Image):
@@ -232,16 +234,16 @@ class _Writer:
                     f"the result for {result.call_id!r} holds an image; adapt the conversation first"
                 )
             texts.append({"type": "text", "text": part.text})
-        content = _content(texts) if self.style.text_lists else result.text
-        return {"role": "tool", "tool_call_id": self._id(result.call_id), "content": content}
+        content = _write_content(texts) if self.style.text_lists else result.text
+        return {"role": "tool", "tool_call_id": self._write_id(result.call_id), "content": content}
 
-    def _id(self, call_id: str) -> str:
+    def _write_id(self, call_id: str) -> str:
         if self.style.ids == "nine":
-            return nine_character_id(call_id)
+            return make_nine_character_id(call_id)
         return shorten_id(call_id) if self.style.ids == "short" else call_id
 
 
-def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+def _write_content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     """A content: a string where it is one text or nothing, as every server takes it."""
     if not parts:
         return ""
@@ -255,7 +257,7 @@ def join_texts(texts: list[dict[str, Any]]) -> str:
     return "".join(part["text"] for part in texts)
 
 
-def _place_of(message: Message, at: int) -> str:
+def _find_place(message: Message, at: int) -> str:
     return f"message {at} ({message.role})"
 
 
@@ -264,11 +266,11 @@ def find_losses(conversation: Conversation, *held: str) -> list[Loss]:
     losses = []
     for at, message in enumerate(conversation.messages):
         if message.role == "tool" and message.result.is_error:
-            losses.append(Loss("status", f"{_place_of(message, at)}: that the result is {message.result.status!r}"))
+            losses.append(Loss("status", f"{_find_place(message, at)}: that the result is {message.result.status!r}"))
         if message.sampled is not None:
-            losses.append(Loss("sampled", f"{_place_of(message, at)}: the ids that were sampled"))
+            losses.append(Loss("sampled", f"{_find_place(message, at)}: the ids that were sampled"))
         if any(isinstance(part, ToolCall) and part.source is not None for part in message.parts):
-            losses.append(Loss("call", f"{_place_of(message, at)}: a call as the model wrote it"))
+            losses.append(Loss("call", f"{_find_place(message, at)}: a call as the model wrote it"))
         if others := sorted(set(message.extra) - set(held)):
-            losses.append(Loss("extra", f"{_place_of(message, at)}: what {', '.join(others)} wants back"))
+            losses.append(Loss("extra", f"{_find_place(message, at)}: what {', '.join(others)} wants back"))
     return losses

@@ -66,28 +66,28 @@ class _Reader:
         role = entry.get("role")
         where = f"message {at} ({role})"
         if role in ("tool", "function"):
-            self._result(entry, where)
+            self._read_result(entry, where)
             return
         self.end_results()
         if role == "assistant":
-            self._assistant(entry, where)
+            self._read_assistant(entry, where)
         elif role in ("system", "developer", "user"):
-            self.messages.append(_plain(entry, role, where))
+            self.messages.append(_read_plain(entry, role, where))
         else:
             raise ConversationError(f"message {at}: the role must be {_ROLES}, not {role!r}")
 
     def end_results(self) -> None:
         """A group of results has ended: they go into the order of their calls."""
-        self.messages += self.calls.results()
+        self.messages += self.calls.take_results()
 
-    def _assistant(self, entry: Mapping[str, Any], where: str) -> None:
+    def _read_assistant(self, entry: Mapping[str, Any], where: str) -> None:
         if entry.get("audio"):
             raise ConversationError(f"{where}: audio can't be held; replace it by its transcript")
         thought = entry.get("reasoning_content") or entry.get("reasoning") or ""
         if not isinstance(thought, str):
             raise ConversationError(f"{where}: reasoning must be a text")
         parts: list[Part] = [Reasoning(thought)] if thought else []
-        parts += [part for part in _parts(entry.get("content"), where) if part != Text("")]
+        parts += [part for part in _read_parts(entry.get("content"), where) if part != Text("")]
         extra = _read_name(entry)
         if isinstance(refusal := entry.get("refusal"), str) and refusal:
             parts.append(Text(refusal))
@@ -96,18 +96,18 @@ class _Reader:
             reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
             extra.update(reasoning_details=details, reasoning=reasoning)
         self.calls.begin()
-        parts += self._calls(entry, where)
+        parts += self._read_calls(entry, where)
         self.messages.append(Message("assistant", tuple(parts), None, {EXTRA: extra} if extra else {}))
 
-    def _calls(self, entry: Mapping[str, Any], where: str) -> list[ToolCall]:
+    def _read_calls(self, entry: Mapping[str, Any], where: str) -> list[ToolCall]:
         written = entry.get("tool_calls") or ()
         if not isinstance(written, list | tuple):
             raise ConversationError(f"{where}: tool_calls must be a list of calls")
         if legacy := entry.get("function_call"):
             written = [*written, {"function": legacy}]
-        return [self._call(call, f"{where}, call {place}") for place, call in enumerate(written)]
+        return [self._read_call(call, f"{where}, call {place}") for place, call in enumerate(written)]
 
-    def _call(self, entry: Any, where: str) -> ToolCall:
+    def _read_call(self, entry: Any, where: str) -> ToolCall:
         if isinstance(entry, Mapping) and entry.get("type", "function") not in ("function", None):
             raise ConversationError(
                 f"{where}: a call of type {entry['type']!r} can't be held; give it as a function with arguments"
@@ -123,12 +123,12 @@ class _Reader:
             raise ConversationError(f"{where}: the id must be a text, not {native!r}")
         return self.calls.call(native, function["name"], arguments)
 
-    def _result(self, entry: Mapping[str, Any], where: str) -> None:
+    def _read_result(self, entry: Mapping[str, Any], where: str) -> None:
         key = "tool_call_id" if entry["role"] == "tool" else "name"
         wanted = entry.get(key)
         if not isinstance(wanted, str):
             raise ConversationError(f"{where}: a result needs the {key} of the call that it answers")
-        content = [part for part in _parts(entry.get("content"), where) if isinstance(part, Text | Image)]
+        content = [part for part in _read_parts(entry.get("content"), where) if isinstance(part, Text | Image)]
         if not self.calls.answer(wanted, content, by_name=key == "name"):
             raise ConversationError(
                 f"{where}: the result for {wanted!r} answers no open call; remove it, or fix its {key} "
@@ -136,7 +136,7 @@ class _Reader:
             )
 
 
-def _plain(entry: Mapping[str, Any], role: str, where: str) -> Message:
+def _read_plain(entry: Mapping[str, Any], role: str, where: str) -> Message:
     """A message of a system, developer or user."""
     extra = _read_name(entry)
     if role == "developer":
@@ -144,10 +144,10 @@ def _plain(entry: Mapping[str, Any], role: str, where: str) -> Message:
     content = entry.get("content")
     if content is None:
         raise ConversationError(f"{where}: the content must be a text or a list of parts")
-    parts = _parts(content, where)
+    parts = _read_parts(content, where)
     if role != "user" and any(not isinstance(part, Text) for part in parts):
         raise ConversationError(f"{where}: only a user can show an image; move it into a user message")
-    if isinstance(content, list) and (details := _details(content, parts)):
+    if isinstance(content, list) and (details := _get_details(content, parts)):
         extra["details"] = details
     return Message("user" if role == "user" else "system", tuple(parts), None, {EXTRA: extra} if extra else {})
 
@@ -157,35 +157,35 @@ def _read_name(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name} if isinstance(name, str) and name else {}
 
 
-def _details(content: list[Any], parts: list[Part]) -> dict[str, str]:
+def _get_details(content: list[Any], parts: list[Part]) -> dict[str, str]:
     """At what detail images are to be looked at, by their hashes."""
     images = [part for part in parts if isinstance(part, Image)]
     asked = [entry["image_url"].get("detail") for entry in content if entry.get("type") == "image_url"]
     return {image.hash: detail for image, detail in zip(images, asked, strict=True) if isinstance(detail, str)}
 
 
-def _parts(content: Any, where: str) -> list[Part]:
+def _read_parts(content: Any, where: str) -> list[Part]:
     if content is None:
         return []
     if isinstance(content, str):
         return [Text(content)]
     if not isinstance(content, list):
         raise ConversationError(f"{where}: the content must be a text or a list of parts")
-    return [_part(entry, f"{where}, part {place}") for place, entry in enumerate(content)]
+    return [_read_part(entry, f"{where}, part {place}") for place, entry in enumerate(content)]
 
 
-def _part(entry: Any, where: str) -> Part:
+def _read_part(entry: Any, where: str) -> Part:
     kind = entry.get("type") if isinstance(entry, Mapping) else None
     if kind in ("text", "refusal") and isinstance(entry.get(kind), str):
         return Text(entry[kind])
     if kind == "thinking" and isinstance(entry.get("thinking"), list):
         return Reasoning("".join(str(piece.get("text", "")) for piece in entry["thinking"]))
     if kind == "image_url" and isinstance(entry.get("image_url"), Mapping):
-        return image_of(entry["image_url"].get("url"), where)
+        return decode_data_url(entry["image_url"].get("url"), where)
     raise ConversationError(f"{where}: a part of type {kind!r} can't be held; give a text or an image_url")
 
 
-def image_of(url: Any, where: str) -> Image:
+def decode_data_url(url: Any, where: str) -> Image:
     """The image that a data: URL holds. Raises `ConversationError` for any other address."""
     if not isinstance(url, str):
         raise ConversationError(f"{where}: an image needs a url")

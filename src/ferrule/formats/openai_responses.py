@@ -56,7 +56,7 @@ def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[Item]:
 
 def write_items(conversation: Conversation, names: ToolNames | None = None) -> tuple[list[Item], list[Loss]]:
     """The `input` of a request from a conversation that was fitted by `adapt`, and what was left out."""
-    writer = _Writer(names.wire if names else str)
+    writer = _Writer(names.encode if names else str)
     for at, message in enumerate(conversation.messages):
         writer.add(message, at)
     return writer.items, writer.losses
@@ -64,7 +64,7 @@ def write_items(conversation: Conversation, names: ToolNames | None = None) -> t
 
 @dataclass(slots=True)
 class _Writer:
-    wire: Callable[[str], str]
+    encode_name: Callable[[str], str]
     is_file: bool = False
     """Not for a request, which may hold less."""
     items: list[Item] = field(default_factory=list)
@@ -114,7 +114,7 @@ class _Writer:
         if isinstance(part, ToolCall):
             identifier = openai.shorten_id(part.id, _LONGEST_ID)
             arguments = part.arguments if part.arguments.strip() else "{}"
-            name = self.wire(part.name)
+            name = self.encode_name(part.name)
             return {"type": "function_call", "call_id": identifier, "name": name, "arguments": arguments}
         if isinstance(part, Image):
             self.losses.append(Loss("image", f"{part.hash}: message {at} (assistant) can't hold an image"))
@@ -141,5 +141,5 @@ def _write_input(part: Part, details: Mapping[str, str]) -> Item:
         return {"type": "input_text", "text": part.text}
     if isinstance(part, Image):
         detail = details.get(part.hash, "auto")
-        return {"type": "input_image", "image_url": openai.data_url(part), "detail": detail}
+        return {"type": "input_image", "image_url": openai.encode_data_url(part), "detail": detail}
     raise ConversationError(f"only an assistant can hold a {type(part).__name__}")

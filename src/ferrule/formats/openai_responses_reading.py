@@ -61,16 +61,16 @@ def load(data: Any, *, now: datetime | None = None) -> Conversation:
     the item by its place and what to do.
     """
     reader = _Reader()
-    for at, item in enumerate(_items(data)):
+    for at, item in enumerate(_get_items(data)):
         reader.read(item, at)
     reader.end()
-    messages = (*_instructions(data), *reader.messages)
+    messages = (*_get_instructions(data), *reader.messages)
     conversation = Conversation(messages) if now is None else Conversation(messages, now)
     conversation.check()
     return conversation
 
 
-def _items(data: Any) -> list[Any]:
+def _get_items(data: Any) -> list[Any]:
     if isinstance(data, list):
         return data
     outer = data if isinstance(data, Mapping) else {}
@@ -82,7 +82,7 @@ def _items(data: Any) -> list[Any]:
     return [*given, *made]
 
 
-def _instructions(data: Any) -> tuple[Message, ...]:
+def _get_instructions(data: Any) -> tuple[Message, ...]:
     said = data.get("instructions") if isinstance(data, Mapping) else None
     return (system(said),) if isinstance(said, str) and said else ()
 
@@ -101,7 +101,7 @@ class _AssistantDraft:
         """How many parts there are beside reasoning."""
         return sum(not isinstance(part, Reasoning) for part in self.parts)
 
-    def message(self) -> Message:
+    def make_message(self) -> Message:
         """The message as it is by now."""
         message = Message("assistant", tuple(self.parts))
         extra: dict[str, Any] = {openai.EXTRA: {"refusal": self.refusal}} if self.refusal else {}
@@ -123,10 +123,10 @@ class _Reader:
         kind = item.get("type", "message")
         where = f"item {at} ({kind})"
         if kind == "function_call_output":
-            self._result(item, where)
+            self._read_result(item, where)
         elif kind == "message" and item.get("role") != "assistant":
             self.end()
-            self.messages.append(_plain(item, where))
+            self.messages.append(_read_plain(item, where))
         elif kind in ("message", "function_call", "reasoning"):
             self._add(kind, item, where)
         else:
@@ -137,9 +137,9 @@ class _Reader:
     def end(self) -> None:
         """A message has ended, or the results for it have."""
         if self.said is not None:
-            self.messages.append(self.said.message())
+            self.messages.append(self.said.make_message())
             self.said = None
-        self.messages += self.calls.results()
+        self.messages += self.calls.take_results()
 
     def _add(self, kind: str, item: Item, where: str) -> None:
         if self.said is None:
@@ -156,14 +156,14 @@ class _Reader:
                 raise ConversationError(f"{where}: a call needs the name of its function")
             if not isinstance(arguments, str):
                 arguments = json.dumps(arguments, ensure_ascii=False)
-            self.said.parts.append(self.calls.call(_call_id(item), name, arguments))
+            self.said.parts.append(self.calls.call(_get_call_id(item), name, arguments))
 
-    def _result(self, item: Item, where: str) -> None:
+    def _read_result(self, item: Item, where: str) -> None:
         if self.said is not None:
-            self.messages.append(self.said.message())
+            self.messages.append(self.said.make_message())
             self.said = None
-        wanted = _call_id(item)
-        content = [_part(part, where) for part in _content(item.get("output"), where)]
+        wanted = _get_call_id(item)
+        content = [_read_part(part, where) for part in _read_content(item.get("output"), where)]
         if not wanted or not self.calls.answer(wanted, content):
             raise ConversationError(
                 f"{where}: the output for {wanted!r} answers no open call; remove it, or fix its call_id "
@@ -171,15 +171,15 @@ class _Reader:
             )
 
 
-def _call_id(item: Item) -> str:
+def _get_call_id(item: Item) -> str:
     found = item.get("call_id")
     return found if isinstance(found, str) else ""
 
 
 def _read_text(said: _AssistantDraft, item: Item, where: str) -> None:
-    for content in _content(item.get("content"), where):
+    for content in _read_content(item.get("content"), where):
         is_refusal = content.get("type") == "refusal" and isinstance(content.get("refusal"), str)
-        part = Text(content["refusal"]) if is_refusal else _part(content, where)
+        part = Text(content["refusal"]) if is_refusal else _read_part(content, where)
         if not isinstance(part, Text):
             raise ConversationError(f"{where}: an assistant can't show an image; move it into a user's message")
         if is_refusal:
@@ -191,7 +191,7 @@ def _read_text(said: _AssistantDraft, item: Item, where: str) -> None:
 
 
 def _read_reasoning(said: _AssistantDraft, item: Item, where: str) -> None:
-    thoughts = [_part(part, where) for part in item.get("summary") or item.get("content") or ()]
+    thoughts = [_read_part(part, where) for part in item.get("summary") or item.get("content") or ()]
     text = "\n\n".join(part.text for part in thoughts if isinstance(part, Text))
     if can_be_sent_back(item):
         back = {key: value for key, value in item.items() if value is not None and key != "status"}
@@ -200,13 +200,13 @@ def _read_reasoning(said: _AssistantDraft, item: Item, where: str) -> None:
         said.parts.append(Reasoning(text))
 
 
-def _plain(item: Item, where: str) -> Message:
+def _read_plain(item: Item, where: str) -> Message:
     """A message of a system, developer or user."""
     role = item.get("role")
     if role not in ("system", "developer", "user"):
         raise ConversationError(f"{where}: the role must be system, developer, user or assistant, not {role!r}")
-    content = list(_content(item.get("content"), where))
-    parts = [_part(part, where) for part in content]
+    content = list(_read_content(item.get("content"), where))
+    parts = [_read_part(part, where) for part in content]
     if role == "user":
         details = {
             image.hash: part["detail"]
@@ -220,7 +220,7 @@ def _plain(item: Item, where: str) -> Message:
     return Message("system", tuple(parts), None, extra)
 
 
-def _content(content: Any, where: str) -> Iterator[Item]:
+def _read_content(content: Any, where: str) -> Iterator[Item]:
     if isinstance(content, str):
         yield {"type": "input_text", "text": content}
         return
@@ -232,10 +232,10 @@ def _content(content: Any, where: str) -> Iterator[Item]:
         yield dict(part)
 
 
-def _part(part: Any, where: str) -> Text | Image:
+def _read_part(part: Any, where: str) -> Text | Image:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind in _TEXTS and isinstance(part.get("text"), str):
         return Text(part["text"])
     if kind == "input_image":
-        return openai.image_of(part.get("image_url"), where)
+        return openai.decode_data_url(part.get("image_url"), where)
     raise ConversationError(f"{where}: a part of type {kind!r} can't be held; give a text or an input_image")

@@ -63,7 +63,7 @@ def load(data: Any, tools: Sequence[ToolSpec] = (), images: Sequence[Image] = ()
     if not isinstance(entries, list):
         raise ConversationError('an Ovis conversation is an object with a list "conversations"')
     reader = _Reader({tool.name: tool for tool in tools}, iter(images))
-    messages = [message for position, entry in enumerate(entries) for message in reader.turn(entry, position)]
+    messages = [message for position, entry in enumerate(entries) for message in reader.read_turn(entry, position)]
     rest = {key: value for key, value in data.items() if key != "conversations"} if isinstance(data, Mapping) else None
     if messages and rest != {}:
         first = messages[0]
@@ -80,7 +80,7 @@ class _Reader:
     images: Iterator[Image]
     number: int = 1
 
-    def turn(self, entry: Any, position: int) -> list[Message]:
+    def read_turn(self, entry: Any, position: int) -> list[Message]:
         """The messages of one turn."""
         where = f"turn {position}"
         if not isinstance(entry, Mapping):
@@ -93,13 +93,13 @@ class _Reader:
         kept = {key: held for key, held in entry.items() if key not in ("from", "value")}
         role: Any = _ROLES[name]
         if name == "gpt":
-            found = self._answer(value, where)
+            found = self._read_answer(value, where)
         else:
-            found = [Message(role, self._with_images(value) if name == "human" else (Text(value),))]
+            found = [Message(role, self._insert_images(value) if name == "human" else (Text(value),))]
         extra = {_EXTRA: {"starts": True, **({"keys": kept} if kept else {})}}
         return [Message(role, found[0].parts, None, extra), *found[1:]]
 
-    def _with_images(self, value: str) -> tuple[Part, ...]:
+    def _insert_images(self, value: str) -> tuple[Part, ...]:
         """Text with the images that are given for its markers."""
         parts: list[Part] = []
         text = ""
@@ -112,28 +112,28 @@ class _Reader:
             text = ""
         return (*parts, Text(text)) if text or not parts else tuple(parts)
 
-    def _answer(self, value: str, where: str) -> list[Message]:
+    def _read_answer(self, value: str, where: str) -> list[Message]:
         messages: list[Message] = []
         parts: list[Part] = []
         spoken = [*_split_answer(value)]
         thinks = False
         for number, (text, found, result) in enumerate(spoken):
             last_close = max((at for at, one in enumerate(spoken) if _CLOSE in one[0]), default=-1)
-            said, thinks = _read_said(text, where, thinks, is_closed=last_close > number)
+            said, thinks = _read_text(text, where, thinks, is_closed=last_close > number)
             parts += said
             if found is None:
                 continue
             if said and isinstance(said[-1], Reasoning) and not thinks:
                 # The closer stands right before the call: else its reasoning would go on after it.
                 parts.append(Text(""))
-            call = self._call(found)
+            call = self._read_call(found)
             parts.append(call)
             if result is not None:
-                messages += [Message("assistant", tuple(parts)), self._result(call, result)]
+                messages += [Message("assistant", tuple(parts)), self._read_result(call, result)]
                 parts = []
         return [*messages, Message("assistant", tuple(parts))] if parts or not messages else messages
 
-    def _call(self, found: re.Match[str]) -> ToolCall | MalformedCall:
+    def _read_call(self, found: re.Match[str]) -> ToolCall | MalformedCall:
         call_id = f"call_{self.number}"
         self.number += 1
         if not found["close"]:
@@ -143,7 +143,7 @@ class _Reader:
             return MalformedCall(call_id, found.group(), read)
         return ToolCall(call_id, *read, found.group())
 
-    def _result(self, call: ToolCall | MalformedCall, found: re.Match[str]) -> Message:
+    def _read_result(self, call: ToolCall | MalformedCall, found: re.Match[str]) -> Message:
         count = len(found["images"]) // len(IMAGE)
         content: list[Text | Image] = [next(self.images, None) or Text(IMAGE) for _ in range(count)]
         text = found["text"]
@@ -166,7 +166,7 @@ def _split_answer(value: str) -> Iterator[tuple[str, re.Match[str] | None, re.Ma
     yield value[at:], None, None
 
 
-def _read_said(text: str, where: str, thinks: bool, *, is_closed: bool) -> tuple[list[Part], bool]:
+def _read_text(text: str, where: str, thinks: bool, *, is_closed: bool) -> tuple[list[Part], bool]:
     """(text and reasoning, whether reasoning is open after it). Reasoning begins where a closer follows it, be it after
     calls (`is_closed`)."""
     stray = _STRAY.search(text)
@@ -263,7 +263,7 @@ class _Writer:
         if message.role != "assistant" or kept:
             self.thinks = False
         value = "".join(
-            self._thought(part, (*message.parts[at:], None)[0]) + self._part(part, message.role, where)
+            self._write_thought(part, (*message.parts[at:], None)[0]) + self._write_part(part, message.role, where)
             for at, part in enumerate(message.parts, 1)
         )
         continues = message.role == "assistant" and not kept and self.entries and self.entries[-1]["from"] == "gpt"
@@ -272,7 +272,7 @@ class _Writer:
         else:
             self.entries.append({"from": _NAMES[message.role], "value": value, **kept.get("keys", {})})
 
-    def _thought(self, part: Part, after: Part | None) -> str:
+    def _write_thought(self, part: Part, after: Part | None) -> str:
         """Reasoning with its markers, or what closes it before a text. It goes on after a call that follows it."""
         if isinstance(part, Reasoning):
             begun = "" if self.thinks else _OPEN
@@ -283,7 +283,7 @@ class _Writer:
             return _CLOSE
         return ""
 
-    def _part(self, part: Part, role: str, where: str) -> str:
+    def _write_part(self, part: Part, role: str, where: str) -> str:
         if isinstance(part, Text | Reasoning) and role == "assistant":
             stray = _STRAY.search(part.text) or (isinstance(part, Reasoning) and re.search(_CLOSE, part.text))
             if stray:
@@ -297,7 +297,7 @@ class _Writer:
         if isinstance(part, ToolCall | MalformedCall) and role == "assistant":
             result = self.results.get(part.id)
             self.written.add(part.id)
-            return _write_call(part, where) + ("" if result is None else _result_text(result, where))
+            return _write_call(part, where) + ("" if result is None else _join_result_text(result, where))
         raise ConversationError(f"{where}: the Ovis format has no {type(part).__name__} in a {role} message")
 
 
@@ -329,7 +329,7 @@ def _write_call(call: ToolCall | MalformedCall, where: str) -> str:
     return f"<tool_call>{call.name}{f' {inside}' if arguments else ''}</tool_call>"
 
 
-def _result_text(message: Message, where: str) -> str:
+def _join_result_text(message: Message, where: str) -> str:
     kept = message.extra.get(_EXTRA, {})
     content = message.result.content
     marked = kept.get("images", 0)

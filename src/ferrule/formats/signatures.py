@@ -21,7 +21,7 @@ def find_pieces(pieces: Iterable[Mapping[str, Any]], index: int) -> list[SignedP
     return [dict(piece) for piece in pieces if piece.get("at") == index]
 
 
-def pieces_match(pieces: Sequence[Mapping[str, Any]], part: object, kind: type[Text] | type[Reasoning]) -> bool:
+def match_pieces(pieces: Sequence[Mapping[str, Any]], part: object, kind: type[Text] | type[Reasoning]) -> bool:
     """Whether the pieces make up a part, which is to be of `kind`. Pieces without any text stand before any part."""
     text = "".join(piece.get("text", "") for piece in pieces)
     return text == part.text if isinstance(part, kind) else not text
@@ -34,7 +34,7 @@ class PartPositions:
         self._count = 0
         self._last: object = None
 
-    def of(self, kind: type[Text] | type[Reasoning], text: str) -> int:
+    def find_index(self, kind: type[Text] | type[Reasoning], text: str) -> int:
         """The index of the part that the piece is of; for one without any text, of the part that it stands before."""
         if self._last is kind:
             return self._count - 1

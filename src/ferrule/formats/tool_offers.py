@@ -23,7 +23,7 @@ _LONGEST = 64
 
 
 class ToolNames:
-    """The names of the offered tools as a provider gets them (`wire`), and back (`own`)."""
+    """The names of the offered tools as a provider gets them (`encode`), and back (`decode`)."""
 
     def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
         names = list(dict.fromkeys(spec.name for spec in specs))
@@ -36,14 +36,14 @@ class ToolNames:
             self._wire[name] = chosen
             self._own[chosen] = name
 
-    def wire(self, name: str) -> str:
+    def encode(self, name: str) -> str:
         """The name that a provider gets for a tool, also for one that is no longer offered."""
         known = self._wire.get(name)
         if known is not None:
             return known
         return name if _ALLOWED.fullmatch(name) and name not in self._own else self._add_hash(name)
 
-    def own(self, wire_name: str) -> str:
+    def decode(self, wire_name: str) -> str:
         """The tool's own name for one that a provider uses; a name that was not offered is returned unchanged."""
         return self._own.get(wire_name, wire_name)
 
@@ -69,7 +69,7 @@ _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 
 
-def parameters_schema(schema: JSONSchema) -> dict[str, Any]:
+def make_parameters_schema(schema: JSONSchema) -> dict[str, Any]:
     """A tool's parameters as a schema that a strict validator accepts: of an object, with `properties`.
 
     Types by other names (`schema_types.py`) get the standard one, a type that no validator knows goes, and a list says
@@ -112,7 +112,7 @@ _STRICT_WORDS = frozenset(
 _SAYS_NOTHING = frozenset({"title", "default", "examples", "$schema", "$id", "$comment"})
 
 
-def strict_schema(schema: JSONSchema) -> dict[str, Any] | None:
+def make_strict_schema(schema: JSONSchema) -> dict[str, Any] | None:
     """The schema in the subset of JSON Schema that OpenAI enforces, or None where that can't express it.
 
     Every property is required and no other is allowed. That only narrows: whatever fits the answer, fits `schema`.

@@ -193,7 +193,7 @@ class MCPServer:
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             fraction = min(1.0, max(0.0, progress / total)) if total else None
-            scope.progress(message or f"{progress:g}" + (f" of {total:g}" if total else ""), fraction)
+            scope.report_progress(message or f"{progress:g}" + (f" of {total:g}" if total else ""), fraction)
 
         try:
             connection = await self._get_live_connection()

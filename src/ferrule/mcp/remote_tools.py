@@ -25,7 +25,7 @@ def make_tools(
     tools: dict[str, Tool] = {}
     problems: list[str] = []
     for remote in listing:
-        name = names.wire(remote.name)
+        name = names.encode(remote.name)
         if name in tools:
             problems.append(f"{remote.name!r} is listed twice; the first is offered")
             continue
@@ -64,10 +64,10 @@ def rename_taken(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> 
 def _find_free_name(name: str, used: Collection[str]) -> str:
     """`name` or, where that is used or too long, a similar one."""
     names = ToolNames([ToolSpec(one, "", {}) for one in used])
-    chosen = names.wire(name) if len(name) <= 64 else names.wire(f"{name} ")
+    chosen = names.encode(name) if len(name) <= 64 else names.encode(f"{name} ")
     number = 2
     while chosen in used:
-        chosen = names.wire(f"{name[:58]}_{number}")
+        chosen = names.encode(f"{name[:58]}_{number}")
         number += 1
     return chosen
 

@@ -114,7 +114,7 @@ def choose_name(target: ServerTarget, given: str | None) -> str:
         found = (words or [target.command[0]])[0].rstrip("/").rpartition("/")[2]
         for suffix in _PROGRAM_SUFFIXES:
             found = found.removesuffix(suffix)
-    return ToolNames([ToolSpec(found, "", {})]).wire(found)[:32]
+    return ToolNames([ToolSpec(found, "", {})]).encode(found)[:32]
 
 
 def _is_launcher(word: str) -> bool:

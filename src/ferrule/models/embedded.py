@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from ferrule.engines import EngineFactory
 
 
-def embedded_folder() -> Path:
+def find_embedded_folder() -> Path:
     """Where the embedded model's files lie."""
     return Path(str(files("ferrule.embedded")))
 
 
-def embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
+def load_embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
     """The model in the package: it knows one tool, the calculator. Nothing is downloaded."""
-    return local_model(embedded_folder(), name="embedded", engine=engine)
+    return load_local_model(find_embedded_folder(), name="embedded", engine=engine)
 
 
-def local_model(
+def load_local_model(
     folder: Path,
     *,
     name: str | None = None,
@@ -55,7 +55,7 @@ def local_model(
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     tokenizer = read_tokenizer(folder / "tokenizer.json")
-    framing = _dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
+    framing = _choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
     if engine is None:
         from ferrule.engines import NumpyEngine
 
@@ -73,7 +73,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
         return HuggingFaceTokenizer(path)
 
 
-def _dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
+def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat where its tokens are: no template could say how results stand within a turn. Else the template's own."""
     if PYTHON_START in tokenizer.control:
         return get_dialect("nanochat")
@@ -85,5 +85,5 @@ def _dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
         return get_dialect("hermes")
     raise ModelError(
         f"{folder}: it has no chat template, and its tokenizer the control tokens of no dialect that ferrule knows; "
-        "put its chat_template.jinja there, or name a dialect: local_model(folder, dialect=…)"
+        "put its chat_template.jinja there, or name a dialect: load_local_model(folder, dialect=…)"
     )

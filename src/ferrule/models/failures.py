@@ -47,12 +47,12 @@ def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: s
     `body` is its decoded JSON or its text; `sender` begins the message ("openai:gpt-5: OpenAI"), and `key_hint` tells
     those whose key is refused where it is from.
     """
-    message = f"{sender} answered {status}: {find_message(body) or _phrase(status)}"
+    message = f"{sender} answered {status}: {find_message(body) or _get_phrase(status)}"
     if 300 <= status < 400:
         target = headers.get("location", "another address")
         return RequestFailure("bad", f"{message}; it redirects to {target}: is base_url right?", status)
-    error = _error_of(body)
-    return _failure(_meant_status(status, error), message, key_hint, error, headers)
+    error = _get_error(body)
+    return _make_failure(_correct_status(status, error), message, key_hint, error, headers)
 
 
 def explain_error_event(error: Any, sender: str, key_hint: str) -> RequestFailure:
@@ -63,7 +63,7 @@ def explain_error_event(error: Any, sender: str, key_hint: str) -> RequestFailur
     status = status or next((_STATUS_OF[name] for name in names if name in _STATUS_OF), 500)
     name = next((name for name in names if name and not name.isdecimal()), "")
     message = f"{sender} broke off: {find_message(error) or 'no reason given'}{f' ({name})' if name else ''}"
-    return _failure(_meant_status(status, fields), message, key_hint, fields, {})
+    return _make_failure(_correct_status(status, fields), message, key_hint, fields, {})
 
 
 def find_message(body: Any) -> str:
@@ -76,12 +76,12 @@ def find_message(body: Any) -> str:
     return str(body or "")[:_LONGEST]
 
 
-def _error_of(body: Any) -> Mapping[str, Any]:
+def _get_error(body: Any) -> Mapping[str, Any]:
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     return inner if isinstance(inner, Mapping) else {}
 
 
-def _meant_status(status: int, error: Mapping[str, Any]) -> int:
+def _correct_status(status: int, error: Mapping[str, Any]) -> int:
     """The status that should have been sent."""
     if status == 429 and "insufficient_quota" in (error.get("code"), error.get("type")):
         return 402  # waiting brings no money
@@ -90,10 +90,10 @@ def _meant_status(status: int, error: Mapping[str, Any]) -> int:
     return status
 
 
-def _failure(
+def _make_failure(
     status: int, message: str, key_hint: str, error: Mapping[str, Any], headers: Mapping[str, str]
 ) -> RequestFailure:
-    retry_after = _retry_after(headers, error)
+    retry_after = _get_retry_after(headers, error)
     if status in (401, 403):
         return RequestFailure("refused", f"{message}; {key_hint}", status)
     if status in (429, 503, 529):
@@ -106,15 +106,15 @@ def _failure(
     return RequestFailure("bad", message, status, is_too_long=is_too_long)
 
 
-def _retry_after(headers: Mapping[str, str], error: Mapping[str, Any]) -> str | None:
+def _get_retry_after(headers: Mapping[str, str], error: Mapping[str, Any]) -> str | None:
     """How long the server asks to be left alone: seconds, or its `Retry-After` header verbatim."""
     try:
         return str(float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
-        return headers.get("retry-after") or _google_delay(error)
+        return headers.get("retry-after") or _get_google_delay(error)
 
 
-def _google_delay(error: Mapping[str, Any]) -> str | None:
+def _get_google_delay(error: Mapping[str, Any]) -> str | None:
     """Seconds from the `RetryInfo` among an error's details, which Google sends in place of a header."""
     details = error.get("details")
     for entry in details if isinstance(details, list) else ():
@@ -123,7 +123,7 @@ def _google_delay(error: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _phrase(status: int) -> str:
+def _get_phrase(status: int) -> str:
     from http import HTTPStatus  # rarely needed, and slow to import
 
     try:

@@ -88,7 +88,7 @@ class HostedModel(ABC):
         self.address = base_url or self.provider.address
         self._check_installation()
         key = self._find_key(api_key)
-        self._client = http.EventStreamClient(self.address, self.auth_headers(key))
+        self._client = http.EventStreamClient(self.address, self.make_auth_headers(key))
         # One for both of OpenAI's APIs: its limits are of the account.
         owner = self.provider.name.removesuffix("-responses")
         self._gateway = get_gateway(name_gateway(owner, self.address, key))
@@ -117,7 +117,7 @@ class HostedModel(ABC):
         return key
 
     @abstractmethod
-    def auth_headers(self, key: str) -> dict[str, str]:
+    def make_auth_headers(self, key: str) -> dict[str, str]:
         """The headers of every request; `key` is empty where there is none."""
 
     @abstractmethod
@@ -173,7 +173,7 @@ class HostedModel(ABC):
     def _finish(self, reader: AnswerReader, is_broken: bool) -> tuple[Event, ...]:
         """The last events of an answer, once the reader is closed."""
         finished = reader.finish(is_broken)
-        return *self._report([*reader.losses, *self._early_end(finished, reader, is_broken)]), finished
+        return *self._report([*reader.losses, *self._report_early_end(finished, reader, is_broken)]), finished
 
     async def _send(self, request: ProviderRequest) -> AsyncGenerator[Mapping[str, Any], None]:
         return self._read(await self._client.post(request.path, request.body, request.headers))
@@ -246,7 +246,7 @@ class HostedModel(ABC):
     def _key_hint(self) -> str:
         return f'check {self.provider.keys[0]}, or give model("{self.name}", api_key=…)'
 
-    def _early_end(self, finished: MessageFinished, reader: AnswerReader, is_broken: bool) -> list[Loss]:
+    def _report_early_end(self, finished: MessageFinished, reader: AnswerReader, is_broken: bool) -> list[Loss]:
         if finished.stop != "error" or is_broken or not reader.end_reason:
             return []
         return [Loss("text", f"{self.provider.label} ended the answer: {reader.end_reason}")]
@@ -283,7 +283,7 @@ def name_gateway(provider: str, address: str, key: str) -> str:
     return f"{provider} {address.rstrip('/')} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def fields_of(sent: Any) -> Mapping[str, Any]:
+def get_fields(sent: Any) -> Mapping[str, Any]:
     """What a piece of decoded JSON holds by name: nothing, where it is no object."""
     return sent if isinstance(sent, dict) else {}
 

@@ -92,9 +92,9 @@ class EventStreamClient:
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         self.address = address.rstrip("/")
         self._headers = headers
-        self._clients: LoopClients[AsyncClient] = LoopClients(self._make, lambda client: client.aclose())
+        self._clients: LoopClients[AsyncClient] = LoopClients(self._make_client, lambda client: client.aclose())
 
-    def _make(self) -> AsyncClient:
+    def _make_client(self) -> AsyncClient:
         import httpx2
 
         # Retries, other time limits and how many requests run are the gateway's. Redirects are not followed: a key
@@ -128,7 +128,7 @@ class EventStreamClient:
         except BaseException:
             await response.aclose()
             raise
-        return _events(response)
+        return _iterate_events(response)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -163,7 +163,7 @@ def _try_json(text: str) -> Any:
         return text
 
 
-async def _events(response: Response) -> AsyncGenerator[dict[str, Any], None]:
+async def _iterate_events(response: Response) -> AsyncGenerator[dict[str, Any], None]:
     """The JSON objects of a stream of events, up to its end or to `[DONE]`."""
     from httpx2 import EventSource
 

@@ -73,7 +73,7 @@ class LocalModel:
         generation = self.engine.generate(
             prompt.ids,
             # A seed names a conversation: its later messages must not repeat the draws of its first.
-            sampling=_sampling(settings, len(conversation)),
+            sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *forbidden_tokens),
         )
         async with aclosing(generation) as batches:
@@ -87,11 +87,11 @@ class LocalModel:
         ended = finished.reason == "stop" and draft.ids[-1] in stops
         for event in draft.close(ended):
             yield event
-        stop = _stop_reason(finished, ended, bool(draft.gathered.calls))
+        stop = _choose_stop_reason(finished, ended, bool(draft.gathered.calls))
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
-        yield MessageFinished(self._message(draft, stop), usage, stop, prompt.ids)
+        yield MessageFinished(self._make_message(draft, stop), usage, stop, prompt.ids)
 
-    def _message(self, draft: _SampledMessage, stop: StopReason) -> Message:
+    def _make_message(self, draft: _SampledMessage, stop: StopReason) -> Message:
         sampled = SampledTokens(
             tuple(draft.ids), tuple(draft.logprobs), self.tokenizer.fingerprint, self.dialect.name, stop
         )
@@ -160,12 +160,12 @@ class _SampledMessage:
         return events
 
 
-def _sampling(settings: ModelSettings, messages: int) -> Sampling:
+def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:
     seed = None if settings.seed is None else settings.seed * 1_000_003 + messages
     return Sampling(settings.temperature, settings.top_k, settings.top_p, seed, settings.max_tokens)
 
 
-def _stop_reason(finished: Finished, ended: bool, has_calls: bool) -> StopReason:
+def _choose_stop_reason(finished: Finished, ended: bool, has_calls: bool) -> StopReason:
     if has_calls:
         return "calls"
     if finished.reason == "stop":

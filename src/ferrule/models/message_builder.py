@@ -63,11 +63,11 @@ class MessageBuilder:
         """The keys of the calls that have begun and not ended, in order."""
         return list(self._calls)
 
-    def text(self, text: str) -> list[Event]:
+    def add_text(self, text: str) -> list[Event]:
         """A piece of the answer."""
         return self._add(Text, text)
 
-    def reasoning(self, text: str) -> list[Event]:
+    def add_reasoning(self, text: str) -> list[Event]:
         """A piece of what the model thinks."""
         return self._add(Reasoning, text)
 
@@ -85,11 +85,11 @@ class MessageBuilder:
         """A call begins; `key` is how the provider refers to it from here on."""
         index = sum(isinstance(piece, int) for piece in self._pieces)
         self._pieces.append(index)
-        call = _OpenCall(index, self._own_id(native_id), name)
+        call = _OpenCall(index, self._make_id(native_id), name)
         self._calls[key] = call
         return [CallStarted(index, name, native_id or None)]
 
-    def _own_id(self, native: str | None) -> str:
+    def _make_id(self, native: str | None) -> str:
         if native and native not in self._used:
             chosen = native
         else:
@@ -101,7 +101,7 @@ class MessageBuilder:
         self._used.add(chosen)
         return chosen
 
-    def arguments(self, key: Hashable, fragment: str) -> list[Event]:
+    def add_arguments(self, key: Hashable, fragment: str) -> list[Event]:
         """A piece of the arguments of a call that has begun."""
         call = self._calls[key]
         call.arguments.write(fragment)
@@ -133,9 +133,9 @@ class MessageBuilder:
         self._calls.clear()
         return events
 
-    def message(self) -> Message:
+    def build_message(self) -> Message:
         """What has come, as a message; all of its calls must have ended."""
-        return Message("assistant", tuple(map(self._part, self._pieces)))
+        return Message("assistant", tuple(map(self._make_part, self._pieces)))
 
-    def _part(self, piece: tuple[type[Text] | type[Reasoning], StringIO] | int) -> Part:
+    def _make_part(self, piece: tuple[type[Text] | type[Reasoning], StringIO] | int) -> Part:
         return self._ended[piece] if isinstance(piece, int) else piece[0](piece[1].getvalue())

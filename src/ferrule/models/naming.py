@@ -23,15 +23,15 @@ def get_model(name: str, **options: Any) -> Model:
     provider, _, rest = name.partition(":")
     try:
         if name == "embedded":
-            from ferrule.models.embedded import embedded_model
+            from ferrule.models.embedded import load_embedded_model
 
-            return embedded_model(**options)
+            return load_embedded_model(**options)
         if name == "echo":
             from ferrule.models.scripted import EchoModel
 
             return EchoModel(**options)
-        found = _model_of_provider(provider, rest, options) if rest else None
-        found = found or _model_of_plugin(provider, rest, options)
+        found = _get_provider_model(provider, rest, options) if rest else None
+        found = found or _get_plugin_model(provider, rest, options)
         if found is not None:
             return found
     except TypeError as error:
@@ -43,17 +43,17 @@ def get_model(name: str, **options: Any) -> Model:
     raise ModelError(f"unknown model {name!r}; {_list_known()}")
 
 
-def _model_of_provider(provider: str, name: str, options: dict[str, Any]) -> Model | None:
+def _get_provider_model(provider: str, name: str, options: dict[str, Any]) -> Model | None:
     if provider == "local":
-        from ferrule.models.embedded import local_model
+        from ferrule.models.embedded import load_local_model
 
-        return local_model(Path(name), **options)
+        return load_local_model(Path(name), **options)
     from ferrule.models.providers import PROVIDERS
 
-    return hosted_model(provider, name, **options) if provider in PROVIDERS else None
+    return make_hosted_model(provider, name, **options) if provider in PROVIDERS else None
 
 
-def _model_of_plugin(provider: str, name: str, options: dict[str, Any]) -> Model | None:
+def _get_plugin_model(provider: str, name: str, options: dict[str, Any]) -> Model | None:
     """A model of an installed package, made from what stands after the colon. Raises `PluginError`."""
     from ferrule.tools.plugins import find_plugin
 
@@ -67,8 +67,8 @@ def _model_of_plugin(provider: str, name: str, options: dict[str, Any]) -> Model
     return made
 
 
-def hosted_model(provider: str | Provider, name: str, **options: Any) -> HostedModel:
-    """The model `name` of a provider: `hosted_model("groq", "openai/gpt-oss-120b")`.
+def make_hosted_model(provider: str | Provider, name: str, **options: Any) -> HostedModel:
+    """The model `name` of a provider: `make_hosted_model("groq", "openai/gpt-oss-120b")`.
 
     `options` (`api_key`, `base_url`, …) go to the model's class. Raises `ModelError` for an unknown provider, and for a
     key or an address that is missing.

@@ -28,20 +28,20 @@ class Price:
     cached_input: float
     output: float
 
-    def of(self, usage: Usage) -> float:
+    def compute_cost(self, usage: Usage) -> float:
         """What a run with this usage costs, in US dollars."""
         fresh = usage.prompt_tokens - usage.cached_tokens
         spent = fresh * self.input + usage.cached_tokens * self.cached_input + usage.sampled_tokens * self.output
         return spent / 1_000_000
 
 
-def price_of(model: str) -> Price | None:
+def find_price(model: str) -> Price | None:
     """The price of a model by its name (`openai:gpt-4o`), None where the table has none. Raises `SettingsError`."""
-    return _table(os.environ.get(VARIABLE, "")).get(model)
+    return _load_table(os.environ.get(VARIABLE, "")).get(model)
 
 
 @lru_cache(maxsize=8)
-def _table(path: str) -> dict[str, Price]:
+def _load_table(path: str) -> dict[str, Price]:
     # Few programs ask what they cost, and these take a while to import.
     import tomllib
     from importlib.resources import files
@@ -49,12 +49,12 @@ def _table(path: str) -> dict[str, Price]:
     where = path or "ferrule's own prices.toml"
     try:
         text = Path(path).read_text("utf-8") if path else files("ferrule.models").joinpath("prices.toml").read_text()
-        return {name: _price(name, entry) for name, entry in tomllib.loads(text).items()}
+        return {name: _read_price(name, entry) for name, entry in tomllib.loads(text).items()}
     except (OSError, ValueError) as error:
         raise SettingsError(f"the prices in {where} can't be read: {error}") from error
 
 
-def _price(name: str, entry: Any) -> Price:
+def _read_price(name: str, entry: Any) -> Price:
     given = entry if isinstance(entry, dict) else {}
     known = {key: value for key, value in given.items() if isinstance(value, int | float) and value >= 0}
     if set(known) != set(given) or not {"input", "output"} <= set(known) <= {"input", "cached_input", "output"}:

@@ -42,7 +42,7 @@ class ModelSettings(BaseModel):
     extra: dict[str, Any] = Field(default_factory=dict)
     """Parameters that go to the provider as they stand."""
 
-    def given(self, *names: str) -> dict[str, Any]:
+    def select_given(self, *names: str) -> dict[str, Any]:
         """Those of these settings that somebody made, by their names."""
         found = {name: getattr(self, name) for name in names if name in self.model_fields_set}
         return {name: value for name, value in found.items() if value not in (None, (), {})}
@@ -54,7 +54,7 @@ BASIC_SETTINGS = frozenset({"temperature", "top_k", "top_p", "seed", "max_tokens
 
 def refuse_unknown_settings(settings: ModelSettings, honoured: frozenset[str], name: str) -> None:
     """Raise `ModelError`, naming the settings that were given and that this model can't honour."""
-    if unknown := sorted(set(settings.given(*settings.model_fields_set)) - honoured):
+    if unknown := sorted(set(settings.select_given(*settings.model_fields_set)) - honoured):
         known = ", ".join(sorted(honoured))
         raise ModelError(f"{name} can't honour {', '.join(unknown)}; leave that out (it knows {known})")
 

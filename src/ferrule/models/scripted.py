@@ -90,7 +90,7 @@ class EchoModel:
         settings: ModelSettings,  # noqa: ARG002 - nothing is sampled
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`."""
-        text = _last_text(conversation)
+        text = _find_last_text(conversation)
         for word in _WORDS.findall(text):
             yield TextDelta(word)
         yield MessageFinished(assistant(text), Usage(), "turn")
@@ -99,7 +99,7 @@ class EchoModel:
         """Nothing is held."""
 
 
-def _last_text(conversation: Conversation) -> str:
+def _find_last_text(conversation: Conversation) -> str:
     backwards = list(reversed(conversation.messages))
     if results := [message.result.text for message in takewhile(lambda m: m.role == "tool", backwards)]:
         return "\n".join(reversed(results))

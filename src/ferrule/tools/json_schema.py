@@ -244,10 +244,10 @@ class AnnotationConverter:
         copy = dataclasses.make_dataclass(original.__name__, copied, kw_only=True)
         copy.__module__, copy.__doc__ = original.__module__, original.__doc__
 
-        def restored(value: Any) -> Any:
+        def restore(value: Any) -> Any:
             return original(**{one.name: getattr(value, one.name) for one in fields})
 
-        self._done[original] = Annotated[copy, AfterValidator(restored)]
+        self._done[original] = Annotated[copy, AfterValidator(restore)]
         return self._done[original]
 
 

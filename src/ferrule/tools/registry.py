@@ -90,7 +90,7 @@ class _ToolCollection:
         """The tool of that name, None where there is none."""
         return self._by_name.get(name)
 
-    def nearest(self, name: str) -> list[str]:
+    def find_nearest(self, name: str) -> list[str]:
         """Up to three names on offer that look most like `name`, the nearest first."""
         return find_nearest_names(name, self.names)
 
@@ -238,7 +238,7 @@ class ToolRegistry(_ToolCollection):
 
     def _require_known(self, name: str) -> None:
         if name not in self:
-            near = self.nearest(name.replace("*", ""))
+            near = self.find_nearest(name.replace("*", ""))
             cure = f"the nearest: {', '.join(near)}" if near else f"on offer: {', '.join(self.names) or 'nothing'}"
             raise RegistryError(f"no tool matches {name!r}; {cure}")
 

@@ -175,7 +175,7 @@ def _is_boolean(_checker: Any, value: Any) -> bool:
 
 
 def _count_steps(check: Keyword, counts_itself: bool) -> Keyword:
-    def counted(validator: Any, word: Any, value: Any, schema: Any) -> Iterator[Any]:
+    def check_counted(validator: Any, word: Any, value: Any, schema: Any) -> Iterator[Any]:
         current = _check.get()
         lengths = (0 if counts_itself else _measure(word)) + (0 if isinstance(value, str) else _measure(value))
         current.spend(_KEYWORD + lengths)
@@ -188,15 +188,15 @@ def _count_steps(check: Keyword, counts_itself: bool) -> Keyword:
         finally:
             current.ascend()
 
-    return counted
+    return check_counted
 
 
 def _allow_skipping(check: Keyword) -> Keyword:
-    def unless_skipped(validator: Any, word: Any, value: Any, schema: Any) -> Iterator[Any]:
+    def check_unless_skipped(validator: Any, word: Any, value: Any, schema: Any) -> Iterator[Any]:
         if not _check.get().skips_unevaluated:
             yield from check(validator, word, value, schema) or ()
 
-    return unless_skipped
+    return check_unless_skipped
 
 
 def _measure(value: Any) -> int:

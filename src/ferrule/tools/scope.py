@@ -39,7 +39,7 @@ class CallScope:
     emit: Callable[[ToolProgress], None] = _ignore_progress
     workspace: Path | None = None
 
-    def progress(self, text: str, fraction: float | None = None) -> None:
+    def report_progress(self, text: str, fraction: float | None = None) -> None:
         """Report how far this call is; `fraction` lies between 0 and 1. Callable from any thread."""
         self.emit(ToolProgress(self.call.id if self.call else "", text, fraction))
 

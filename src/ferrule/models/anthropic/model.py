@@ -9,7 +9,7 @@ from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
 from ferrule.errors import ModelError
 from ferrule.formats.anthropic import dump
-from ferrule.formats.tool_offers import ToolNames, parameters_schema
+from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.models.anthropic.schema import fit_answer_schema
 from ferrule.models.anthropic.stream import AnthropicReader
 from ferrule.models.hosted import EventKind, HostedModel, ProviderRequest, find_version
@@ -69,7 +69,7 @@ class AnthropicModel(HostedModel):
         self.max_tokens = max_tokens
         self.cache = cache
 
-    def auth_headers(self, key: str) -> dict[str, str]:
+    def make_auth_headers(self, key: str) -> dict[str, str]:
         """See `HostedModel`."""
         return {"x-api-key": key, "anthropic-version": _VERSION}
 
@@ -77,12 +77,12 @@ class AnthropicModel(HostedModel):
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
     ) -> tuple[ProviderRequest, list[Loss]]:
         """See `HostedModel`. Raises `ModelError` for a `max_tokens` that leaves no room to think."""
-        written, losses = dump(conversation, names.wire)
+        written, losses = dump(conversation, names.encode)
         body: Body = {"model": self.model, "max_tokens": settings.max_tokens or self.max_tokens, **written}
         body["stream"] = True
         if tools:
-            body["tools"] = [_offer(spec, names) for spec in tools]
-        if choice := _choice(settings, tools, names):
+            body["tools"] = [_write_offer(spec, names) for spec in tools]
+        if choice := _write_choice(settings, tools, names):
             body["tool_choice"] = choice
         if settings.stop:
             body["stop_sequences"] = list(settings.stop)
@@ -92,7 +92,7 @@ class AnthropicModel(HostedModel):
             body.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": schema}
         if self.cache:
             _mark_for_cache(body)
-        sampling = settings.given(*_SAMPLING)
+        sampling = settings.select_given(*_SAMPLING)
         headers = {"anthropic-version": _SAMPLING_VERSION} if sampling else {}
         return ProviderRequest("/v1/messages", {**body, **sampling, **settings.extra}, headers), losses
 
@@ -106,12 +106,12 @@ class AnthropicModel(HostedModel):
         return AnthropicReader(conversation, names)
 
 
-def _offer(spec: ToolSpec, names: ToolNames) -> Body:
-    offer = {"name": names.wire(spec.name), "input_schema": parameters_schema(spec.parameters)}
+def _write_offer(spec: ToolSpec, names: ToolNames) -> Body:
+    offer = {"name": names.encode(spec.name), "input_schema": make_parameters_schema(spec.parameters)}
     return {**offer, "description": spec.description} if spec.description else offer
 
 
-def _choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames) -> Body | None:
+def _write_choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames) -> Body | None:
     alone = {"disable_parallel_tool_use": True} if settings.parallel_calls is False else {}
     if not tools:
         return None
@@ -121,7 +121,7 @@ def _choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames
         return {"type": "none"}
     if settings.choice in ("auto", "required"):
         return {"type": "auto" if settings.choice == "auto" else "any", **alone}
-    return {"type": "tool", "name": names.wire(settings.choice), **alone}
+    return {"type": "tool", "name": names.encode(settings.choice), **alone}
 
 
 def _set_thinking(body: Body, settings: ModelSettings) -> None:

@@ -77,14 +77,14 @@ class AnthropicReader:
         kind = content.get("type")
         if kind == "tool_use":
             self._places.call()
-            return self._builder.begin_call(index, self._names.own(content["name"]), content.get("id"))
+            return self._builder.begin_call(index, self._names.decode(content["name"]), content.get("id"))
         if kind == "text":
             return self._add_text(content.get("text") or "")
         if kind == "thinking":
             block.content["thinking"] = block.content["signature"] = ""
             return self._add_reasoning(block, content.get("thinking") or "")
         if kind == "redacted_thinking":
-            self._signed.append(make_signed_piece(self._places.of(Reasoning, ""), content))
+            self._signed.append(make_signed_piece(self._places.find_index(Reasoning, ""), content))
         else:
             self.losses.append(Loss("text", f"a block of type {kind} has no place in a message"))
         del self._blocks[index]
@@ -101,18 +101,18 @@ class AnthropicReader:
             block.content["signature"] += delta["signature"]
         elif kind == "input_json_delta" and delta["partial_json"]:
             block.arguments += delta["partial_json"]
-            return self._builder.arguments(index, delta["partial_json"])
+            return self._builder.add_arguments(index, delta["partial_json"])
         return []
 
     def _add_text(self, text: str) -> list[Event]:
-        self._places.of(Text, text)
-        return self._builder.text(text)
+        self._places.find_index(Text, text)
+        return self._builder.add_text(text)
 
     def _add_reasoning(self, block: _OpenBlock, text: str) -> list[Event]:
         if text or block.place is None:
-            block.place = self._places.of(Reasoning, text)
+            block.place = self._places.find_index(Reasoning, text)
         block.content["thinking"] += text
-        return self._builder.reasoning(text)
+        return self._builder.add_reasoning(text)
 
     def _end_block(self, index: int) -> list[Event]:
         block = self._blocks.pop(index)
@@ -124,7 +124,7 @@ class AnthropicReader:
         if not block.arguments and block.content.get("input"):
             # Servers that speak this protocol without streaming calls give all of it at once.
             block.arguments = json.dumps(block.content["input"], ensure_ascii=False)
-            events = self._builder.arguments(index, block.arguments)
+            events = self._builder.add_arguments(index, block.arguments)
         # Whether other arguments were cut off or were meant so, the reason why the message ended will tell.
         return [*events, *self._builder.end_call(index)] if _is_json(block.arguments) else events
 
@@ -144,15 +144,15 @@ class AnthropicReader:
 
     def finish(self, is_broken: bool) -> MessageFinished:
         """See `AnswerReader`."""
-        message = self._builder.message()
+        message = self._builder.build_message()
         if self._signed:
             message = Message(message.role, message.parts, extra={EXTRA: self._signed})
         stop: StopReason = "error" if is_broken else _STOPS.get(self._reason, "error")
         # Calls are answered, however the message ended; where it broke off in one, it is no message to answer.
         is_answered = message.calls and not (is_broken and self._builder.is_cut)
-        return MessageFinished(message, self._total_usage(), "calls" if is_answered else stop)
+        return MessageFinished(message, self._compute_usage(), "calls" if is_answered else stop)
 
-    def _total_usage(self) -> Usage:
+    def _compute_usage(self) -> Usage:
         count = self._usage.get
         cached = count("cache_read_input_tokens", 0)
         read = count("input_tokens", 0) + count("cache_creation_input_tokens", 0) + cached

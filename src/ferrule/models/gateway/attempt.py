@@ -24,7 +24,7 @@ class SilenceError(Exception):
 
 
 class Watchdog:
-    """Cancels the task that waits for longer than the limit; `timeout_reason` then says what was missing.
+    """Cancels the task that waits for longer than the limit; `get_timeout_reason` then says what was missing.
 
     `asyncio.timeout` around each chunk costs several times what the chunk does. Here one timer serves a whole stream: a
     wait only notes when it began, and the timer, when it fires, looks at that and sets itself again.
@@ -110,7 +110,7 @@ class Watchdog:
             self.expired = True
             self._task.cancel()
 
-    def timeout_reason(self, error: BaseException) -> str | None:
+    def get_timeout_reason(self, error: BaseException) -> str | None:
         """What was missing when the limit passed; None where `error` has another cause."""
         if not self.expired or self._task is None:
             return None
@@ -155,7 +155,7 @@ class Attempt:
         """When the first attempt at the same request was sent."""
         return self.started if self._first_started is None else self._first_started
 
-    def next(self) -> Attempt:
+    def make_next(self) -> Attempt:
         """The next attempt at the same request."""
         return Attempt(self.loop, self.number + 1, self.first_started)
 
@@ -191,7 +191,7 @@ class Attempt:
         self, error: BaseException, failure_of: Callable[[Exception], RequestFailure | None], name: str
     ) -> RequestFailure | None:
         """What an exception means; None where it is not the provider's. `name` is what a timeout is reported under."""
-        late = self.watch.timeout_reason(error)
+        late = self.watch.get_timeout_reason(error)
         if late is not None:
             return RequestFailure("failed", f"{name}: {late}")
         return failure_of(error) if isinstance(error, Exception) else None

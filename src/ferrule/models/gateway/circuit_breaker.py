@@ -22,19 +22,19 @@ class CircuitBreaker:
         self.open_since: float | None = None
         """When it first opened since the last success."""
 
-    def state(self, now: float) -> Literal["closed", "open", "half open"]:
+    def get_state(self, now: float) -> Literal["closed", "open", "half open"]:
         """What it does with the next request."""
         if self._opened is None:
             return "closed"
-        return "open" if self._probing or self.seconds_until_probe(now) > 0 else "half open"
+        return "open" if self._probing or self.get_seconds_until_probe(now) > 0 else "half open"
 
-    def seconds_until_probe(self, now: float) -> float:
+    def get_seconds_until_probe(self, now: float) -> float:
         """Seconds until a request may be tried, 0 where one may now or is already."""
         return 0.0 if self._opened is None else max(0.0, self._opened + self.open_for - now)
 
     def admit(self, now: float) -> bool:
         """Let a request through that `state` doesn't refuse; True where it is the probe, whose outcome decides."""
-        self._probing = self.state(now) == "half open"
+        self._probing = self.get_state(now) == "half open"
         return self._probing
 
     def record_success(self, probe: bool) -> None:

@@ -80,10 +80,10 @@ class EndpointState:
 
     def _refuse_while_open(self, now: float) -> None:
         since = self._breaker.open_since
-        if since is None or self._breaker.state(now) != "open":
+        if since is None or self._breaker.get_state(now) != "open":
             return
         self._counters.not_sent += 1
-        rest = self._breaker.seconds_until_probe(now)
+        rest = self._breaker.get_seconds_until_probe(now)
         then = f"one request is let through in {rest:.0f} s" if rest else "one request is probing it now"
         raise ProviderError(
             f"{self.name}: the circuit breaker is open since {now - since:.0f} s, after repeated failures; "
@@ -95,7 +95,7 @@ class EndpointState:
         with self._lock:
             return self._rate.reserve(attempt.loop.time(), self._settings.requests_per_minute)
 
-    def seconds_until_send(self, attempt: Attempt, reserved: float) -> float:
+    def get_seconds_until_send(self, attempt: Attempt, reserved: float) -> float:
         """Seconds until the attempt may be sent; a pause that the provider asks for meanwhile makes it longer."""
         with self._lock:
             return max(reserved, self._paused_until) - attempt.loop.time()
@@ -175,8 +175,8 @@ class EndpointState:
                 running=self._slots.running,
                 waiting=self._slots.waiting,
                 concurrency=self._limit.value,
-                breaker=self._breaker.state(now),
+                breaker=self._breaker.get_state(now),
                 paused=max(0.0, self._paused_until - now),
-                first_chunk=counters.first_chunk.summary(),
-                last_chunk=counters.last_chunk.summary(),
+                first_chunk=counters.first_chunk.summarize(),
+                last_chunk=counters.last_chunk.summarize(),
             )

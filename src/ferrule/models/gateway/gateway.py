@@ -19,7 +19,7 @@ from ferrule.errors import ProviderError, StreamBroken
 from ferrule.models.gateway.attempt import Attempt
 from ferrule.models.gateway.endpoint import EndpointState
 from ferrule.models.gateway.report import GatewayReport
-from ferrule.models.gateway.retries import PromptTooLong, RequestFailure, backoff_seconds, parse_retry_after
+from ferrule.models.gateway.retries import PromptTooLong, RequestFailure, draw_backoff, parse_retry_after
 from ferrule.models.gateway.settings import GatewaySettings
 
 Chunk = TypeVar("Chunk")
@@ -75,14 +75,14 @@ class Gateway:
                 failure = attempt.explain(error, failure_of, self._endpoint.name)
                 if failure is None:
                     raise
-                delay = self._delay_after(attempt, failure, error)
+                delay = self._compute_delay(attempt, failure, error)
             finally:
                 try:
                     await attempt.close()
                 finally:
                     self._endpoint.record_close(attempt)
             await asyncio.sleep(delay)
-            attempt = attempt.next()
+            attempt = attempt.make_next()
 
     async def _enter(self, attempt: Attempt) -> None:
         """Wait until an attempt may be sent; from then on it has a slot."""
@@ -90,7 +90,7 @@ class Gateway:
         await endpoint.acquire_slot(attempt)
         try:
             reserved = endpoint.reserve_send_time(attempt)
-            while (rest := endpoint.seconds_until_send(attempt, reserved)) > 0:
+            while (rest := endpoint.get_seconds_until_send(attempt, reserved)) > 0:
                 endpoint.refuse_if_unavailable(attempt)
                 await asyncio.sleep(rest)
             endpoint.record_send(attempt)
@@ -98,7 +98,7 @@ class Gateway:
             endpoint.release_slot()
             raise
 
-    def _delay_after(self, attempt: Attempt, failure: RequestFailure, error: BaseException) -> float:
+    def _compute_delay(self, attempt: Attempt, failure: RequestFailure, error: BaseException) -> float:
         """Seconds to wait before the next attempt. Raises where there is to be none."""
         settings = self.settings
         is_final = failure.kind in ("refused", "bad")
@@ -110,7 +110,7 @@ class Gateway:
         if is_final:
             kind = PromptTooLong if failure.is_too_long else ProviderError
             raise kind(failure.message, failure.status) from error
-        delay = backoff_seconds(attempt.number, settings.first_delay, settings.longest_delay, self._random)
+        delay = draw_backoff(attempt.number, settings.first_delay, settings.longest_delay, self._random)
         # A time that the provider names is waited for by all, before the attempt is sent.
         wait = max(delay, pause)
         spent = attempt.loop.time() - attempt.first_started
@@ -147,7 +147,7 @@ def get_gateway(key: str, settings: GatewaySettings | None = None) -> Gateway:
     with _lock:
         gateway = _gateways.get(key)
         if gateway is None:
-            gateway = _gateways[key] = Gateway(key, settings or _settings_for(key))
+            gateway = _gateways[key] = Gateway(key, settings or _find_settings(key))
     if settings is not None:
         gateway.settings = settings
     return gateway
@@ -160,17 +160,17 @@ def configure(address_prefix: str, settings: GatewaySettings) -> None:
     """
     with _lock:
         _configured[address_prefix] = settings
-        concerned = [gateway for key, gateway in _gateways.items() if _longest_prefix(key) == address_prefix]
+        concerned = [gateway for key, gateway in _gateways.items() if _find_longest_prefix(key) == address_prefix]
     for gateway in concerned:
         gateway.settings = settings
 
 
-def _settings_for(key: str) -> GatewaySettings | None:
-    prefix = _longest_prefix(key)
+def _find_settings(key: str) -> GatewaySettings | None:
+    prefix = _find_longest_prefix(key)
     return None if prefix is None else _configured[prefix]
 
 
-def _longest_prefix(key: str) -> str | None:
+def _find_longest_prefix(key: str) -> str | None:
     address = key.partition(" ")[2]
     return max(
         (prefix for prefix in _configured if key.startswith(prefix) or address.startswith(prefix)),

@@ -40,7 +40,7 @@ class LatencyHistogram:
         self._counts[place] = self._counts.get(place, 0) + 1
         self.count += 1
 
-    def quantile(self, share: float) -> float | None:
+    def compute_quantile(self, share: float) -> float | None:
         """The middle of the bucket in which that share (0 to 1) of the durations is reached."""
         reached, wanted = 0, share * self.count
         for place in sorted(self._counts):
@@ -49,9 +49,11 @@ class LatencyHistogram:
                 return float(_SMALLEST * 2.0 ** ((place + 0.5) / _PER_DOUBLING))
         return None
 
-    def summary(self) -> LatencySummary:
+    def summarize(self) -> LatencySummary:
         """Its count and quantiles."""
-        return LatencySummary(self.count, self.quantile(0.5), self.quantile(0.95), self.quantile(0.99))
+        return LatencySummary(
+            self.count, self.compute_quantile(0.5), self.compute_quantile(0.95), self.compute_quantile(0.99)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class PromptTooLong(ProviderError):  # noqa: N818 - what is wrong with the promp
     """The prompt has more tokens than the model can read."""
 
 
-def backoff_seconds(attempts: int, first: float, longest: float, random: Random) -> float:
+def draw_backoff(attempts: int, first: float, longest: float, random: Random) -> float:
     """Seconds to wait after so many attempts: a random time in the upper half of an interval that doubles.
 
     Half of it is random, so that requests that failed together don't come back together ("equal jitter" in Marc

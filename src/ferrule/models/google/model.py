@@ -9,10 +9,10 @@ from urllib.parse import quote
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
 from ferrule.formats.google import dump
-from ferrule.formats.tool_offers import ToolNames, parameters_schema
+from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.models.gateway import RequestFailure
 from ferrule.models.google.stream import GoogleReader
-from ferrule.models.hosted import AttemptError, EventKind, HostedModel, ProviderRequest, fields_of, find_version
+from ferrule.models.hosted import AttemptError, EventKind, HostedModel, ProviderRequest, find_version, get_fields
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import Provider
 from ferrule.toolspec import ToolSpec
@@ -58,7 +58,7 @@ class GoogleModel(HostedModel):
             settings=_HONOURED,
         )
 
-    def auth_headers(self, key: str) -> dict[str, str]:
+    def make_auth_headers(self, key: str) -> dict[str, str]:
         """See `HostedModel`."""
         return {"x-goog-api-key": key}
 
@@ -66,31 +66,31 @@ class GoogleModel(HostedModel):
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
     ) -> tuple[ProviderRequest, list[Loss]]:
         """See `HostedModel`."""
-        body, losses = dump(conversation, names.wire, must_sign=self._is_third_generation)
+        body, losses = dump(conversation, names.encode, must_sign=self._is_third_generation)
         if tools:
-            body["tools"] = [{"functionDeclarations": [_offer(spec, names) for spec in tools]}]
-        if choice := _choice(settings, tools, names):
+            body["tools"] = [{"functionDeclarations": [_write_offer(spec, names) for spec in tools]}]
+        if choice := _write_choice(settings, tools, names):
             body["toolConfig"] = {"functionCallingConfig": choice}
-        if config := self._generation_config(settings):
+        if config := self._write_generation_config(settings):
             body["generationConfig"] = config
         model = self.model if "/" in self.model else f"models/{self.model}"
         path = f"/v1beta/{quote(model)}:streamGenerateContent?alt=sse"
         return ProviderRequest(path, _merge(body, settings.extra)), losses
 
-    def _generation_config(self, settings: ModelSettings) -> Body:
-        config: Body = {_SAMPLING[name]: value for name, value in settings.given(*_SAMPLING).items()}
+    def _write_generation_config(self, settings: ModelSettings) -> Body:
+        config: Body = {_SAMPLING[name]: value for name, value in settings.select_given(*_SAMPLING).items()}
         if settings.max_tokens is not None:
             config["maxOutputTokens"] = settings.max_tokens
         if settings.stop:
             config["stopSequences"] = list(settings.stop)
         if settings.effort is not None:
-            config["thinkingConfig"] = self._thinking(settings.effort)
+            config["thinkingConfig"] = self._write_thinking(settings.effort)
         if settings.output_schema is not None:
             config["responseMimeType"] = "application/json"
             config["responseJsonSchema"] = settings.output_schema
         return config
 
-    def _thinking(self, effort: str) -> Body:
+    def _write_thinking(self, effort: str) -> Body:
         """From Gemini 3 on a model can't be kept from thinking: its least is `minimal`."""
         if self._is_third_generation:
             level = "minimal" if effort == "none" else effort
@@ -99,34 +99,34 @@ class GoogleModel(HostedModel):
 
     def classify_event(self, event: Mapping[str, Any]) -> EventKind:
         """See `HostedModel`."""
-        feedback = fields_of(event.get("promptFeedback"))
+        feedback = get_fields(event.get("promptFeedback"))
         if reason := feedback.get("blockReason"):
             said = feedback.get("blockReasonMessage") or reason
             raise AttemptError(RequestFailure("bad", f"{self.name}: Google blocked the prompt: {said}"))
         candidates = event.get("candidates") or ()
-        return "end" if any(fields_of(one).get("finishReason") for one in candidates) else "content"
+        return "end" if any(get_fields(one).get("finishReason") for one in candidates) else "content"
 
     def make_reader(self, conversation: Conversation, names: ToolNames) -> GoogleReader:
         """See `HostedModel`."""
         return GoogleReader(conversation, names)
 
 
-def _offer(spec: ToolSpec, names: ToolNames) -> Body:
+def _write_offer(spec: ToolSpec, names: ToolNames) -> Body:
     # The other field, `parameters`, knows a small part of JSON Schema only.
     return {
-        "name": names.wire(spec.name),
+        "name": names.encode(spec.name),
         "description": spec.description,
-        "parametersJsonSchema": parameters_schema(spec.parameters),
+        "parametersJsonSchema": make_parameters_schema(spec.parameters),
     }
 
 
-def _choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames) -> Body | None:
+def _write_choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: ToolNames) -> Body | None:
     choice = settings.choice
     if choice is None or not tools:
         return None
     if choice in _MODES:
         return {"mode": _MODES[choice]}
-    return {"mode": "ANY", "allowedFunctionNames": [names.wire(choice)]}
+    return {"mode": "ANY", "allowedFunctionNames": [names.encode(choice)]}
 
 
 def _merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> Body:

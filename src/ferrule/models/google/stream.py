@@ -12,7 +12,7 @@ from ferrule.events import CallFinished, CallMalformed, Event, MessageFinished, 
 from ferrule.formats.google import add_piece, build_extra
 from ferrule.formats.signatures import PartPositions, SignedPiece
 from ferrule.formats.tool_offers import ToolNames
-from ferrule.models.hosted import fields_of
+from ferrule.models.hosted import get_fields
 from ferrule.models.message_builder import MessageBuilder
 
 # A call that Google's own parser could not read, or that names no tool: its text is in the finish message.
@@ -44,11 +44,11 @@ class GoogleReader:
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
         """What one chunk says."""
-        if used := fields_of(event.get("usageMetadata")):
+        if used := get_fields(event.get("usageMetadata")):
             self._usage = _read_usage(used)
         events: list[Event] = []
-        for candidate in map(fields_of, (event.get("candidates") or ())[:1]):
-            for part in map(fields_of, fields_of(candidate.get("content")).get("parts") or ()):
+        for candidate in map(get_fields, (event.get("candidates") or ())[:1]):
+            for part in map(get_fields, get_fields(candidate.get("content")).get("parts") or ()):
                 events += self._read_part(part)
             self.end_reason = candidate.get("finishReason") or self.end_reason
             self._finish_message = candidate.get("finishMessage") or self._finish_message
@@ -57,22 +57,22 @@ class GoogleReader:
     def _read_part(self, part: Mapping[str, Any]) -> list[Event]:
         signature = part.get("thoughtSignature") or None
         if (call := part.get("functionCall")) is not None:
-            return self._read_call(fields_of(call), signature)
+            return self._read_call(get_fields(call), signature)
         text, is_thought = part.get("text"), bool(part.get("thought"))
         if text is None and signature is None:
             self.losses += [Loss("text", f"a part with {kind} has no place in a message") for kind in sorted(part)]
             return []
         text = text or ""
         kind = Reasoning if is_thought else Text
-        add_piece(self._pieces, self._places.of(kind, text), text, is_thought, signature)
-        return self._builder.reasoning(text) if is_thought else self._builder.text(text)
+        add_piece(self._pieces, self._places.find_index(kind, text), text, is_thought, signature)
+        return self._builder.add_reasoning(text) if is_thought else self._builder.add_text(text)
 
     def _read_call(self, call: Mapping[str, Any], signature: str | None) -> list[Event]:
         self._places.call()
         self._calls += 1
         arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
-        events = self._builder.begin_call(self._calls, self._names.own(call.get("name") or ""), call.get("id"))
-        events += self._builder.arguments(self._calls, arguments)
+        events = self._builder.begin_call(self._calls, self._names.decode(call.get("name") or ""), call.get("id"))
+        events += self._builder.add_arguments(self._calls, arguments)
         ended = self._builder.end_call(self._calls)
         for event in ended:
             if isinstance(event, CallFinished) and signature:
@@ -93,7 +93,7 @@ class GoogleReader:
 
     def finish(self, is_broken: bool) -> MessageFinished:
         """See `AnswerReader`."""
-        parts = self._builder.message().parts
+        parts = self._builder.build_message().parts
         if self._malformed is not None:
             parts = (*parts, self._malformed)
         message = Message("assistant", parts, extra=build_extra(self._signatures, self._pieces))

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ferrule.errors import ModelError
-from ferrule.formats.tool_offers import strict_schema
+from ferrule.formats.tool_offers import make_strict_schema
 from ferrule.models.hosted import HostedModel
 from ferrule.models.providers import OpenAIProvider, find_provider
 
@@ -28,7 +28,7 @@ class OpenAIModel(HostedModel):
             raise ModelError(f"{found.label} does not speak OpenAI's formats: its models are {found.name}:<model>")
         super().__init__(name, found, api_key, base_url)
 
-    def auth_headers(self, key: str) -> dict[str, str]:
+    def make_auth_headers(self, key: str) -> dict[str, str]:
         """See `HostedModel`. OpenAI itself is also sent the account that the environment names."""
         headers = {"authorization": f"Bearer {key}"} if key else {}
         if self.provider.url is not None:
@@ -37,7 +37,7 @@ class OpenAIModel(HostedModel):
         return headers
 
 
-def answer_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def make_answer_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema for OpenAI: strict where it can be said so, else one that the model is merely shown."""
-    strict = strict_schema(schema)
+    strict = make_strict_schema(schema)
     return {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}

@@ -17,7 +17,7 @@ from ferrule.errors import ModelError
 from ferrule.formats.openai import write_messages, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
-from ferrule.models.openai.base import SAMPLING, OpenAIModel, answer_schema
+from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
 from ferrule.models.openai.chat_stream import ChatReader, classify_chunk
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import OpenAIProvider
@@ -62,8 +62,8 @@ class OpenAIChat(OpenAIModel):
         if self.provider.usage_option:
             body["stream_options"] = {"include_usage": True}
         if tools:
-            body.update(self._offer(tools, settings, names))
-        body.update(self._sampling(settings))
+            body.update(self._write_offer(tools, settings, names))
+        body.update(self._write_sampling(settings))
         return ProviderRequest("/chat/completions", {**body, **settings.extra}), losses
 
     def classify_event(self, event: Mapping[str, Any]) -> EventKind:
@@ -74,7 +74,7 @@ class OpenAIChat(OpenAIModel):
         """See `HostedModel`."""
         return ChatReader(conversation, names)
 
-    def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
+    def _write_offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
         offer: dict[str, Any] = {"tools": write_offers(tools, names)}
         if settings.parallel_calls is not None:
             offer["parallel_tool_calls"] = settings.parallel_calls
@@ -82,20 +82,20 @@ class OpenAIChat(OpenAIModel):
         if choice in (None, "auto", "none", "required"):
             return {**offer, "tool_choice": choice} if choice else offer
         if self.provider.named_choice:
-            return {**offer, "tool_choice": {"type": "function", "function": {"name": names.wire(choice)}}}
+            return {**offer, "tool_choice": {"type": "function", "function": {"name": names.encode(choice)}}}
         alone = [tool for tool in tools if tool.name == choice]
         return {**offer, "tools": write_offers(alone, names), "tool_choice": "required"}
 
-    def _sampling(self, settings: ModelSettings) -> dict[str, Any]:
+    def _write_sampling(self, settings: ModelSettings) -> dict[str, Any]:
         """The settings that were given, by the provider's names."""
         provider = self.provider
-        body: dict[str, Any] = settings.given(*SAMPLING)
+        body: dict[str, Any] = settings.select_given(*SAMPLING)
         if settings.max_tokens is not None:
             body[provider.max_tokens] = settings.max_tokens
         if settings.stop:
             body["stop"] = list(settings.stop)
         if settings.output_schema is not None:
-            body["response_format"] = {"type": "json_schema", "json_schema": self._answer_schema(settings)}
+            body["response_format"] = {"type": "json_schema", "json_schema": self._write_answer_schema(settings)}
         if settings.seed is not None and provider.seed:
             body[provider.seed] = settings.seed
         if settings.top_k is not None:
@@ -105,8 +105,8 @@ class OpenAIChat(OpenAIModel):
             body[provider.effort] = {"effort": settings.effort} if nested else settings.effort
         return body
 
-    def _answer_schema(self, settings: ModelSettings) -> dict[str, Any]:
+    def _write_answer_schema(self, settings: ModelSettings) -> dict[str, Any]:
         schema = settings.output_schema or {}
         if self.provider.output_schema == "plain":
             return {"name": "answer", "schema": schema, "strict": True}
-        return answer_schema(schema)
+        return make_answer_schema(schema)

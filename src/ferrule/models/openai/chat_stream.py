@@ -17,7 +17,7 @@ from ferrule.conversation import Conversation, StopReason
 from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.openai_reading import EXTRA, join_reasoning
 from ferrule.formats.tool_offers import ToolNames
-from ferrule.models.hosted import EventKind, fields_of
+from ferrule.models.hosted import EventKind, get_fields
 from ferrule.models.message_builder import MessageBuilder
 
 _CONTENT_FIELDS = ("content", "tool_calls", "reasoning_content", "reasoning", "refusal", "function_call")
@@ -30,10 +30,10 @@ def classify_chunk(event: Mapping[str, Any]) -> EventKind:
     if not choices and event.get("usage") is not None:
         return "end"
     kind: EventKind = "preamble"
-    for choice in map(fields_of, choices):
+    for choice in map(get_fields, choices):
         if choice.get("finish_reason"):
             return "end"
-        delta = fields_of(choice.get("delta"))
+        delta = get_fields(choice.get("delta"))
         if any(delta.get(name) for name in _CONTENT_FIELDS):
             kind = "content"
     return kind
@@ -81,16 +81,16 @@ class ChatReader:
 
     def feed(self, chunk: Any) -> list[Event]:
         """What a chunk adds."""
-        sent = fields_of(chunk)
+        sent = get_fields(chunk)
         choices = sent.get("choices") or ()
-        if usage := sent.get("usage") or fields_of(sent.get("x_groq")).get("usage"):
-            self._usage = _read_usage(fields_of(usage))
+        if usage := sent.get("usage") or get_fields(sent.get("x_groq")).get("usage"):
+            self._usage = _read_usage(get_fields(usage))
             if not choices:
                 self.end_reason = self.end_reason or "stop"
         events: list[Event] = []
-        for choice in map(fields_of, choices):
+        for choice in map(get_fields, choices):
             if not choice.get("index"):
-                events += self._read_delta(fields_of(choice.get("delta")))
+                events += self._read_delta(get_fields(choice.get("delta")))
                 self.end_reason = choice.get("finish_reason") or self.end_reason
         return events
 
@@ -105,14 +105,14 @@ class ChatReader:
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             self._refusal.append(refusal)
             events += self._read_content(refusal)
-        for entry in map(fields_of, delta.get("tool_calls") or ()):
-            events += self._read_call(entry, fields_of(entry.get("function")))
+        for entry in map(get_fields, delta.get("tool_calls") or ()):
+            events += self._read_call(entry, get_fields(entry.get("function")))
         if (legacy := delta.get("function_call")) is not None:
-            events += self._read_call({}, fields_of(legacy))
+            events += self._read_call({}, get_fields(legacy))
         return events
 
     def _read_reasoning(self, text: Any) -> list[Event]:
-        return self._builder.reasoning(text) if isinstance(text, str) else []
+        return self._builder.add_reasoning(text) if isinstance(text, str) else []
 
     def _read_content(self, part: Any) -> list[Event]:
         """A text, or a part of Mistral's: a text, or what was thought."""
@@ -124,7 +124,7 @@ class ChatReader:
             part = part.get("text")
         if not isinstance(part, str) or not part:
             return []
-        return [*self._begin_calls(), *self._builder.text(part)]
+        return [*self._begin_calls(), *self._builder.add_text(part)]
 
     def _read_call(self, entry: Mapping[str, Any], function: Mapping[str, Any]) -> list[Event]:
         """A piece of a call."""
@@ -138,7 +138,7 @@ class ChatReader:
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         call.written.append(arguments)
-        return [*self._begin_calls(until=call), *self._builder.arguments(call, arguments)]
+        return [*self._begin_calls(until=call), *self._builder.add_arguments(call, arguments)]
 
     def _find_call(self, index: int | None, native_id: str | None, name: str) -> _ChatCall:
         """The call that a piece belongs to: by its index, its id, or because it is the one being written."""
@@ -168,7 +168,7 @@ class ChatReader:
         for call in self._calls:
             if not call.begun:
                 call.begun = True
-                events += self._builder.begin_call(call, self._names.own(call.name), call.id)
+                events += self._builder.begin_call(call, self._names.decode(call.name), call.id)
             if call is until:
                 break
         return events
@@ -193,7 +193,7 @@ class ChatReader:
 
     def finish(self, is_broken: bool) -> MessageFinished:  # noqa: ARG002 - see `close`
         """See `AnswerReader`."""
-        message = self._builder.message()
+        message = self._builder.build_message()
         extra: dict[str, Any] = {}
         if self._refusal:
             extra["refusal"] = "".join(self._refusal)
@@ -206,7 +206,7 @@ class ChatReader:
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:
     # DeepSeek has a word of its own for what came from its cache.
-    cached = fields_of(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    cached = get_fields(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     return Usage(usage.get("prompt_tokens") or 0, cached or 0, usage.get("completion_tokens") or 0)
 
 

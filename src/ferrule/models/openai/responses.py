@@ -13,7 +13,7 @@ from ferrule.conversation import Conversation
 from ferrule.formats.openai_responses import write_items, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
-from ferrule.models.openai.base import SAMPLING, OpenAIModel, answer_schema
+from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
 from ferrule.models.openai.responses_stream import ResponsesReader, classify_response_event, find_error
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import OpenAIProvider
@@ -49,14 +49,14 @@ class OpenAIResponses(OpenAIModel):
         items, losses = write_items(conversation, names)
         body: dict[str, Any] = {"model": self.model, "input": items, "stream": True, "store": False}
         if tools:
-            body.update(self._offer(tools, settings, names))
-        body.update(settings.given(*SAMPLING))
+            body.update(self._write_offer(tools, settings, names))
+        body.update(settings.select_given(*SAMPLING))
         if settings.max_tokens is not None:
             body["max_output_tokens"] = settings.max_tokens
         if settings.effort is not None:
             body["reasoning"] = {"effort": settings.effort}
         if settings.output_schema is not None:
-            body["text"] = {"format": {"type": "json_schema", **answer_schema(settings.output_schema)}}
+            body["text"] = {"format": {"type": "json_schema", **make_answer_schema(settings.output_schema)}}
         return ProviderRequest("/responses", {**body, **settings.extra}), losses
 
     def classify_event(self, event: Mapping[str, Any]) -> EventKind:
@@ -69,7 +69,7 @@ class OpenAIResponses(OpenAIModel):
         """See `HostedModel`."""
         return ResponsesReader(conversation, names)
 
-    def _offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
+    def _write_offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
         offer: dict[str, Any] = {"tools": write_offers(tools, names)}
         if settings.parallel_calls is not None:
             offer["parallel_tool_calls"] = settings.parallel_calls
@@ -77,5 +77,5 @@ class OpenAIResponses(OpenAIModel):
         if choice in ("auto", "none", "required"):
             offer["tool_choice"] = choice
         elif choice is not None:
-            offer["tool_choice"] = {"type": "function", "name": names.wire(choice)}
+            offer["tool_choice"] = {"type": "function", "name": names.encode(choice)}
         return offer

@@ -12,7 +12,7 @@ from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats import openai, openai_responses
 from ferrule.formats.openai_responses_reading import build_extra, can_be_sent_back
 from ferrule.formats.tool_offers import ToolNames
-from ferrule.models.hosted import EventKind, fields_of
+from ferrule.models.hosted import EventKind, get_fields
 from ferrule.models.message_builder import MessageBuilder
 
 Sent: TypeAlias = Mapping[str, Any]
@@ -28,7 +28,7 @@ def find_error(event: Mapping[str, Any]) -> Any:
         # Its own type says nothing.
         return {name: event.get(name) for name in ("message", "code")}
     if event.get("type") == "response.failed":
-        return fields_of(event.get("response")).get("error") or {}
+        return get_fields(event.get("response")).get("error") or {}
     return None
 
 
@@ -58,8 +58,8 @@ class ResponsesReader:
             "response.output_text.delta": self._read_text,
             "response.refusal.delta": self._read_refusal,
             "response.reasoning_summary_part.added": self._begin_summary,
-            "response.reasoning_summary_text.delta": lambda event: self._read_reasoning(_delta(event)),
-            "response.reasoning_text.delta": lambda event: self._read_reasoning(_delta(event)),
+            "response.reasoning_summary_text.delta": lambda event: self._read_reasoning(_get_delta(event)),
+            "response.reasoning_text.delta": lambda event: self._read_reasoning(_get_delta(event)),
             "response.function_call_arguments.delta": self._read_arguments,
             "response.completed": self._read_completion,
             "response.incomplete": self._read_incompletion,
@@ -75,27 +75,27 @@ class ResponsesReader:
 
     def feed(self, event: Any) -> list[Event]:
         """What an event adds."""
-        sent = fields_of(event)
+        sent = get_fields(event)
         read = self._readers.get(sent.get("type", ""))
         return read(sent) if read else []
 
     def _read_text(self, event: Sent) -> list[Event]:
         self._has_content.add(event.get("output_index"))
-        return self._add_text(_delta(event))
+        return self._add_text(_get_delta(event))
 
     def _add_text(self, text: str) -> list[Event]:
         if text and not self._last_is_text:
             self._others += 1
             self._last_is_text = True
-        return self._builder.text(text)
+        return self._builder.add_text(text)
 
     def _read_reasoning(self, text: str) -> list[Event]:
         if text:
             self._last_is_text = False
-        return self._builder.reasoning(text)
+        return self._builder.add_reasoning(text)
 
     def _read_refusal(self, event: Sent) -> list[Event]:
-        self._refusal.append(_delta(event))
+        self._refusal.append(_get_delta(event))
         return self._read_text(event)
 
     def _begin_summary(self, event: Sent) -> list[Event]:
@@ -103,12 +103,12 @@ class ResponsesReader:
         return self._read_reasoning("\n\n") if event.get("summary_index") else []
 
     def _begin_item(self, event: Sent) -> list[Event]:
-        item = fields_of(event.get("item"))
+        item = get_fields(event.get("item"))
         if item.get("type") != "function_call":
             return []
         self._others += 1
         self._last_is_text = False
-        own = self._names.own(item.get("name") or "")
+        own = self._names.decode(item.get("name") or "")
         return self._builder.begin_call(event.get("output_index"), own, item.get("call_id"))
 
     def _read_arguments(self, event: Sent) -> list[Event]:
@@ -116,11 +116,11 @@ class ResponsesReader:
         if index not in self._builder.open_calls:
             return []
         self._has_content.add(index)
-        return self._builder.arguments(index, _delta(event))
+        return self._builder.add_arguments(index, _get_delta(event))
 
     def _end_item(self, event: Sent) -> list[Event]:
         """An item is whole. What of it did not come in pieces comes now."""
-        item, is_new = fields_of(event.get("item")), event.get("output_index") not in self._has_content
+        item, is_new = get_fields(event.get("item")), event.get("output_index") not in self._has_content
         kind = item.get("type")
         if kind == "reasoning":
             if can_be_sent_back(item):
@@ -132,7 +132,7 @@ class ResponsesReader:
         return self._end_call(event, item, is_new) if kind == "function_call" else []
 
     def _end_message(self, item: Sent, is_new: bool) -> list[Event]:
-        texts = [fields_of(part).get("text") or "" for part in item.get("content") or ()] if is_new else []
+        texts = [get_fields(part).get("text") or "" for part in item.get("content") or ()] if is_new else []
         events = [event for text in texts for event in self._add_text(text)]
         if item.get("phase") and self._last_is_text:
             self._phases[self._others - 1] = item["phase"]
@@ -142,7 +142,7 @@ class ResponsesReader:
         index = event.get("output_index")
         events = [] if index in self._builder.open_calls else self._begin_item(event)
         if is_new:
-            events += self._builder.arguments(index, item.get("arguments") or "")
+            events += self._builder.add_arguments(index, item.get("arguments") or "")
         return [*events, *self._builder.end_call(index)]
 
     def _read_completion(self, event: Sent) -> list[Event]:
@@ -152,7 +152,7 @@ class ResponsesReader:
 
     def _read_incompletion(self, event: Sent) -> list[Event]:
         self._usage = _read_usage(event)
-        details = fields_of(fields_of(event.get("response")).get("incomplete_details"))
+        details = get_fields(get_fields(event.get("response")).get("incomplete_details"))
         self.end_reason = str(details.get("reason") or "incomplete")
         return []
 
@@ -170,7 +170,7 @@ class ResponsesReader:
 
     def finish(self, is_broken: bool) -> MessageFinished:  # noqa: ARG002 - see `close`
         """See `AnswerReader`."""
-        message = self._builder.message()
+        message = self._builder.build_message()
         extra: dict[str, Any] = {}
         if self._refusal:
             extra[openai.EXTRA] = {"refusal": "".join(self._refusal)}
@@ -181,11 +181,11 @@ class ResponsesReader:
         return MessageFinished(message, self._usage, self._stop_reason())
 
 
-def _delta(event: Sent) -> str:
+def _get_delta(event: Sent) -> str:
     return event.get("delta") or ""
 
 
 def _read_usage(event: Sent) -> Usage:
-    usage = fields_of(fields_of(event.get("response")).get("usage"))
-    cached = fields_of(usage.get("input_tokens_details")).get("cached_tokens")
+    usage = get_fields(get_fields(event.get("response")).get("usage"))
+    cached = get_fields(usage.get("input_tokens_details")).get("cached_tokens")
     return Usage(usage.get("input_tokens") or 0, cached or 0, usage.get("output_tokens") or 0)

@@ -16,7 +16,7 @@ from ferrule.formats.nanochat import load, read_jsonl
 from ferrule.tokens.render import Trace, render
 from ferrule.tokens.tokenizer import Tokenizer
 from ferrule.training.embedded.recipe import Recipe
-from ferrule.training.synth import EARLY, FULL, examples, to_json
+from ferrule.training.synth import EARLY, FULL, draw_examples, to_json
 
 IGNORED = -100
 _STRIDE = 16
@@ -29,17 +29,17 @@ class Batches:
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, worker: int) -> None:
         self._recipe, self._tokenizer, self._worker = recipe, tokenizer, worker
         self._tokens = recipe.batch_tokens // recipe.workers
-        self._file = _from_file(recipe.data, tokenizer, recipe.longest) if recipe.data else None
+        self._file = _load_file(recipe.data, tokenizer, recipe.longest) if recipe.data else None
 
-    def from_step(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def iterate_from(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches (ids, targets), both (rows, length) int64, from a step on: those that an uninterrupted run sees."""
         chunk, done = divmod(step, _CHUNK_BATCHES)
         while True:
             single_turn = chunk * _CHUNK_BATCHES < self._recipe.short * self._recipe.steps
-            yield from islice(self._chunk(chunk, single_turn), done, None)
+            yield from islice(self._draw_chunk(chunk, single_turn), done, None)
             chunk, done = chunk + 1, 0
 
-    def _chunk(self, chunk: int, single_turn: bool) -> Iterator[tuple[Tensor, Tensor]]:
+    def _draw_chunk(self, chunk: int, single_turn: bool) -> Iterator[tuple[Tensor, Tensor]]:
         rng = random.Random(f"{self._recipe.seed}/{self._worker}/{chunk}")
         traces: list[Trace] = []
         room = self._tokens * _CHUNK_BATCHES
@@ -60,13 +60,13 @@ class Batches:
             while True:
                 yield rng.choice(self._file)
         dialect = Nanochat()
-        for example in examples(rng.getrandbits(62), sys.maxsize, mix=EARLY if single_turn else FULL):
+        for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=EARLY if single_turn else FULL):
             trace = render(load(to_json(example)), dialect, self._tokenizer)
             if len(trace) <= self._recipe.longest:
                 yield trace
 
 
-def _from_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
+def _load_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
     dialect = Nanochat()
     traces = (render(conversation, dialect, tokenizer) for conversation in read_jsonl(path))
     return [trace for trace in traces if len(trace) <= longest]

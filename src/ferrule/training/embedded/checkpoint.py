@@ -56,8 +56,8 @@ CHAT_TEMPLATE = """\
 """
 
 
-def embedded_tokenizer(folder: Path) -> ByteTokenizer:
-    """The tokenizer, read from the `tokenizer.json` that this writes into `folder`."""
+def write_embedded_tokenizer(folder: Path) -> ByteTokenizer:
+    """Write a `tokenizer.json` into `folder`; returns the tokenizer read from it."""
     path = folder / "tokenizer.json"
     _write_json(path, make_byte_tokenizer_json(CONTROL))
     return ByteTokenizer(path)
@@ -68,11 +68,12 @@ def export(network: Network, folder: Path) -> None:
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
-    embedded_tokenizer(folder)
+    write_embedded_tokenizer(folder)
     _write_json(
-        folder / "config.json", {**network.shape.config(), "bos_token_id": 256, "eos_token_id": _id(ASSISTANT_END)}
+        folder / "config.json",
+        {**network.shape.make_config(), "bos_token_id": 256, "eos_token_id": _get_id(ASSISTANT_END)},
     )
-    _write_json(folder / "tokenizer_config.json", _tokenizer_config(network.shape.max_position_embeddings))
+    _write_json(folder / "tokenizer_config.json", _make_tokenizer_config(network.shape.max_position_embeddings))
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
     weights = {
         name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in network.state_dict().items()
@@ -82,11 +83,11 @@ def export(network: Network, folder: Path) -> None:
     partial.replace(folder / "model.safetensors")
 
 
-def _id(name: str) -> int:
+def _get_id(name: str) -> int:
     return 256 + CONTROL.index(name)
 
 
-def _tokenizer_config(context_length: int) -> dict[str, Any]:
+def _make_tokenizer_config(context_length: int) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": BOS,
@@ -133,7 +134,7 @@ def begin_from(network: Network, folder: Path) -> None:
 
 def grow_weights(weights: dict[str, Tensor], depth: int, wanted: int) -> dict[str, Tensor]:
     """The weights, in float32, of a network of `wanted` layers that computes what these of `depth` layers do."""
-    order = layer_order(depth, wanted)
+    order = order_layers(depth, wanted)
     result = {}
     for name, tensor in weights.items():
         match = _LAYER.match(name)
@@ -148,7 +149,7 @@ def grow_weights(weights: dict[str, Tensor], depth: int, wanted: int) -> dict[st
     return result
 
 
-def layer_order(depth: int, wanted: int) -> list[tuple[int, bool]]:
+def order_layers(depth: int, wanted: int) -> list[tuple[int, bool]]:
     """Which layer stands at each place, and whether it is a copy; the middle ones are doubled first."""
     inner = sorted(range(depth), key=lambda layer: abs(2 * layer - depth + 1))
     doubled = set(inner[: wanted - depth])

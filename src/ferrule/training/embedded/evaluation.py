@@ -70,10 +70,10 @@ def run_evaluation(settings: EvaluationSettings, progress: Progress | None = Non
 
 
 async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> Report:
-    from ferrule.models.embedded import embedded_model, local_model
+    from ferrule.models.embedded import load_embedded_model, load_local_model
 
     with limit_blas_threads():
-        model = local_model(settings.model) if settings.model is not None else embedded_model()
+        model = load_local_model(settings.model) if settings.model is not None else load_embedded_model()
     async with model:
         return await evaluate(model, settings, progress)
 
@@ -100,17 +100,17 @@ async def ask_all(
     name: str,
     questions: Iterable[Question],
     settings: EvaluationSettings,
-    tick: Callable[[], None] = lambda: None,
+    report_progress: Callable[[], None] = lambda: None,
 ) -> tuple[FigureTable, list[WrongAnswer]]:
-    """Ask one set of questions, many at once; its figures and what failed. `tick` is called after each question."""
+    """Ask one set of questions, many at once; its figures and what failed. `report_progress` is called after each."""
     ordered = list(questions)
     pipeline = Pipeline(model).with_(max_tokens=settings.most_tokens).using(calculator)
     places = asyncio.Semaphore(settings.together)
 
     async def ask_one(question: Question) -> tuple[ModelAnswer, ...]:
         async with places:
-            answers = await answers_to(question.prompts, pipeline)
-        tick()
+            answers = await answer_requests(question.prompts, pipeline)
+        report_progress()
         return answers
 
     tasks = [asyncio.create_task(ask_one(question)) for question in ordered]
@@ -121,23 +121,23 @@ async def ask_all(
             task.cancel()
     scores = [question.score(answers) for question, answers in zip(ordered, answered, strict=True)]
     table = make_table(name, ((question.kind, score) for question, score in zip(ordered, scores, strict=True)))
-    return table, _wrong_answers(ordered, answered, scores)
+    return table, _collect_wrong_answers(ordered, answered, scores)
 
 
-async def answers_to(prompts: Iterable[str], pipeline: Pipeline) -> tuple[ModelAnswer, ...]:
+async def answer_requests(prompts: Iterable[str], pipeline: Pipeline) -> tuple[ModelAnswer, ...]:
     """Make requests one after another in one conversation; it ends early where the model fails to end a turn."""
     conversation = Conversation()
     answers: list[ModelAnswer] = []
     for prompt in prompts:
         run = await pipeline.chat(conversation).chat(prompt).run()
-        answers.append(_answer(run.conversation.messages[len(conversation) + 1 :], run.stopped == "done"))
+        answers.append(_make_answer(run.conversation.messages[len(conversation) + 1 :], run.stopped == "done"))
         if not answers[-1].is_finished:
             break
         conversation = run.conversation
     return tuple(answers)
 
 
-def _answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
+def _make_answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
     said: list[str] = []
     expressions: dict[str, str] = {}
     results: dict[str, ToolResult] = {}
@@ -147,22 +147,22 @@ def _answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
             continue
         said.append(message.text)
         expressions |= {
-            call.id: _expression(call) if isinstance(call, ToolCall) else call.raw for call in message.calls
+            call.id: _get_expression(call) if isinstance(call, ToolCall) else call.raw for call in message.calls
         }
     calls = (
-        CalculatorCall(expression, _own_text(results[id_]), results[id_].is_error)
+        CalculatorCall(expression, _get_own_text(results[id_]), results[id_].is_error)
         for id_, expression in expressions.items()
         if id_ in results
     )
     return ModelAnswer(tuple(calls), "".join(said), is_finished)
 
 
-def _own_text(result: ToolResult) -> str:
+def _get_own_text(result: ToolResult) -> str:
     """The result's text, without the note that is added for repeated calls."""
     return next((part.text for part in result.content if isinstance(part, Text)), "")
 
 
-def _expression(call: ToolCall) -> str:
+def _get_expression(call: ToolCall) -> str:
     """The expression of a call of the calculator; the arguments as written where there is none."""
     try:
         return str(call.decode()["expression"])
@@ -170,7 +170,7 @@ def _expression(call: ToolCall) -> str:
         return call.arguments
 
 
-def _wrong_answers(
+def _collect_wrong_answers(
     questions: list[Question], answered: list[tuple[ModelAnswer, ...]], scores: list[Score]
 ) -> list[WrongAnswer]:
     return [
@@ -183,13 +183,13 @@ def _wrong_answers(
 def _count(total: int, progress: Progress | None) -> Callable[[], None]:
     done = 0
 
-    def tick() -> None:
+    def report_progress() -> None:
         nonlocal done
         done += 1
         if progress is not None:
             progress(done, total)
 
-    return tick
+    return report_progress
 
 
 def _check(settings: EvaluationSettings) -> None:

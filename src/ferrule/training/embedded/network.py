@@ -30,7 +30,7 @@ class Shape:
     rope_theta: float = 10_000.0
     rms_norm_eps: float = 1e-6
 
-    def config(self) -> dict[str, Any]:
+    def make_config(self) -> dict[str, Any]:
         """The `config.json` that `transformers` reads."""
         sizes = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "rope_theta"}
         return {
@@ -144,7 +144,7 @@ class Network(nn.Module):
                 std *= depth
             nn.init.normal_(parameter, std=std)
 
-    def hidden(self, ids: Tensor) -> Tensor:
+    def compute_hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states (batch, length, hidden_size), normalised."""
         length = ids.shape[1]
         rope = (cast(Tensor, self.cos)[:length], cast(Tensor, self.sin)[:length])
@@ -155,9 +155,9 @@ class Network(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits (batch, length, vocab_size)."""
-        return functional.linear(self.hidden(ids), self.model.embed_tokens.weight)
+        return functional.linear(self.compute_hidden(ids), self.model.embed_tokens.weight)
 
-    def loss(self, ids: Tensor, targets: Tensor) -> Tensor:
+    def compute_loss(self, ids: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy in nats over the targets (batch, length) that are not -100."""
-        logits = functional.linear(self.hidden(ids), self.model.embed_tokens.weight)
+        logits = functional.linear(self.compute_hidden(ids), self.model.embed_tokens.weight)
         return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)

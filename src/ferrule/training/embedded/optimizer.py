@@ -42,7 +42,7 @@ class Muon:
         """Apply the gradients at `scale` times the peak rate."""
         rate = self._rate * scale
         for (_, members), momentum in zip(self._groups, self._momenta, strict=True):
-            gradients = torch.stack([_wide(_gradient(p)) for p in members])
+            gradients = torch.stack([_make_wide(_get_gradient(p)) for p in members])
             momentum.lerp_(gradients, 1 - _MOMENTUM)
             updates = orthogonalise(gradients.lerp(momentum, _MOMENTUM))
             for parameter, update in zip(members, updates, strict=True):
@@ -61,11 +61,11 @@ class Muon:
             mine.copy_(saved)
 
 
-def _gradient(parameter: nn.Parameter) -> Tensor:
+def _get_gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
 
 
-def _wide(matrix: Tensor) -> Tensor:
+def _make_wide(matrix: Tensor) -> Tensor:
     return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
 
 

@@ -50,7 +50,7 @@ class Recipe(BaseModel):
     data: Path | None = None
     """A JSONL file of `ferrule synth` to train on again and again; None draws fresh conversations for every step."""
 
-    def rate_at(self, step: int) -> float:
+    def compute_rate(self, step: int) -> float:
         """The share of the peak rates at a step: a rise, a plateau, and a fall to zero."""
         done = step / self.steps
         if done < self.warmup:

@@ -113,11 +113,11 @@ def make_table(name: str, scored: Iterable[tuple[str, Score]]) -> FigureTable:
     by_kind: dict[str, list[Score]] = {kind: [] for kind in (*KINDS, "turns")}
     for kind, score in scored:
         by_kind[kind].append(score)
-    rows = tuple(_row(kind, scores) for kind, scores in by_kind.items() if scores)
-    return FigureTable(name, rows, _row("all", [score for scores in by_kind.values() for score in scores]))
+    rows = tuple(_make_row(kind, scores) for kind, scores in by_kind.items() if scores)
+    return FigureTable(name, rows, _make_row("all", [score for scores in by_kind.values() for score in scores]))
 
 
-def _row(kind: str, scores: list[Score]) -> KindFigures:
+def _make_row(kind: str, scores: list[Score]) -> KindFigures:
     n = len(scores)
     return KindFigures(
         kind,

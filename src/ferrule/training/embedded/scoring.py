@@ -15,7 +15,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Literal
 
-from ferrule.training.synth import Turn, examples, shipped_grammar
+from ferrule.training.synth import Turn, draw_examples, load_shipped_grammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def score_turns(turns: Sequence[Turn], answers: Sequence[ModelAnswer]) -> Score:
         return _WRONG
     pairs = list(zip(turns, answers, strict=True))
     return Score(
-        all(tuple(call.expression for call in answer.calls) == _expected_calls(turn) for turn, answer in pairs),
+        all(tuple(call.expression for call in answer.calls) == _list_expected_calls(turn) for turn, answer in pairs),
         all(answer.is_finished and answer.reply == turn.reply for turn, answer in pairs),
     )
 
@@ -100,7 +100,7 @@ def score_phrasing(phrasing: HandwrittenRequest, answer: ModelAnswer, refusals: 
 
 def states_answer(reply: str, answer: str, kind: str) -> bool:
     """Whether a reply holds the answer: as a number however it is written, or to the letter for a `reverse`."""
-    number = None if kind == "reverse" else _number(answer)
+    number = None if kind == "reverse" else _parse_number(answer)
     if number is None:
         return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", reply) is not None
     if kind == "count" and any(_TIMES.get(word) == number for word in re.findall(r"[a-z]+", reply.lower())):
@@ -117,16 +117,16 @@ def find_numbers(text: str) -> list[Fraction]:
     return found
 
 
-def _expected_calls(turn: Turn) -> tuple[str, ...]:
+def _list_expected_calls(turn: Turn) -> tuple[str, ...]:
     return () if turn.call is None else (turn.call,)
 
 
 def _is_same(result: str, answer: str, kind: str) -> bool:
-    number = None if kind == "reverse" else _number(answer)
-    return result == answer if number is None else _number(result) == number
+    number = None if kind == "reverse" else _parse_number(answer)
+    return result == answer if number is None else _parse_number(result) == number
 
 
-def _number(text: str) -> Fraction | None:
+def _parse_number(text: str) -> Fraction | None:
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -151,7 +151,7 @@ def draw_held_out_questions(count: int, seed: int) -> Iterator[Question]:
 
     An id names the template sections that a problem is from.
     """
-    for example in examples(seed, count, held_out=True):
+    for example in draw_examples(seed, count, held_out=True):
         prompts = tuple(turn.user for turn in example.turns)
         yield Question(example.section, example.kind, prompts, partial(score_turns, example.turns))
 
@@ -172,7 +172,7 @@ def make_questions(phrasings: Sequence[HandwrittenRequest]) -> list[Question]:
 
 def list_refusals() -> frozenset[str]:
     """The replies with which the templates say that something can't be helped with."""
-    replies = (section.reply for section in shipped_grammar().sections if section.kind == "refusal")
+    replies = (section.reply for section in load_shipped_grammar().sections if section.kind == "refusal")
     return frozenset("".join(piece for piece in reply if isinstance(piece, str)) for reply in replies)
 
 

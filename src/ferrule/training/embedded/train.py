@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
 from ferrule.training.embedded.batches import Batches
-from ferrule.training.embedded.checkpoint import begin_from, embedded_tokenizer, export
+from ferrule.training.embedded.checkpoint import begin_from, export, write_embedded_tokenizer
 from ferrule.training.embedded.network import Network, Shape
 from ferrule.training.embedded.optimizer import Optimizer
 from ferrule.training.embedded.recipe import Recipe
@@ -42,7 +42,7 @@ class Progress:
     tokens_per_second: float
 
 
-def shape_of(recipe: Recipe) -> Shape:
+def make_shape(recipe: Recipe) -> Shape:
     """The network's sizes."""
     return Shape(
         hidden_size=recipe.hidden_size,
@@ -66,9 +66,9 @@ def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, r
     (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
     try:
         if torch.cuda.is_available():
-            _work(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report)
+            _train_worker(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report)
         elif recipe.workers == 1:
-            _work(0, recipe, folder, "cpu", None, report)
+            _train_worker(0, recipe, folder, "cpu", None, report)
         else:
             _train_in_parallel(recipe, folder, report)
     finally:
@@ -85,7 +85,7 @@ def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
         raise SettingsError(f"{folder} holds no checkpoint to resume from")
     if resume:
         begun = Recipe.model_validate_json((folder / _RECIPE).read_text())
-        if shape_of(begun) != shape_of(recipe):
+        if make_shape(begun) != make_shape(recipe):
             raise SettingsError(f"{folder} holds the run of a network of other sizes: its settings are in {_RECIPE}")
 
 
@@ -95,7 +95,9 @@ def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress]
     rendezvous = folder / "rendezvous"
     rendezvous.unlink(missing_ok=True)
     arguments = (recipe, folder, rendezvous, queue)
-    workers = [context.Process(target=_worker, args=(rank, *arguments), daemon=True) for rank in range(recipe.workers)]
+    workers = [
+        context.Process(target=_run_worker, args=(rank, *arguments), daemon=True) for rank in range(recipe.workers)
+    ]
     for worker in workers:
         worker.start()
     try:
@@ -116,30 +118,32 @@ def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress]
         raise ModelError("a training worker failed; its own message stands above")
 
 
-def _worker(rank: int, recipe: Recipe, folder: Path, rendezvous: Path, queue: Any) -> None:
+def _run_worker(rank: int, recipe: Recipe, folder: Path, rendezvous: Path, queue: Any) -> None:
     # Ctrl-C reaches every process of a terminal: the parent ends its workers itself, without their tracebacks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=recipe.workers)
     try:
-        _work(rank, recipe, folder, "cpu", dist.group.WORLD, queue.put)
+        _train_worker(rank, recipe, folder, "cpu", dist.group.WORLD, queue.put)
     finally:
         dist.destroy_process_group()
 
 
-def _work(rank: int, recipe: Recipe, folder: Path, device: str, group: Any, report: Callable[[Progress], None]) -> None:
+def _train_worker(
+    rank: int, recipe: Recipe, folder: Path, device: str, group: Any, report: Callable[[Progress], None]
+) -> None:
     if device == "cpu":
         torch.set_num_threads(1)
     torch.manual_seed(recipe.seed)
     is_resumed = (folder / _CHECKPOINT).exists()
-    network = (Network(shape_of(recipe)) if is_resumed else _begin(recipe)).to(device)
+    network = (Network(make_shape(recipe)) if is_resumed else _begin(recipe)).to(device)
     run = _Run(rank, recipe, folder, network, group)
-    run.train(Batches(recipe, embedded_tokenizer(folder), rank), report)
+    run.train(Batches(recipe, write_embedded_tokenizer(folder), rank), report)
     if rank == 0:
         export(network, folder / "model")
 
 
 def _begin(recipe: Recipe) -> Network:
-    network = Network(shape_of(recipe))
+    network = Network(make_shape(recipe))
     if recipe.start is not None:
         begin_from(network, recipe.start)
     return network
@@ -153,12 +157,16 @@ class _Run:
         self._network = network
         self._device = next(network.parameters()).device
         self._optimizer = Optimizer(network, recipe.matrix_rate, recipe.other_rate, recipe.weight_decay)
-        self._loss = torch.compile(network.loss, dynamic=True) if recipe.compile and _has_compiler() else network.loss
+        self._loss = (
+            torch.compile(network.compute_loss, dynamic=True)
+            if recipe.compile and _has_compiler()
+            else network.compute_loss
+        )
 
     def train(self, batches: Batches, report: Callable[[Progress], None]) -> None:
         """All steps from the checkpoint's on; the first worker reports and saves."""
         start = self._restore()
-        drawn = batches.from_step(start)
+        drawn = batches.iterate_from(start)
         recent, tokens, since = 0.0, 0, time.monotonic()
         for step in range(start, self._recipe.steps):
             _check_parent()
@@ -178,7 +186,7 @@ class _Run:
         torch.autograd.backward(loss)
         if self._group is not None:
             _average_gradients(self._network, self._recipe.workers)
-        self._optimizer.step(self._recipe.rate_at(step))
+        self._optimizer.step(self._recipe.compute_rate(step))
         self._network.zero_grad()
         return loss.item()
 

@@ -17,9 +17,9 @@ from ferrule.training.synth.generator import (
     FULL,
     Mix,
     TemplateGrammar,
-    examples,
+    draw_examples,
+    load_shipped_grammar,
     parse_grammar,
-    shipped_grammar,
     write_jsonl,
 )
 from ferrule.training.synth.grammar import GrammarError, Problem
@@ -33,9 +33,9 @@ __all__ = [
     "Problem",
     "TemplateGrammar",
     "Turn",
-    "examples",
+    "draw_examples",
+    "load_shipped_grammar",
     "parse_grammar",
-    "shipped_grammar",
     "to_json",
     "write_jsonl",
 ]

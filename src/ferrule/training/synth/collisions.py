@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from ferrule.training.synth.grammar import TEXT_SLOTS, Choice, Node, Phrasing, Section, Slot, base_name, slots_of
+from ferrule.training.synth.grammar import TEXT_SLOTS, Choice, Node, Phrasing, Section, Slot, find_slots, strip_number
 from ferrule.training.synth.noise import ASKING, OPENERS, REQUESTING, SUFFIXES
 from ferrule.training.synth.number_words import NUMBER_WORDS
 
@@ -61,26 +61,26 @@ class _Index:
     containing: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.with_number = self._bits(lambda text: _WORD in text or any(char.isdigit() for char in text))
+        self.with_number = self._test_all(lambda text: _WORD in text or any(char.isdigit() for char in text))
 
-    def _bits(self, test: Callable[[str], bool]) -> int:
+    def _test_all(self, test: Callable[[str], bool]) -> int:
         return sum(1 << place for place, text in enumerate(self.variants) if test(text))
 
-    def possible(self, node: Node, numbers: frozenset[str]) -> int:
+    def find_possible(self, node: Node, numbers: frozenset[str]) -> int:
         """The variants that hold every literal a node needs: all that a pattern has to be tried on."""
         found = (1 << len(self.variants)) - 1
         for item in node:
             if isinstance(item, Choice):
                 any_of = 0
                 for alternative in item.alternatives:
-                    any_of |= self.possible(alternative, numbers)
+                    any_of |= self.find_possible(alternative, numbers)
                 found &= any_of
             elif isinstance(item, Slot):
                 found &= self.with_number if item.name in numbers else found
             else:
-                for fragment in _fragments(item):
+                for fragment in _find_fragments(item):
                     if fragment not in self.containing:
-                        self.containing[fragment] = self._bits(partial(_contains, fragment))
+                        self.containing[fragment] = self._test_all(partial(_contains, fragment))
                     found &= self.containing[fragment]
         return found
 
@@ -136,10 +136,10 @@ def is_frameless(phrasing: Phrasing, section: Section) -> bool:
     return section.call is None and is_bare
 
 
-def number_slots(section: Section) -> frozenset[str]:
+def find_number_slots(section: Section) -> frozenset[str]:
     """The slots of a section's phrasings that numbers stand in."""
-    names = {name for phrasing in section.phrasings for name in slots_of(phrasing.node)}
-    return frozenset(name for name in names if base_name(name) not in TEXT_SLOTS and name not in section.lists)
+    names = {name for phrasing in section.phrasings for name in find_slots(phrasing.node)}
+    return frozenset(name for name in names if strip_number(name) not in TEXT_SLOTS and name not in section.lists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +155,20 @@ class _Opening:
             if isinstance(item, Choice):
                 written.append(f"(?:{'|'.join(map(self.expression, item.alternatives))})")
             elif isinstance(item, Slot):
-                written.append(self._slot(item))
+                written.append(self._write_slot(item))
             else:
                 literal = _MARK.sub(lambda match: rf"(?:{match[0]}|\Z)", re.escape(normalise(item)))
                 written.append(literal.replace(r"\ ", _SPACE))
         return "".join(written)
 
-    def _slot(self, slot: Slot) -> str:
+    def _write_slot(self, slot: Slot) -> str:
         if slot.name in self.section.lists:
             entries = "|".join(re.escape(normalise(entry)) for entry in self.section.lists[slot.name])
             return ".+" if self.lists_open else f"(?:{entries})"
         return _TEXT[slot.base] if slot.base in TEXT_SLOTS else _NUMBER
 
 
-def _fragments(literal: str) -> list[str]:
+def _find_fragments(literal: str) -> list[str]:
     """What of a literal a request has to contain: its runs of characters other than marks that may be missing."""
     return [run for run in re.split(r"[.?!…,;:\s]", normalise(literal)) if run]
 
@@ -184,11 +184,11 @@ def find_collisions(prompts: Mapping[str, str], sections: Iterable[Section]) -> 
     index = _Index(texts)
     found: set[Collision] = set()
     for section in sections:
-        numbers = number_slots(section)
+        numbers = find_number_slots(section)
         for phrasing in section.phrasings:
             if is_frameless(phrasing, section):
                 continue
-            left = index.possible(phrasing.node, numbers)
+            left = index.find_possible(phrasing.node, numbers)
             expression = compile_pattern(phrasing, section) if left else None
             while left and expression:
                 place = left.bit_length() - 1

@@ -63,19 +63,19 @@ def parse_condition(text: str) -> Condition:
         raise ConditionError(f"where: {error.msg}") from error
     names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
     multiples = tuple((match[1], match[2]) for match in _DIVISIBLE.finditer(plain))
-    return Condition(text, names, multiples, _truth(tree))
+    return Condition(text, names, multiples, _compile_comparison(tree))
 
 
-def _truth(node: ast.expr) -> Callable[[Mapping[str, Value]], bool]:
+def _compile_comparison(node: ast.expr) -> Callable[[Mapping[str, Value]], bool]:
     if isinstance(node, ast.BoolOp):
-        parts = [_truth(value) for value in node.values]
+        parts = [_compile_comparison(value) for value in node.values]
         decide = all if isinstance(node.op, ast.And) else any
         return lambda values: decide(part(values) for part in parts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = _truth(node.operand)
+        inner = _compile_comparison(node.operand)
         return lambda values: not inner(values)
     if isinstance(node, ast.Compare) and all(type(op) in _COMPARISONS for op in node.ops):
-        terms = [_term(term) for term in (node.left, *node.comparators)]
+        terms = [_compile_term(term) for term in (node.left, *node.comparators)]
         comparisons = [_COMPARISONS[type(op)] for op in node.ops]
 
         def compare(values: Mapping[str, Value]) -> bool:
@@ -87,7 +87,7 @@ def _truth(node: ast.expr) -> Callable[[Mapping[str, Value]], bool]:
     raise ConditionError("where: a comparison is wanted, such as a > b")
 
 
-def _term(node: ast.expr) -> _Term:
+def _compile_term(node: ast.expr) -> _Term:
     if isinstance(node, ast.Name):
         name = node.id
         return lambda values: values[name]
@@ -95,9 +95,9 @@ def _term(node: ast.expr) -> _Term:
         number = node.value if isinstance(node.value, int) else Fraction(str(node.value))
         return lambda _: number
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _term(node.operand)
+        inner = _compile_term(node.operand)
         return lambda values: -inner(values)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right, combine = _term(node.left), _term(node.right), _OPERATORS[type(node.op)]
+        left, right, combine = _compile_term(node.left), _compile_term(node.right), _OPERATORS[type(node.op)]
         return lambda values: combine(left(values), right(values))
     raise ConditionError("where: only numbers, slots, + - * / % and parentheses can be compared")

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from ferrule.training.synth.numbers import group_thousands, whole_number, with_fraction
+from ferrule.training.synth.numbers import add_fraction, draw_whole_number, group_thousands
 from ferrule.training.synth.words import number_fits
 
 _SHARES = (("+", 0.28), ("-", 0.22), ("*", 0.26), ("/", 0.15), ("**", 0.05), ("%", 0.02), ("//", 0.02))
@@ -27,7 +27,7 @@ class Expression:
 def draw_expression(rng: random.Random, *, held_out: bool = False) -> Expression:
     """An expression of two to five operands, sometimes with parentheses."""
     tokens = _draw_tokens(rng, held_out)
-    spoken = [_number_said(rng, token) for token in tokens] if rng.random() < 0.15 else tokens
+    spoken = [_say_number(rng, token) for token in tokens] if rng.random() < 0.15 else tokens
     return Expression(_join(tokens, " "), _write_as_user(rng, spoken), _write_for_reply(tokens))
 
 
@@ -52,7 +52,7 @@ def _draw_tokens(rng: random.Random, held_out: bool) -> list[str]:
     for place in range(count):
         before = operators[place - 1] if place else ""
         after = operators[place] if place < count - 1 else ""
-        tokens.append(_operand(rng, before, after, _MOST_DIGITS[count], held_out))
+        tokens.append(_draw_operand(rng, before, after, _MOST_DIGITS[count], held_out))
     _parenthesise(rng, tokens, operators)
     flat = tokens[0]
     for operator, operand in zip(operators, tokens[1:], strict=True):
@@ -60,14 +60,14 @@ def _draw_tokens(rng: random.Random, held_out: bool) -> list[str]:
     return flat
 
 
-def _operand(rng: random.Random, before: str, after: str, most_digits: int, held_out: bool) -> list[str]:
+def _draw_operand(rng: random.Random, before: str, after: str, most_digits: int, held_out: bool) -> list[str]:
     if before == "**":
         return [str(2 + int(rng.random() * 4))]
     number = ""
     for _ in range(60):
-        number = whole_number(rng, 3 if after == "**" else most_digits)
+        number = draw_whole_number(rng, 3 if after == "**" else most_digits)
         if after != "**" and len(number) < 7 and rng.random() < 0.18:
-            number = with_fraction(rng, number)
+            number = add_fraction(rng, number)
         if before in ("/", "%", "//") and not number.strip("0."):
             continue
         if number_fits(number, held_out):
@@ -95,7 +95,7 @@ def _join(tokens: list[str], space: str) -> str:
     return "".join(f"{space}{token}{space}" if token in _OPERATORS else token for token in tokens)
 
 
-def _number_said(rng: random.Random, token: str) -> str:
+def _say_number(rng: random.Random, token: str) -> str:
     if token[-1].isdigit() and "," not in token:
         return group_thousands(token) if rng.random() < 0.8 else token
     return token

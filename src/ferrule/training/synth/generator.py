@@ -83,45 +83,45 @@ class TemplateGrammar:
         self.sections = tuple(sections)
         self._by_kind = {
             kind: Wheel(
-                (_source(section), section.share)
+                (_make_source(section), section.share)
                 for section in self.sections
                 if section.kind == kind and not section.follow
             )
             for kind in KINDS
         }
-        self._following = Wheel((_source(section), section.share) for section in self.sections if section.follow)
+        self._following = Wheel((_make_source(section), section.share) for section in self.sections if section.follow)
 
-    def examples(self, seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL) -> Iterator[Example]:
+    def draw_examples(self, seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL) -> Iterator[Example]:
         """Draw `count` conversations. Kinds that no section has are left out of the mix."""
         rng = random.Random(seed)
         kinds = Wheel((kind, weight) for kind, weight in mix.kinds.items() if weight and self._by_kind[kind])
         if not kinds:
             raise ValueError("no section has a kind of the mix")
         for _ in range(count):
-            yield self._example(rng, kinds, held_out, mix)
+            yield self._draw_example(rng, kinds, held_out, mix)
 
-    def _example(self, rng: random.Random, kinds: Wheel[str], held_out: bool, mix: Mix) -> Example:
+    def _draw_example(self, rng: random.Random, kinds: Wheel[str], held_out: bool, mix: Mix) -> Example:
         for _ in range(_TRIES):
             turns = 2 + int(rng.random() * 3) if rng.random() < mix.several_turns else 1
-            example = self._conversation(rng, kinds, turns, held_out)
+            example = self._draw_conversation(rng, kinds, turns, held_out)
             if example.characters <= mix.most_characters:
                 return example
         raise ValueError(f"no conversation of at most {mix.most_characters} characters can be drawn")
 
-    def _conversation(self, rng: random.Random, kinds: Wheel[str], length: int, held_out: bool) -> Example:
+    def _draw_conversation(self, rng: random.Random, kinds: Wheel[str], length: int, held_out: bool) -> Example:
         turns: list[Turn] = []
         names: list[str] = []
         previous: str | None = None
         kind = ""
         for _ in range(length):
             follows = previous is not None and bool(self._following) and rng.random() < _FOLLOW_SHARE
-            kind, section, turn = self._turn(rng, kinds, previous if follows else None, held_out)
+            kind, section, turn = self._draw_turn(rng, kinds, previous if follows else None, held_out)
             turns.append(turn)
             names.append(section.name)
-            previous = _answered_number(turn, section)
+            previous = _find_answered_number(turn, section)
         return Example(kind if length == 1 else "turns", "+".join(names), tuple(turns))
 
-    def _turn(
+    def _draw_turn(
         self, rng: random.Random, kinds: Wheel[str], previous: str | None, held_out: bool
     ) -> tuple[str, Section, Turn]:
         for _ in range(_TRIES):
@@ -134,11 +134,11 @@ class TemplateGrammar:
         raise ValueError("no section gives a turn: their conditions are never met")
 
 
-def _source(section: Section) -> _Source:
+def _make_source(section: Section) -> _Source:
     return _Source(plan_section(section), Wheel((phrasing, phrasing.weight) for phrasing in section.phrasings))
 
 
-def _answered_number(turn: Turn, section: Section) -> str | None:
+def _find_answered_number(turn: Turn, section: Section) -> str | None:
     """The number that a following turn may go on with: a short one that is the result, not a text of digits."""
     output = turn.output
     if output is None or section.kind == "reverse" or len(output) > _LONGEST_FOLLOWED or not is_number(output):
@@ -154,7 +154,7 @@ def parse_grammar(texts: Mapping[str, str]) -> TemplateGrammar:
     return TemplateGrammar(sections)
 
 
-def template_texts() -> dict[str, str]:
+def load_template_texts() -> dict[str, str]:
     """The package's template files by name."""
     folder = files("ferrule.training.synth") / "templates"
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".txt")), key=lambda entry: entry.name)
@@ -162,12 +162,12 @@ def template_texts() -> dict[str, str]:
 
 
 @cache
-def shipped_grammar() -> TemplateGrammar:
+def load_shipped_grammar() -> TemplateGrammar:
     """The grammar of the package's template files. Raises GrammarError."""
-    return parse_grammar(template_texts())
+    return parse_grammar(load_template_texts())
 
 
-def examples(
+def draw_examples(
     seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL, grammar: TemplateGrammar | None = None
 ) -> Iterator[Example]:
     """Draw `count` conversations, the same ones for the same seed, mix and grammar.
@@ -175,7 +175,7 @@ def examples(
     With `draw_held_out_questions`, words and numbers of four digits or more are ones that are never drawn without it.
     Raises GrammarError where a template file is wrong.
     """
-    return (grammar or shipped_grammar()).examples(seed, count, held_out=held_out, mix=mix)
+    return (grammar or load_shipped_grammar()).draw_examples(seed, count, held_out=held_out, mix=mix)
 
 
 def write_jsonl(
@@ -192,4 +192,4 @@ def write_jsonl(
 
     An interruption leaves no half-written file. Raises OSError and GrammarError.
     """
-    return write_examples(path, examples(seed, count, held_out=held_out, mix=mix, grammar=grammar), progress)
+    return write_examples(path, draw_examples(seed, count, held_out=held_out, mix=mix, grammar=grammar), progress)

@@ -104,19 +104,19 @@ class Section:
         return self.weight * math.sqrt(len(self.phrasings))
 
 
-def base_name(name: str) -> str:
+def strip_number(name: str) -> str:
     """The slot's name without the number that tells it from its like: `name2` is a `name`."""
     return name.rstrip("0123456789")
 
 
-def slots_of(node: Node, *, certain: bool = False) -> set[str]:
+def find_slots(node: Node, *, certain: bool = False) -> set[str]:
     """Names of the slots in a phrasing; with `certain`, of those in every expansion of it."""
     names: set[str] = set()
     for item in node:
         if isinstance(item, Slot):
             names.add(item.name)
         elif isinstance(item, Choice):
-            inner = [slots_of(alternative, certain=certain) for alternative in item.alternatives]
+            inner = [find_slots(alternative, certain=certain) for alternative in item.alternatives]
             names |= set.intersection(*inner) if certain else set.union(*inner)
     return names
 

@@ -120,11 +120,11 @@ def _misspell(rng: random.Random, pieces: list[Piece]) -> None:
     places = [place for place, word in enumerate(words) if len(word) > 3 and word.isalpha()]
     if places:
         place = places[int(rng.random() * len(places))]
-        words[place] = _typo(rng, words[place])
+        words[place] = _make_typo(rng, words[place])
         piece.text = " ".join(words)
 
 
-def _typo(rng: random.Random, word: str) -> str:
+def _make_typo(rng: random.Random, word: str) -> str:
     at = 1 + int(rng.random() * (len(word) - 2))
     form = rng.random()
     if form < 0.3:

@@ -48,7 +48,7 @@ def write_number(
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     beside_digits = before == "," or after == ","
     if before in "$€£" and before:
-        scaled = None if sign or after == "%" else _scale(rng, digits)
+        scaled = None if sign or after == "%" else _write_scaled(rng, digits)
         return scaled if scaled and rng.random() < 0.2 else _write_digits(rng, text, beside_digits)
     symbolic = (before and before in "#*/^+-=(×÷.") or (after and after in "%*/^+-=)×÷°")
     if symbolic and not (sayable and after == ")"):
@@ -75,7 +75,7 @@ def _write_digits(rng: random.Random, text: str, beside_comma: bool) -> str:
     return text
 
 
-def _scale(rng: random.Random, digits: str) -> str | None:
+def _write_scaled(rng: random.Random, digits: str) -> str | None:
     """`3k`, `2.5 million`: only where the digits left over are few."""
     if "." in digits:
         return None
@@ -107,7 +107,7 @@ def _write_words(rng: random.Random, digits: str, sayable: bool) -> str | None:
     if value in _DOZENS and rng.random() < 0.15:
         return _DOZENS[value]
     if value >= 1000 and rng.random() < 0.4:
-        scaled = _scale(rng, digits)
+        scaled = _write_scaled(rng, digits)
         if scaled:
             return scaled
     significant = len(digits.rstrip("0"))

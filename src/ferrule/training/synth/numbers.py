@@ -91,31 +91,31 @@ def draw_number(rng: random.Random, hint: Hint, *, held_out: bool = False, sayab
 
 def _draw(rng: random.Random, hint: Hint, sayable: bool) -> str:
     if hint.low is not None and hint.high is not None:
-        return _in_range(rng, hint.kind, hint.low, hint.high)
+        return _draw_in_range(rng, hint.kind, hint.low, hint.high)
     if hint.kind == "any":
-        return _any(rng, sayable)
+        return _draw_any(rng, sayable)
     if hint.kind == "int":
-        return _sayable(rng) if sayable else whole_number(rng)
+        return _draw_sayable(rng) if sayable else draw_whole_number(rng)
     if hint.kind == "small":
         return str(2 + int(rng.random() * 19))
     if hint.kind == "medium":
         low_end = sayable or rng.random() < 0.5
         return str(2 + int(rng.random() * (99 if low_end else 999)))
     if hint.kind == "decimal":
-        return with_fraction(rng, str(int(10 ** (rng.random() * 4))))
+        return add_fraction(rng, str(int(10 ** (rng.random() * 4))))
     if hint.kind == "money":
-        return _money(rng)
-    return _percentage(rng)
+        return _draw_money(rng)
+    return _draw_percentage(rng)
 
 
-def _any(rng: random.Random, sayable: bool) -> str:
-    text = _sayable(rng) if sayable else whole_number(rng)
+def _draw_any(rng: random.Random, sayable: bool) -> str:
+    text = _draw_sayable(rng) if sayable else draw_whole_number(rng)
     if len(text) < 10 and rng.random() < (0.1 if sayable else 0.2):
-        text = with_fraction(rng, text if not sayable else text[:2])
+        text = add_fraction(rng, text if not sayable else text[:2])
     return "-" + text if rng.random() < 0.07 and text.strip("0.") else text
 
 
-def whole_number(rng: random.Random, most_digits: int = 12) -> str:
+def draw_whole_number(rng: random.Random, most_digits: int = 12) -> str:
     """A whole number of 1 to `most_digits` digits, short ones more often, as people have them."""
     drawn = rng.random()
     reach = 3 if drawn < 0.35 else 7 if drawn < 0.75 else most_digits
@@ -133,7 +133,7 @@ def whole_number(rng: random.Random, most_digits: int = 12) -> str:
     return str(low + int(rng.random() * (10**length - low)))
 
 
-def with_fraction(rng: random.Random, whole: str) -> str:
+def add_fraction(rng: random.Random, whole: str) -> str:
     """The whole number with one to four decimals after it."""
     places = 1 + int(rng.random() * (2 if rng.random() < 0.75 else 4))
     fraction = f"{int(rng.random() * 10**places):0{places}}"
@@ -144,7 +144,7 @@ def with_fraction(rng: random.Random, whole: str) -> str:
     return f"{whole}.{fraction}"
 
 
-def _sayable(rng: random.Random) -> str:
+def _draw_sayable(rng: random.Random) -> str:
     form = rng.random()
     if form < 0.55:
         return str(int(rng.random() * 21))
@@ -156,7 +156,7 @@ def _sayable(rng: random.Random) -> str:
     return str(lead * 10 ** (2, 3, 3, 6, 6, 9)[int(rng.random() * 6)])
 
 
-def _money(rng: random.Random) -> str:
+def _draw_money(rng: random.Random) -> str:
     form = rng.random()
     whole = int(10 ** (rng.random() * 3)) if form < 0.85 else int(10 ** (3 + rng.random() * 3))
     if form > 0.93:
@@ -164,7 +164,7 @@ def _money(rng: random.Random) -> str:
     return str(whole) if rng.random() < 0.5 else f"{whole}.{int(rng.random() * 100):02}"
 
 
-def _percentage(rng: random.Random) -> str:
+def _draw_percentage(rng: random.Random) -> str:
     form = rng.random()
     if form < 0.45:
         return str(_COMMON_PERCENTAGES[int(rng.random() * len(_COMMON_PERCENTAGES))])
@@ -175,7 +175,7 @@ def _percentage(rng: random.Random) -> str:
     return f"{whole}.{fraction}"
 
 
-def _in_range(rng: random.Random, kind: str, low: float, high: float) -> str:
+def _draw_in_range(rng: random.Random, kind: str, low: float, high: float) -> str:
     if kind in ("decimal", "money", "percent"):
         places = 2 if kind == "money" else 1 + int(rng.random() * 2)
         if kind != "decimal" and rng.random() < 0.5:

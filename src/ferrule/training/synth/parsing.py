@@ -18,8 +18,8 @@ from ferrule.training.synth.grammar import (
     Problem,
     Section,
     Slot,
-    base_name,
-    slots_of,
+    find_slots,
+    strip_number,
 )
 from ferrule.training.synth.numbers import HintError, parse_hint
 
@@ -118,7 +118,7 @@ def _finish(draft: _Draft, lists: Mapping[str, tuple[str, ...]], problems: list[
     needed = {piece.name for piece in (*(section.call or ()), *section.reply) if isinstance(piece, Field)}
     needed -= {"r", "e", "prev"}
     for phrasing in section.phrasings:
-        reason = _phrasing_reason(phrasing, section, needed)
+        reason = _find_phrasing_problem(phrasing, section, needed)
         if reason:
             problems.append(Problem(draft.file, phrasing.line, reason))
         else:
@@ -132,30 +132,30 @@ def _finish(draft: _Draft, lists: Mapping[str, tuple[str, ...]], problems: list[
 def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
     line = draft.line
 
-    def value(name: str) -> str | None:
+    def read_value(name: str) -> str | None:
         nonlocal line
         line, text = draft.headers.get(name, (draft.line, None))
         return text
 
     try:
-        kind = value("kind") or ""
+        kind = read_value("kind") or ""
         if kind not in KINDS:
             raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
-        call_text, reply_text = value("call"), value("reply")
+        call_text, reply_text = read_value("call"), read_value("reply")
         if not reply_text:
             raise ValueError(f"section {draft.name!r} has no reply")
         reply = parse_fields(reply_text)
         if call_text is None and any(isinstance(piece, Field) and piece.name in "re" for piece in reply):
             raise ValueError("the reply uses a result, but there is no call")
-        value("call")
+        read_value("call")
         call = parse_fields(call_text) if call_text else None
-        where_text = value("where")
+        where_text = read_value("where")
         where = parse_condition(where_text) if where_text else None
-        weight = float(value("weight") or 1)
-        follow = {"true": True, "false": False}[value("follow") or "false"]
+        weight = float(read_value("weight") or 1)
+        follow = {"true": True, "false": False}[read_value("follow") or "false"]
         hints = {}
         for name in draft.headers.keys() - _HEADERS:
-            hints[name] = parse_hint(value(name) or "")
+            hints[name] = parse_hint(read_value(name) or "")
     except (ValueError, HintError, ConditionError, KeyError) as error:
         raise GrammarError([Problem(draft.file, line, str(error))]) from error
     return Section(
@@ -164,13 +164,13 @@ def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
     )  # fmt: skip
 
 
-def _phrasing_reason(phrasing: Phrasing, section: Section, needed: set[str]) -> str | None:
-    for name in sorted(slots_of(phrasing.node) | needed):
-        base = base_name(name)
+def _find_phrasing_problem(phrasing: Phrasing, section: Section, needed: set[str]) -> str | None:
+    for name in sorted(find_slots(phrasing.node) | needed):
+        base = strip_number(name)
         known = base in TEXT_SLOTS or len(base) == 1 or name in section.hints or name in section.lists
         if not known and not (name == "prev" and section.follow):
             return f"slot {{{name}}} is neither a number, nor built in, nor a list of this file"
-    missing = needed - slots_of(phrasing.node, certain=True)
+    missing = needed - find_slots(phrasing.node, certain=True)
     if missing:
         names = ", ".join(f"{{{name}}}" for name in sorted(missing))
         return f"{names}: in the call or the reply of section {section.name!r}, but not always in this phrasing"
@@ -185,7 +185,7 @@ def parse_phrasing(text: str, file: str, line: int) -> Phrasing:
     node, end = _parse_sequence(text, 0, "")
     if end != len(text):
         raise ValueError(f"unexpected {text[end]!r} at column {end + 1} (write \\{text[end]} for the character)")
-    return Phrasing(file, line, text, node, _expansions(node))
+    return Phrasing(file, line, text, node, _count_expansions(node))
 
 
 def _parse_sequence(text: str, at: int, closer: str) -> tuple[Node, int]:
@@ -231,11 +231,11 @@ def _parse_slot(text: str, start: int) -> tuple[Slot, int]:
     name = text[start + 1 : end]
     if end < 0 or not _SLOT_NAME.match(name):
         raise ValueError(f"no slot name in lower case follows the '{{' at column {start + 1}")
-    return Slot(name, base_name(name)), end + 1
+    return Slot(name, strip_number(name)), end + 1
 
 
-def _expansions(node: Node) -> int:
-    return math.prod(sum(map(_expansions, item.alternatives)) for item in node if isinstance(item, Choice))
+def _count_expansions(node: Node) -> int:
+    return math.prod(sum(map(_count_expansions, item.alternatives)) for item in node if isinstance(item, Choice))
 
 
 def parse_fields(text: str) -> Fields:

@@ -19,7 +19,7 @@ _IRREGULAR = {"people": "person", "feet": "foot", "inches": "inch", "boxes": "bo
 _ONE_OF = re.compile(r"(?<![\d.,-])1 (\w+)")
 
 
-def call_text(fields: Fields, calls: Mapping[str, str]) -> str:
+def write_call(fields: Fields, calls: Mapping[str, str]) -> str:
     """The expression of a call; a negative base of a power is put in parentheses."""
     written = []
     for place, piece in enumerate(fields):
@@ -33,7 +33,7 @@ def call_text(fields: Fields, calls: Mapping[str, str]) -> str:
     return "".join(written)
 
 
-def reply_text(fields: Fields, shown: Mapping[str, str], result: str, *, raw: bool) -> str:
+def write_reply(fields: Fields, shown: Mapping[str, str], result: str, *, raw: bool) -> str:
     """The reply of a turn whose tool gave `result`; with `raw` (a text came back) the result is not grouped."""
     written = []
     counts_one = False
@@ -46,10 +46,10 @@ def reply_text(fields: Fields, shown: Mapping[str, str], result: str, *, raw: bo
         if piece.name == "r" and not raw:
             value = show_number(value, piece)
         elif piece.form == "money":
-            value = _money(value)
+            value = _format_money(value)
         written.append(value)
     text = "".join(written)
-    return _singular(text) if counts_one and not raw else text
+    return _use_singular(text) if counts_one and not raw else text
 
 
 def show_number(value: str, piece: Field | None = None) -> str:
@@ -57,7 +57,7 @@ def show_number(value: str, piece: Field | None = None) -> str:
     if not _NUMBER.match(value):
         return value
     text = group_thousands(value)
-    return _money(text) if piece and piece.form == "money" else text
+    return _format_money(text) if piece and piece.form == "money" else text
 
 
 def is_number(text: str) -> bool:
@@ -65,12 +65,12 @@ def is_number(text: str) -> bool:
     return _NUMBER.match(text) is not None
 
 
-def _money(text: str) -> str:
+def _format_money(text: str) -> str:
     whole, point, fraction = text.partition(".")
     return f"{whole}.{fraction}0" if point and len(fraction) == 1 else text
 
 
-def _singular(text: str) -> str:
+def _use_singular(text: str) -> str:
     def replace(match: re.Match[str]) -> str:
         word = match[1]
         if word == "times":

@@ -8,11 +8,11 @@ from ferrule.arithmetic.evaluate import calculate
 from ferrule.training.synth.conditions import Condition, Value
 from ferrule.training.synth.example import Turn
 from ferrule.training.synth.expressions import Expression, draw_expression
-from ferrule.training.synth.grammar import TEXT_SLOTS, Field, Phrasing, Section, Slot, base_name, expand
+from ferrule.training.synth.grammar import TEXT_SLOTS, Field, Phrasing, Section, Slot, expand, strip_number
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.number_words import write_number
 from ferrule.training.synth.numbers import Hint, Number, draw_number
-from ferrule.training.synth.replies import call_text, reply_text, show_number
+from ferrule.training.synth.replies import show_number, write_call, write_reply
 from ferrule.training.synth.words import (
     count_call,
     draw_letter,
@@ -90,12 +90,12 @@ def draw_turn(
     if drawn is None:
         return None
     section = source.section
-    user = add_noise(rng, _pieces(rng, parts, drawn), section.kind)
+    user = add_noise(rng, _make_pieces(rng, parts, drawn), section.kind)
     shown = {name: number.shown for name, number in drawn.numbers.items()}
     shown |= drawn.texts | {name: expression.shown for name, expression in drawn.expressions.items()}
     shown |= drawn.letters_said
     if section.call is None:
-        return Turn(user, None, None, reply_text(section.reply, shown, "", raw=True))
+        return Turn(user, None, None, write_reply(section.reply, shown, "", raw=True))
     call = _call(source, drawn)
     output = calculate(call)
     failed = output.startswith("error: ")
@@ -109,7 +109,7 @@ def draw_turn(
     if previous is not None:
         shown["prev"] = show_number(previous)
     reply_fields = _use_singulars(section.reply, drawn, output)
-    reply = reply_text(reply_fields, shown, reason, raw=source.raw_result or failed)
+    reply = write_reply(reply_fields, shown, reason, raw=source.raw_result or failed)
     return Turn(user, call, output, reply)
 
 
@@ -120,8 +120,8 @@ def _draw(
     drawn = DrawnValues(sayable=section.kind != "symbols" and rng.random() < 0.16)
     numeric: list[str] = []
     # Letters come after the texts that they are looked for in; sorted, so that a seed draws the same anywhere.
-    for name in sorted(wanted, key=lambda name: (base_name(name) == "letter", name)):
-        base = base_name(name)
+    for name in sorted(wanted, key=lambda name: (strip_number(name) == "letter", name)):
+        base = strip_number(name)
         if name in section.lists:
             entries = section.lists[name]
             drawn.texts[name] = entries[int(rng.random() * len(entries))]
@@ -185,21 +185,21 @@ def _make_multiples(rng: random.Random, where: Condition, drawn: DrawnValues, fr
 def _call(source: Plan, drawn: DrawnValues) -> str:
     calls = {name: number.call for name, number in drawn.numbers.items()}
     calls |= drawn.texts | {name: expression.call for name, expression in drawn.expressions.items()}
-    call = call_text(source.section.call or (), calls)
+    call = write_call(source.section.call or (), calls)
     for text, letter in source.letter_counts:
         plain = f'"{calls[text]}".count("{calls[letter]}")'
         call = call.replace(plain, count_call(calls[text], calls[letter]))
     return call
 
 
-def _pieces(rng: random.Random, parts: list[str | Slot], drawn: DrawnValues) -> list[Piece]:
+def _make_pieces(rng: random.Random, parts: list[str | Slot], drawn: DrawnValues) -> list[Piece]:
     pieces: list[Piece] = []
     for place, part in enumerate(parts):
         if isinstance(part, str):
             pieces.append(Piece(part))
             continue
-        before = _edge(parts, place - 1, -1)
-        after = _edge(parts, place + 1, 0)
+        before = _get_edge(parts, place - 1, -1)
+        after = _get_edge(parts, place + 1, 0)
         if part.name in drawn.numbers:
             text = write_number(rng, drawn.numbers[part.name], before=before, after=after, sayable=drawn.sayable)
             if not place and text[0].isalpha() and rng.random() < 0.4:
@@ -218,7 +218,7 @@ def _pieces(rng: random.Random, parts: list[str | Slot], drawn: DrawnValues) -> 
     return pieces
 
 
-def _edge(parts: list[str | Slot], place: int, end: int) -> str:
+def _get_edge(parts: list[str | Slot], place: int, end: int) -> str:
     if not 0 <= place < len(parts):
         return ""
     part = parts[place]
@@ -256,6 +256,6 @@ def _use_singulars(reply: tuple[str | Field, ...], drawn: DrawnValues, output: s
         number = (
             output if counted.name == "r" else drawn.numbers[counted.name].call if counted.name in drawn.numbers else ""
         )
-        if number == "1" and base_name(counted_thing.name) == "things":
+        if number == "1" and strip_number(counted_thing.name) == "things":
             changed[place] = Field("thing" + counted_thing.name[len("things") :], "")
     return tuple(changed)

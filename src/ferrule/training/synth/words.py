@@ -46,7 +46,7 @@ _TRIES = 80
 
 
 @cache
-def _lines(file: str) -> tuple[str, ...]:
+def _read_lines(file: str) -> tuple[str, ...]:
     text = (files("ferrule.training.synth") / file).read_text("utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
@@ -54,34 +54,34 @@ def _lines(file: str) -> tuple[str, ...]:
 @cache
 def list_real_words(held_out: bool) -> tuple[str, ...]:
     """The listed words on one side of the split."""
-    return tuple(word for word in " ".join(_lines("words.txt")).split() if is_held_out(word) is held_out)
+    return tuple(word for word in " ".join(_read_lines("words.txt")).split() if is_held_out(word) is held_out)
 
 
 @cache
 def list_names() -> tuple[str, ...]:
     """First names; both sides of the split use them all."""
-    return tuple(" ".join(_lines("names.txt")).split())
+    return tuple(" ".join(_read_lines("names.txt")).split())
 
 
 @cache
 def list_things() -> tuple[tuple[str, str], ...]:
     """Countable things as (plural, singular); both sides of the split use them all."""
-    pairs = (line.partition(" / ") for line in _lines("things.txt"))
+    pairs = (line.partition(" / ") for line in _read_lines("things.txt"))
     return tuple((plural, singular) for plural, _, singular in pairs)
 
 
-def pseudo_word(rng: random.Random) -> str:
+def draw_pseudo_word(rng: random.Random) -> str:
     """One to four syllables that read like a word."""
     syllables = 1 + int(rng.random() * 4)
     return "".join(_pick(rng, _ONSETS) + _pick(rng, _VOWELS) + _pick(rng, _CODAS) for _ in range(syllables))
 
 
-def random_letters(rng: random.Random) -> str:
+def draw_random_letters(rng: random.Random) -> str:
     """3 to 14 letters without order."""
     return "".join(_pick(rng, _LETTERS) for _ in range(3 + int(rng.random() * 12)))
 
 
-def low_entropy(rng: random.Random) -> str:
+def draw_low_entropy(rng: random.Random) -> str:
     """A string of very few characters, such as `1111111110110` or `yyyylgyy`: the ones that break copying."""
     alphabet = "0123456789" if rng.random() < 0.2 else _LETTERS
     few = [_pick(rng, alphabet) for _ in range(1 + int(rng.random() * 3))]
@@ -89,7 +89,7 @@ def low_entropy(rng: random.Random) -> str:
     return "".join(few[0] if rng.random() < steady else _pick(rng, few) for _ in range(3 + int(rng.random() * 14)))
 
 
-def _stretch(rng: random.Random, word: str) -> str:
+def _stretch_word(rng: random.Random, word: str) -> str:
     at = int(rng.random() * len(word))
     return word[:at] + word[at] * (2 + int(rng.random() * 4)) + word[at + 1 :]
 
@@ -99,7 +99,7 @@ def _decorate(rng: random.Random, word: str) -> str:
     if form < 0.35:
         return word + str(int(10 ** (rng.random() * 3)))
     if form < 0.65:
-        return f"{word}-{pseudo_word(rng)}"
+        return f"{word}-{draw_pseudo_word(rng)}"
     if form < 0.85:
         return word + "'s"
     at = int(rng.random() * len(word))
@@ -122,13 +122,13 @@ def _draw_word(rng: random.Random, held_out: bool) -> str:
     form = rng.random()
     word = _pick(rng, list_real_words(held_out))
     if form > 0.86:
-        word = low_entropy(rng)
+        word = draw_low_entropy(rng)
     elif form > 0.76:
-        word = random_letters(rng)
+        word = draw_random_letters(rng)
     elif form > 0.58:
-        word = pseudo_word(rng)
+        word = draw_pseudo_word(rng)
     elif form > 0.55:
-        word = _stretch(rng, word)
+        word = _stretch_word(rng, word)
     elif form > 0.50:
         word = _decorate(rng, word)
     elif form > 0.47:
@@ -145,7 +145,7 @@ def draw_phrase(rng: random.Random, *, held_out: bool = False) -> str:
     for _ in range(2 + int(rng.random() * 5)):
         kind = rng.random()
         if kind < 0.3:
-            word = _pick(rng, _small_words(held_out))
+            word = _pick(rng, _list_small_words(held_out))
         elif kind < 0.9:
             word = _pick(rng, list_real_words(held_out))
         else:
@@ -165,7 +165,7 @@ def draw_phrase(rng: random.Random, *, held_out: bool = False) -> str:
 
 
 @cache
-def _small_words(held_out: bool) -> tuple[str, ...]:
+def _list_small_words(held_out: bool) -> tuple[str, ...]:
     return tuple(word for word in _SMALL_WORDS if is_held_out(word) is held_out)
 
 
