@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import OrderedDict
 from pathlib import Path
 from threading import Lock, get_ident
-from typing import Any
 
 _NAME_LENGTH = 16
+_LOCK = Lock()
+"""For what every store holds in memory: one lock, so that a store is cheap to make and can be pickled."""
 
 
 def hash_blob(data: bytes) -> str:
@@ -28,20 +28,13 @@ class BlobStore:
     folder is the same.
     """
 
+    __slots__ = ("_folder", "_held", "_limit", "_size")
+
     def __init__(self, folder: Path | None = None, limit: int = 64 * 1024 * 1024) -> None:
         self._folder = folder
         self._limit = limit
-        self._held: OrderedDict[str, bytes] = OrderedDict()
+        self._held: dict[str, bytes] = {}
         self._size = 0
-        self._lock = Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {**self.__dict__, "_held": self._held.copy(), "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = Lock()
 
     def put(self, data: bytes) -> str:
         """Keep `data`; returns its name."""
@@ -54,13 +47,12 @@ class BlobStore:
                 partial.write_bytes(data)
                 partial.replace(path)
             return name
-        with self._lock:
+        with _LOCK:
             if name not in self._held:
                 self._held[name] = data
                 self._size += len(data)
                 while self._size > self._limit and len(self._held) > 1:
-                    _, oldest = self._held.popitem(last=False)
-                    self._size -= len(oldest)
+                    self._size -= len(self._held.pop(next(iter(self._held))))
         return name
 
     def get(self, name: str) -> bytes | None:

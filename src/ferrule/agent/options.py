@@ -56,7 +56,10 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class UseTools:
-    """The step after which calls are answered before the next step."""
+    """The step after which calls are answered before the next step: `USE_TOOLS`, as all of them are equal."""
+
+
+USE_TOOLS = UseTools()
 
 
 @dataclass(frozen=True, slots=True)

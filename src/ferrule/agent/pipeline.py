@@ -11,12 +11,12 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
 
-from ferrule.agent.options import Map, RunLimits, RunOptions, Step, Then, UseTools
+from ferrule.agent.options import USE_TOOLS, Map, RunLimits, RunOptions, Step, Then, UseTools
 from ferrule.conversation import Conversation, Message, system, user
 from ferrule.errors import SettingsError
 from ferrule.models.naming import get_model
@@ -39,7 +39,15 @@ _KEEP: Any = ...
 """The default of an option that isn't given: its value is kept."""
 
 
-@lru_cache(maxsize=1)
+@cache
+def _get_runner() -> ModuleType:
+    """Import what runs a pipeline, once: in each run, the import statement alone would cost as much as four hooks."""
+    from ferrule.agent import runner
+
+    return runner
+
+
+@cache
 def _get_default_settings() -> ModelSettings:
     """The unchanged settings, made once: they need pydantic, which takes longer to import than everything else here."""
     from ferrule.models.protocol import ModelSettings
@@ -94,7 +102,7 @@ class Pipeline(Generic[OutputT]):
             self.options, policy=policy, approver=approver, journal=journal, blobs=blobs, workspace=workspace,
             on_ask=on_ask, mode=mode, force=force, choice=choice, lazy=lazy,
         )  # fmt: skip
-        steps = self.steps if UseTools() in self.steps else (*self.steps, UseTools())
+        steps = self.steps if USE_TOOLS in self.steps else (*self.steps, USE_TOOLS)
         return replace(self, registry=self.registry.add(*tools), options=options, steps=steps)
 
     def with_(  # noqa: PLR0913 - see `using`
@@ -186,9 +194,8 @@ class Pipeline(Generic[OutputT]):
         After a pause, `decisions` maps the ids of the waiting calls to decisions, each made by `Pending.decide`.
         Raises `ModelError` if the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises.
         """
-        from ferrule.agent.runner import run_pipeline
-
-        return await run_pipeline(self, decisions)
+        run: Run[OutputT] = await _get_runner().run_pipeline(self, decisions)
+        return run
 
     async def run_many(
         self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
@@ -196,9 +203,8 @@ class Pipeline(Generic[OutputT]):
         """Run `n` times concurrently; a seed is increased by one for each run. See `run_batch`."""
         seed = self.settings.seed
         each = [self if seed is None else self.with_(seed=seed + number) for number in range(n)]
-        from ferrule.agent.runner import run_pipelines
-
-        return await run_pipelines(each, concurrency, errors)
+        runs: list[Run[OutputT]] = await _get_runner().run_pipelines(each, concurrency, errors)
+        return runs
 
     async def run_batch(
         self,
@@ -211,17 +217,16 @@ class Pipeline(Generic[OutputT]):
 
         The first error stops them all; with `errors="keep"` it is stored as `Run.error` of its run.
         """
-        from ferrule.agent.runner import run_pipelines
-
-        return await run_pipelines([self.chat(one) for one in inputs], concurrency, errors)
+        each = [self.chat(one) for one in inputs]
+        runs: list[Run[OutputT]] = await _get_runner().run_pipelines(each, concurrency, errors)
+        return runs
 
     def stream(
         self, *, decisions: Mapping[str, Decision] | None = None
     ) -> AbstractAsyncContextManager[StreamedRun[OutputT]]:
         """Run in a task of its own; leaving the block cancels it and answers open calls as cancelled."""
-        from ferrule.agent.runner import stream_pipeline
-
-        return stream_pipeline(self, decisions)
+        run: AbstractAsyncContextManager[StreamedRun[OutputT]] = _get_runner().stream_pipeline(self, decisions)
+        return run
 
     # For programs without an event loop.
 

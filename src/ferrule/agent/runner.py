@@ -11,7 +11,7 @@ from ferrule.agent.batch import CallTogether, RunBarrier, run_together
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
 from ferrule.agent.instrumentation import listen_to
 from ferrule.agent.loop import AgentLoop
-from ferrule.agent.options import Then, UseTools, select_mode
+from ferrule.agent.options import USE_TOOLS, Then, UseTools, select_mode
 from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
 from ferrule.agent.tool_search import choose_lazy_tools
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ferrule.models.protocol import Model
 
 _SHORTEN_CONTEXT = ShortenContext()
-_ONLY_TOOLS = (UseTools(),)
+_ONLY_TOOLS = (USE_TOOLS,)
 
 
 async def run_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> Run[OutputT]:

@@ -93,6 +93,8 @@ class Authorizer:
     `Policy`; a rule that names an unknown tool or argument is a `PolicyWarning`.
     """
 
+    __slots__ = ("_approver", "_defaults", "_on_ask", "_timeout", "policy", "registry")
+
     def __init__(
         self,
         registry: BoundRegistry,

@@ -42,6 +42,8 @@ class Executor:
     an approver raises. A rule that names an unknown tool or argument is a `PolicyWarning`.
     """
 
+    __slots__ = ("_authorizer", "_journal", "_runner", "blobs")
+
     def __init__(
         self,
         registry: BoundRegistry,

@@ -59,6 +59,9 @@ class FileJournal:
     """
 
     def __init__(self, path: str | Path, who: str = "") -> None:
+        from pydantic_core import to_json
+
+        self._write_json = to_json
         self.path = path = Path(path)
         """The file."""
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,11 +86,9 @@ class FileJournal:
         for name in _FREE:
             if name in entry:
                 entry[name] = scrub_secrets(entry[name])
-        from pydantic_core import PydanticSerializationError, to_json
-
         try:
-            line = to_json(entry) + b"\n"
-        except PydanticSerializationError:  # a lone surrogate, which models may write and UTF-8 can't encode
+            line = self._write_json(entry) + b"\n"
+        except ValueError:  # a lone surrogate, which models may write and UTF-8 can't encode
             line = json.dumps(entry).encode() + b"\n"
         with self._lock:
             if not self._is_open:

@@ -8,7 +8,9 @@ Images over their limits are replaced by a note with their hash.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from ferrule._util.quick_init import quick_init
@@ -40,9 +42,7 @@ def make_parts(value: Any) -> tuple[Text | Image, ...]:
     if type(value) is str:
         return (Text(value if value.isascii() else _replace_surrogates(value)),)
     if type(value) in _PLAIN:
-        from pydantic_core import to_json
-
-        return (Text(to_json(value).decode()),)
+        return (Text(_get_json_writer()(value).decode()),)
     if isinstance(value, _PARTS):
         return (value,)
     if isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value):
@@ -122,6 +122,14 @@ def _join_texts(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
         else:
             joined.append(part)
     return tuple(joined)
+
+
+@cache
+def _get_json_writer() -> Callable[[Any], bytes]:
+    """Import pydantic's writer of JSON, once: the import statement alone would take longer than it does."""
+    from pydantic_core import to_json
+
+    return to_json
 
 
 def _write_json(value: Any) -> str:

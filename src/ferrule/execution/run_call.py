@@ -46,6 +46,8 @@ _log = logging.getLogger("ferrule.execution")
 class CallRunner:
     """Runs permitted calls. `timeout`, in seconds, applies to tools without their own."""
 
+    __slots__ = ("_authorizer", "_journal", "_limits", "_timeout")
+
     def __init__(
         self, authorizer: Authorizer, journal: Journal | None, limits: ResultLimits, timeout: float | None
     ) -> None:
