@@ -134,6 +134,18 @@ class SampledTokens:
     stop: StopReason
 
 
+@dataclass(frozen=True, slots=True)
+class ImageInput:
+    """An image of a prompt, whose placeholders are the `length` ids from index `start` on.
+
+    Kept prefixes are matched by the image's `hash` as well as by ids, since the placeholders of all images are alike.
+    """
+
+    image: Image
+    start: int
+    length: int
+
+
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Message:

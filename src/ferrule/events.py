@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ferrule._util.quick_init import quick_init
 from ferrule.capabilities import Loss
-from ferrule.conversation import Message, StopReason, ToolCall, ToolResult
+from ferrule.conversation import ImageInput, Message, StopReason, ToolCall, ToolResult
 
 Span: TypeAlias = tuple[int, int] | None
 
@@ -121,13 +121,15 @@ class LossesReported:
 class MessageFinished:
     """A whole assistant message, what it cost, and why the model stopped.
 
-    `prompt_ids` are the token ids that a local model was given for it; empty for any other.
+    `prompt_ids` are the token ids that a local model was given for it, `prompt_images` where images stand in them;
+    empty for any other.
     """
 
     message: Message
     usage: Usage
     stop: StopReason
     prompt_ids: tuple[int, ...] = field(default=(), repr=False)
+    prompt_images: tuple[ImageInput, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,10 @@ from ferrule.tokens.render import encode_segments
 
 
 class RecitingEngine:
-    """Samples `texts` one after the other, control tokens by their names; `prompts` are those that it was given."""
+    """Samples `texts` one after the other, control tokens by their names.
+
+    `prompts` and `images` are those that it was given.
+    """
 
     context_length = 4096
 
@@ -22,6 +25,7 @@ class RecitingEngine:
         tokenizer = read_tokenizer(folder / "tokenizer.json")
         self._answers = [encode_segments([Control(text)], tokenizer).ids for text in texts]
         self.prompts: list[tuple[int, ...]] = []
+        self.images: list[tuple[ImageInput, ...]] = []
 
     def generate(
         self,
@@ -33,11 +37,11 @@ class RecitingEngine:
         constraint: Any = None,
         cache_key: str | None = None,
     ) -> AsyncGenerator[list[Sampled] | Finished, None]:
-        assert not images
         assert constraint is None
         answer = self._answers[len(self.prompts)]
         assert answer[-1] in stop_ids
         self.prompts.append(tuple(ids))
+        self.images.append(tuple(images))
         return self._recite(answer, len(ids))
 
     @staticmethod

@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from token_parts import EVIL, HERMES, NANOCHAT, conversations
 
-from ferrule.conversation import Conversation, Image, Message, SampledTokens, assistant, user
-from ferrule.dialects.segments import Content, Control, ImageSlot, SampledIds
-from ferrule.errors import TokenizerError
+from ferrule.conversation import Conversation, Message, SampledTokens, assistant, user
+from ferrule.dialects.segments import Content, Control, SampledIds
 from ferrule.tokens.render import encode_segments, find_spelled_markers, render
 from ferrule.tokens.tokenizer import Detokenizer
 
@@ -120,11 +119,6 @@ def test_recurring_runs_are_kept_and_equal(bpe):
     for number in range(600):
         encode_segments([Content(f"prompt {number}", recurs=True)], bpe)
     assert encode_segments(segments, bpe).ids[0] == bpe.control["<|im_start|>"]
-
-
-def test_an_image_is_no_text(nanochat_bytes):
-    with pytest.raises(TokenizerError, match="no placeholder for images"):
-        encode_segments([ImageSlot(Image(b"png"))], nanochat_bytes)
 
 
 def test_markers_without_a_token_are_named(nanochat_bytes, bpe):

@@ -158,7 +158,7 @@ class Run(Generic[OutputT]):
                 from ferrule.tokens.rollout import Rollout
 
                 self._rollout = Rollout()
-            self._rollout.add(finished.prompt_ids, sampled)
+            self._rollout.add(finished.prompt_ids, sampled, finished.prompt_images)
 
     def traces(self) -> tuple[Trace, ...]:
         """Return what a local model sampled in this run, for training: with exactly the ids that its engine saw.

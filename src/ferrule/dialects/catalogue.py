@@ -72,6 +72,15 @@ def get_dialect(name: str) -> Dialect:
     return cast("Dialect", loaded())
 
 
+@cache
+def list_image_placeholders() -> frozenset[str]:
+    """The control tokens that stand for an image in some family."""
+    turns = [
+        one for family in load_families().values() for _, one in ((family.name, family.turns), *family.other_turns)
+    ]
+    return frozenset(one.image.placeholder for one in turns if one and one.image and one.image.placeholder)
+
+
 def _search_families(name: str) -> Iterator[Family]:
     """All families, starting with those of the file with that name, so that the others are often not loaded."""
     if name.isidentifier() and find_spec(f"{declared.__name__}.{name}") is not None:

@@ -55,9 +55,11 @@ class SampledIds:
 
 @dataclass(frozen=True, slots=True)
 class ImageSlot:
-    """Where an image goes; never trained."""
+    """Where an image goes; never trained. `placeholder` is the control token for it, repeated as often as the image's
+    grid requires; empty if the framing has none."""
 
     image: Image
+    placeholder: str = ""
 
 
 TextSegment: TypeAlias = Control | Content

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ferrule.conversation import ImageInput
     from ferrule.engines.numpy_engine import NumpyEngine
     from ferrule.engines.protocol import (
         Engine,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         Finished,
         FinishReason,
         Generation,
-        ImageInput,
         Sampled,
         Sampling,
     )

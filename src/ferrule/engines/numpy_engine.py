@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ferrule.conversation import ImageInput
 from ferrule.engines.config import DecoderConfig, read_config
 from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.delivery import TokenChannel, TokenStream
 from ferrule.engines.kv_cache import Ids, PrefixStore
-from ferrule.engines.protocol import Finished, ImageInput, Sampling
+from ferrule.engines.protocol import Finished, Sampling
 from ferrule.engines.safetensors import Array, read_safetensors
 from ferrule.engines.sampling import Sampler
 from ferrule.engines.scheduler import GenerationRequest, Scheduler

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
+from ferrule.conversation import ImageInput
+
 if TYPE_CHECKING:
-    from ferrule.conversation import Image
     from ferrule.dialects.grammar import Grammar
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
@@ -34,18 +35,6 @@ class Sampling:
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ImageInput:
-    """An image of a prompt, whose placeholders are the `length` ids from index `start` on.
-
-    Kept prefixes are matched by the image's `hash` as well as by ids, since the placeholders of all images are alike.
-    """
-
-    image: Image
-    start: int
-    length: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ferrule.dialects.families.nanochat import PYTHON_START
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import FerruleError, ModelError, SettingsError
 from ferrule.models.local import LocalModel
-from ferrule.tokens.render import History
+from ferrule.tokens.render import History, ImageTokens
 from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def load_local_model(
     dialect: str | None = None,
     engine: EngineFactory | None = None,
     history: History = "as_sampled",
+    image_tokens: ImageTokens | None = None,
 ) -> LocalModel:
     """A checkpoint in Hugging Face's layout.
 
@@ -46,6 +47,7 @@ def load_local_model(
         engine: opens the checkpoint, given the folder; `NumpyEngine.load` if left out. Any engine that knows the ids
             of `tokenizer.json` will do, and what else it needs of the folder is its own affair.
         history: how earlier messages are written, where the dialect rewrites history; see `prepare_history`.
+        image_tokens: what stands for an image in the ids; see `LocalModel`.
 
     Raises `ModelError` for a folder that holds no model, or whose dialect is not known, and `EngineError`.
     """
@@ -60,7 +62,7 @@ def load_local_model(
         from ferrule.engines import NumpyEngine
 
         engine = NumpyEngine.load
-    return LocalModel(engine(folder), tokenizer, framing, name or f"local:{folder}", history)
+    return LocalModel(engine(folder), tokenizer, framing, name or f"local:{folder}", history, image_tokens)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from ferrule.capabilities import Capabilities
+from ferrule.capabilities import Capabilities, adapt
 from ferrule.conversation import Conversation, Message, SampledTokens, StopReason
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
-from ferrule.dialects.segments import Content, Control
+from ferrule.dialects.segments import Content, Control, Layout
 from ferrule.engines.protocol import Engine, Finished, Sampled, Sampling
 from ferrule.events import Event, LossesReported, MessageFinished, ReaderEvent, Usage
 from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
-from ferrule.tokens.render import History, Trace, encode_segments, find_spelled_markers, prepare_history
+from ferrule.tokens.render import History, ImageTokens, Trace, encode_segments, find_spelled_markers, prepare_history
 from ferrule.tokens.tokenizer import Detokenizer, Tokenizer
 from ferrule.toolspec import ToolSpec
 
@@ -34,28 +34,38 @@ class LocalModel:
         dialect: Dialect,
         name: str = "local",
         history: History = "as_sampled",
+        image_tokens: ImageTokens | None = None,
     ) -> None:
-        """`history` says how a dialect that rewrites history writes earlier messages: see `prepare_history`."""
+        """`history` says how a dialect that rewrites history writes earlier messages: see `prepare_history`.
+
+        `image_tokens` says what stands for an image in the ids, as the checkpoint's image processor has it. Without it
+        the model is shown no images: each becomes a note, and a loss.
+        """
         self.name = name
         self.history: History = history
         self.engine = engine
         self.tokenizer = tokenizer
         self.dialect = dialect
+        self.image_tokens = image_tokens
 
     @property
     def capabilities(self) -> Capabilities:
-        """The dialect's capabilities, with the settings that sampling honours."""
-        return replace(self.dialect.capabilities, settings=BASIC_SETTINGS)
+        """The dialect's capabilities, without images where their tokens aren't known, and with the settings that
+        sampling honours."""
+        capabilities = replace(self.dialect.capabilities, settings=BASIC_SETTINGS)
+        if self.image_tokens is None:
+            capabilities = replace(capabilities, user_images=False, image_results=False)
+        return capabilities
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`."""
         refuse_unknown_settings(settings, BASIC_SETTINGS, self.name)
-        layout = self.dialect.layout(self._prepare(conversation), tools)
+        layout = self._make_layout(conversation, tools)
         if layout.losses:
             yield LossesReported(layout.losses)
-        prompt = encode_segments(layout.with_prompt, self.tokenizer)
+        prompt = encode_segments(layout.with_prompt, self.tokenizer, self.image_tokens)
         stops = [self.tokenizer.control[name] for name in layout.stops if name in self.tokenizer.control]
         forbidden_tokens = [
             self.tokenizer.control[name] for name in layout.forbidden_tokens if name in self.tokenizer.control
@@ -75,6 +85,7 @@ class LocalModel:
             # A seed names a conversation: its later messages must not repeat the draws of its first.
             sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *forbidden_tokens),
+            images=prompt.images,
         )
         async with aclosing(generation) as batches:
             async for batch in batches:
@@ -89,7 +100,7 @@ class LocalModel:
             yield event
         stop = _choose_stop_reason(finished, ended, bool(draft.gathered.calls))
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
-        yield MessageFinished(self._make_message(draft, stop), usage, stop, prompt.ids)
+        yield MessageFinished(self._make_message(draft, stop), usage, stop, prompt.ids, prompt.images)
 
     def _make_message(self, draft: _SampledMessage, stop: StopReason) -> Message:
         sampled = SampledTokens(
@@ -104,8 +115,8 @@ class LocalModel:
 
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> int:
         """The length in ids of the prompt that asks the model to continue the conversation."""
-        layout = self.dialect.layout(self._prepare(conversation), tools)
-        return len(encode_segments(layout.with_prompt, self.tokenizer))
+        layout = self._make_layout(conversation, tools)
+        return len(encode_segments(layout.with_prompt, self.tokenizer, self.image_tokens))
 
     def trace(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Trace:
         """The whole conversation as one trace, its history as this model is given it.
@@ -113,10 +124,16 @@ class LocalModel:
         With `history="as_sampled"` the ids that were sampled here are in it as they were. `Run.traces` has what a run
         sampled, whatever the history.
         """
-        return encode_segments(self.dialect.layout(self._prepare(conversation), tools).segments, self.tokenizer)
+        return encode_segments(self._make_layout(conversation, tools).segments, self.tokenizer, self.image_tokens)
 
-    def _prepare(self, conversation: Conversation) -> Conversation:
-        return prepare_history(conversation, self.dialect, self.tokenizer, self.history)
+    def _make_layout(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> Layout:
+        """The conversation as segments, with what this model can't be shown among the losses."""
+        prepared = prepare_history(conversation, self.dialect, self.tokenizer, self.history)
+        if self.image_tokens is not None:
+            return self.dialect.layout(prepared, tools)
+        fitted, losses = adapt(prepared, self.capabilities)
+        layout = self.dialect.layout(fitted, tools)
+        return replace(layout, losses=(*losses, *layout.losses)) if losses else layout
 
     async def aclose(self) -> None:
         """Close the engine."""

@@ -9,12 +9,12 @@ once and cached.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from ferrule.conversation import Conversation, Image, SampledTokens
+from ferrule.conversation import Conversation, Image, ImageInput, SampledTokens
 from ferrule.dialects.protocol import Dialect
 from ferrule.dialects.segments import Content, Control, ImageSlot, SampledIds, Segment
 from ferrule.errors import TokenizerError
@@ -24,7 +24,7 @@ from ferrule.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Four aligned sequences of equal length; `images` are those whose placeholders are in `ids`, in order.
+    """Three aligned sequences of equal length, and the places of the images in them, in order.
 
     `mask` is 1 for tokens that were sampled, or are meant to be; `logprobs` is the raw natural-log probability of a
     sampled token and None elsewhere.
@@ -33,11 +33,15 @@ class Trace:
     ids: tuple[int, ...]
     mask: tuple[int, ...]
     logprobs: tuple[float | None, ...]
-    images: tuple[Image, ...] = ()
+    images: tuple[ImageInput, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
 
+
+ImageTokens: TypeAlias = Callable[[Image], "int | Sequence[str]"]
+"""What stands for an image in the ids: how many placeholders, or all the tokens by name, where other tokens stand
+around or among them (ends of rows, say). The checkpoint's image processor knows."""
 
 History = Literal["as_sampled", "as_template"]
 """How a local model's earlier messages are written in its prompts."""
@@ -86,7 +90,7 @@ def _get_encoder(tokenizer: Tokenizer) -> _Encoder:
 class _Writer:
     """Collects ids, mask and log-probabilities; text is buffered until its run is complete."""
 
-    __slots__ = ("_encoder", "_run", "_run_recurs", "_run_trained", "ids", "logprobs", "mask")
+    __slots__ = ("_encoder", "_run", "_run_recurs", "_run_trained", "ids", "images", "logprobs", "mask")
 
     def __init__(self, encoder: _Encoder) -> None:
         self._encoder = encoder
@@ -94,6 +98,7 @@ class _Writer:
         self.mask: list[int] = []
         # From the start to the last sampled id; anything after that has none.
         self.logprobs: list[float | None] = []
+        self.images: list[ImageInput] = []
         self._run = ""
         self._run_trained = False
         self._run_recurs = True
@@ -135,14 +140,50 @@ class _Writer:
             self.write_control(segment.closer, trained=False)
             self.end_run()
 
+    def write_image(self, slot: ImageSlot, image_tokens: ImageTokens | None) -> None:
+        """The tokens that stand for an image: by their ids, so that no text can be taken for them."""
+        self.end_run()
+        tokens = _find_image_tokens(slot, image_tokens)
+        missing = next((token for token in tokens if token not in self._encoder.control), None)
+        if missing is not None:
+            raise TokenizerError(f"image {slot.image.hash}: this tokenizer has no control token {missing!r}")
+        self.images.append(ImageInput(slot.image, len(self.ids), len(tokens)))
+        self.ids += [self._encoder.control[token] for token in tokens]
+        self.mask += (0,) * len(tokens)
+
     def trace(self) -> Trace:
         self.end_run()
         rest = (None,) * (len(self.ids) - len(self.logprobs))
-        return Trace(tuple(self.ids), tuple(self.mask), (*self.logprobs, *rest) if self.logprobs else rest)
+        logprobs = (*self.logprobs, *rest) if self.logprobs else rest
+        return Trace(tuple(self.ids), tuple(self.mask), logprobs, tuple(self.images))
 
 
-def encode_segments(segments: Iterable[Segment], tokenizer: Tokenizer) -> Trace:
-    """The ids, mask and log-probabilities of segments. Raises `TokenizerError` for an image, which has no text."""
+def _find_image_tokens(slot: ImageSlot, image_tokens: ImageTokens | None) -> Sequence[str]:
+    """The tokens that stand for an image, by name. Raises `TokenizerError` where that isn't known."""
+    subject, placeholder = f"image {slot.image.hash}", slot.placeholder
+    if image_tokens is None:
+        what = f"how many {placeholder} stand" if placeholder else "which tokens stand"
+        raise TokenizerError(
+            f"{subject} can't be encoded: give image_tokens=, a function of the image that says {what} for it "
+            "(the checkpoint's image processor knows)"
+        )
+    tokens = image_tokens(slot.image)
+    if not isinstance(tokens, Sequence):
+        if not placeholder:
+            raise TokenizerError(f"{subject}: this framing names no placeholder, so image_tokens must give the tokens")
+        tokens = [placeholder] * int(tokens)  # an integer of numpy, too
+    if not tokens:
+        raise TokenizerError(f"{subject}: image_tokens gives no token for it")
+    return tokens
+
+
+def encode_segments(
+    segments: Iterable[Segment], tokenizer: Tokenizer, image_tokens: ImageTokens | None = None
+) -> Trace:
+    """The ids, mask and log-probabilities of segments, and the places of their images.
+
+    Raises `TokenizerError` for an image without `image_tokens`.
+    """
     writer = _Writer(_get_encoder(tokenizer))
     for segment in segments:
         if isinstance(segment, Control):
@@ -155,7 +196,7 @@ def encode_segments(segments: Iterable[Segment], tokenizer: Tokenizer) -> Trace:
         elif isinstance(segment, SampledIds):
             writer.write_sampled(segment)
         elif isinstance(segment, ImageSlot):
-            raise TokenizerError(f"image {segment.image.hash}: this tokenizer has no placeholder for images")
+            writer.write_image(segment, image_tokens)
     return writer.trace()
 
 
@@ -166,13 +207,14 @@ def render(
     tools: Sequence[ToolSpec] = (),
     *,
     with_prompt: bool = False,
+    image_tokens: ImageTokens | None = None,
 ) -> Trace:
     """A whole conversation as a `Trace`; `with_prompt` adds what opens the assistant's next turn.
 
     Ids that were sampled with another tokenizer or dialect mean nothing here: those messages are encoded anew.
     """
     layout = dialect.layout(drop_foreign_samples(conversation, dialect, tokenizer), tools)
-    return encode_segments(layout.with_prompt if with_prompt else layout.segments, tokenizer)
+    return encode_segments(layout.with_prompt if with_prompt else layout.segments, tokenizer, image_tokens)
 
 
 def find_spelled_markers(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, ...]]:

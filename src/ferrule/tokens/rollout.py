@@ -9,26 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.conversation import SampledTokens
+from ferrule.conversation import ImageInput, SampledTokens
 from ferrule.tokens.render import Trace
 
 
 class Rollout:
     """Collects the generations of a run, in order."""
 
-    __slots__ = ("_ids", "_logprobs", "_traces")
+    __slots__ = ("_ids", "_images", "_logprobs", "_traces")
 
     def __init__(self) -> None:
         self._traces: list[Trace] = []
         self._ids: list[int] = []
         self._logprobs: list[float | None] = []
+        self._images: tuple[ImageInput, ...] = ()
 
-    def add(self, prompt: Sequence[int], sampled: SampledTokens) -> None:
-        """Add one generation: the ids given to the engine, and those that it sampled after them."""
+    def add(self, prompt: Sequence[int], sampled: SampledTokens, images: tuple[ImageInput, ...] = ()) -> None:
+        """Add one generation: the ids and images given to the engine, and the ids that it sampled after them."""
         known = len(self._ids)
-        if len(prompt) < known or list(prompt[:known]) != self._ids:
+        if list(prompt[:known]) != self._ids or images[: len(self._images)] != self._images:
             self._traces.append(self._trace())
             self._ids, self._logprobs, known = [], [], 0
+        self._images = images
         given = prompt[known:]
         self._ids += given
         self._logprobs += (None,) * len(given)
@@ -41,4 +43,5 @@ class Rollout:
 
     def _trace(self) -> Trace:
         logprobs = tuple(self._logprobs)
-        return Trace(tuple(self._ids), tuple(int(logprob is not None) for logprob in logprobs), logprobs)
+        mask = tuple(int(logprob is not None) for logprob in logprobs)
+        return Trace(tuple(self._ids), mask, logprobs, self._images)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ferrule.dialects.family import NO_IMAGES, Family
-from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.framing.turns import ImageMarkers, Turns
 from ferrule.dialects.notations.json_array import JsonArray, Named
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import offer_array
@@ -29,6 +29,7 @@ APRIEL = Family(
         system=("<|system|>\n", "\n<|end|>\n"),
         begin="<s>",
         each_result=True,
+        image=ImageMarkers("[IMG]"),
         spaced_calls=True,
         forbidden_tokens=("<|assistant|>", "<|tool_result|>"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_REASONING, Family
-from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.framing.turns import ImageMarkers, Turns
 from ferrule.dialects.notations.typed_syntax import TypedOffer, TypedSyntax
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import WrappedResults
@@ -24,6 +24,7 @@ _GEMMA_FRAMES = Turns(
     system=("<|turn>system\n", "<turn|>\n"),
     begin="<bos>",
     resumes=("", ""),
+    image=ImageMarkers("<|image|>"),
     forbidden_tokens=("<|turn>",),
     rewrites_history=True,
 )
@@ -55,7 +56,12 @@ GEMMA_4_TOOL_TURNS = replace(
     ),
     results=WrappedResults("", ""),
     turns=replace(
-        _GEMMA_FRAMES, calls_end=None, results=("<|turn>tool\n", "<turn|>\n"), resumes=None, each_result=True
+        _GEMMA_FRAMES,
+        calls_end=None,
+        results=("<|turn>tool\n", "<turn|>\n"),
+        resumes=None,
+        each_result=True,
+        image=ImageMarkers("<|image|>", "\n\n", "\n\n"),
     ),
     other_turns=(),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.dialects.family import Family
-from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.framing.turns import ImageMarkers, Turns
 from ferrule.dialects.notations.invoke import FLAT_LAYOUT, Invokes
 from ferrule.dialects.notations.named_json import NamedJson
 from ferrule.dialects.notations.sections import SectionTags
@@ -101,13 +101,14 @@ KIMI_K2 = Family(
 # Compared with the templates of Kimi K2.5 that Xinference 4.1 has, and of Kimi K2 Instruct and Thinking that llama.cpp
 # has: all later than that of `kimi_k2`.
 _KIMI_NAMED = replace(_KIMI_FRAMES, results=("<|im_system|>{name}<|im_middle|>", "<|im_end|>"))
+_IMAGE = ImageMarkers("<|media_pad|>", "<|media_begin|>image<|media_content|>", "<|media_end|>\n")
 
 KIMI_K25 = replace(
     KIMI_K2,
     name="kimi_k25",
     models="Kimi K2.5, and Kimi K2 with its later templates",
     results=WrappedResults("## Return of {id}\n", ""),
-    turns=replace(_KIMI_NAMED, opens="<think>"),
+    turns=replace(_KIMI_NAMED, opens="<think>", image=_IMAGE),
     other_turns=(("kimi_k2_instruct", _KIMI_NAMED), ("kimi_k2_thinking", replace(_KIMI_NAMED, thinks=True))),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_REASONING, NO_TEXT_BESIDE, Family
-from ferrule.dialects.framing.turns import LLAMA3, Turns
+from ferrule.dialects.framing.turns import LLAMA3, ImageMarkers, Turns
 from ferrule.dialects.notations.bare_json import BareJson
 from ferrule.dialects.notations.invoke import Invokes
 from ferrule.dialects.notations.pythonic import Pythonic
@@ -54,6 +54,7 @@ MUSE_GLIMMER = Family(
         system=("<|start|>system<|message|>", "<|eot|>"),
         begin="<|begin_of_text|>",
         each_result=True,
+        image=ImageMarkers("<|patch|>"),
     ),
 )
 
@@ -94,6 +95,7 @@ LLAMA_4 = Family(
         system=("<|header_start|>system<|header_end|>\n\n", "<|eot|>"),
         begin="<|begin_of_text|>",
         each_result=True,
+        image=ImageMarkers("<|image|>"),
         stops=("<|eom|>",),
         forbidden_tokens=("<|header_start|>",),
     ),

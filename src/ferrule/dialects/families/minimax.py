@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.dialects.family import Family
-from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.framing.turns import ImageMarkers, Turns
 from ferrule.dialects.notations.invoke import Invokes
 from ferrule.dialects.notations.json_array import ArrayLayout, JsonArray
 from ferrule.dialects.notations.nested_tags import NestedTags
@@ -48,7 +48,13 @@ MINIMAX_M3 = Family(
         f'{TAGS_FOLLOW}]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="name">]<]minimax[>[<key>value]<]minimax[>['
         "</key>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
     ),
-    turns=replace(_MINIMAX_FRAMES, system=("]~b]developer\n", "[e~[\n"), unthinking="</mm:think>", tight_calls=True),
+    turns=replace(
+        _MINIMAX_FRAMES,
+        system=("]~b]developer\n", "[e~[\n"),
+        unthinking="</mm:think>",
+        tight_calls=True,
+        image=ImageMarkers("]<]image[>["),
+    ),
 )
 
 _TURNS = ("<beginning_of_sentence>", "<end_of_sentence>")

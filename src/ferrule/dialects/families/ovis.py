@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.dialects.family import NO_GAPS, NO_IDS, Family
-from ferrule.dialects.framing.turns import CHATML
+from ferrule.dialects.framing.turns import CHATML, ImageMarkers
 from ferrule.dialects.notations.positional import MarkedResults, Positional, UsageOffer
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import TOOL_RESPONSE
@@ -33,7 +33,7 @@ OVIS = Family(
         results=("", ""),
         resumes=("", ""),
         inline=True,
-        image=("", ""),
+        image=ImageMarkers(),
         stops=("</tool_call>", "<|endoftext|>"),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.dialects.family import Family
-from ferrule.dialects.framing.turns import CHATML, CHATML_MARKERS
+from ferrule.dialects.framing.turns import CHATML, CHATML_MARKERS, ImageMarkers
 from ferrule.dialects.notations.function_xml import FunctionXml
 from ferrule.dialects.notations.json_object import JsonObject
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
@@ -28,6 +28,9 @@ For each function call, return a json object with function name and arguments wi
 </tool_call>"""
 _QWEN_25_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 
+# As in the templates of Qwen 3 VL, Qwen 3.5, 3.6 and 3.8.
+_IMAGE = ImageMarkers("<|image_pad|>", "<|vision_start|>", "<|vision_end|>")
+
 HERMES = Family(
     name="hermes",
     models="Qwen 2.5, Qwen 3, QwQ, Hermes 2 and 3",
@@ -42,6 +45,7 @@ HERMES = Family(
     other_turns=(
         ("qwen25", replace(CHATML, default_system=_QWEN_25_SYSTEM)),
         ("hermes3", replace(CHATML, results=("<|im_start|>tool\n", "<|im_end|>"))),
+        ("qwen3_vl", replace(CHATML, image=_IMAGE)),
         ("qwq", replace(CHATML, opens="<think>\n")),
     ),
 )
@@ -61,7 +65,7 @@ QWEN3_CODER = Family(
     ),
     aliases=("qwen35", "granite42"),
     turns=replace(CHATML, results=("<|im_start|>user\n", "\n<|im_end|>\n"), rewrites_history=False),
-    other_turns=(("qwen35", replace(CHATML, opens="<think>\n")),),
+    other_turns=(("qwen35", replace(CHATML, opens="<think>\n", image=_IMAGE)),),
 )
 
 FAMILIES = (HERMES, QWEN3_CODER)

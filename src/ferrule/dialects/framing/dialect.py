@@ -17,7 +17,7 @@ from ferrule.conversation import Conversation, Image, MalformedCall, Message, Pa
 from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE, Family
 from ferrule.dialects.framing.markers import StructuralMarkers
 from ferrule.dialects.framing.message import MessageWriter, PartsWriter
-from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.framing.turns import ImageMarkers, Turns
 from ferrule.dialects.notation import TextNotation, neutralise
 from ferrule.dialects.notations.positional import MarkedResults
 from ferrule.dialects.reader.message import MessageReader
@@ -57,7 +57,8 @@ class FramedDialect:
             image_results=turns.image is not None and turns.inline,
         )
         self.stops = turns.all_stops
-        self.forbidden_tokens = (*turns.forbidden_tokens, *(family.message.result or ()))
+        placeholder = (turns.image.placeholder,) if turns.image and turns.image.placeholder else ()
+        self.forbidden_tokens = (*turns.forbidden_tokens, *(family.message.result or ()), *placeholder)
         self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], str]] = {}
         self.found = StructuralMarkers(self.markers)
         self.writer = PartsWriter(self.notation, turns, self.found)
@@ -213,12 +214,12 @@ class _LayoutWriter:
 
     def _add_parts(self, parts: Sequence[Part]) -> None:
         """Add a user's text and images in order."""
-        before, after = self._turns.image or ("", "")
+        markers = self._turns.image or ImageMarkers()
         for part in parts:
             if isinstance(part, Image):
-                self._add(before)
-                self._segments.append(ImageSlot(part))
-                self._add(after)
+                self._add(markers.before)
+                self._segments.append(ImageSlot(part, markers.placeholder))
+                self._add(markers.after)
             elif isinstance(part, Text):
                 self._segments.append(Content(part.text))
 

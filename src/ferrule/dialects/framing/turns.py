@@ -7,6 +7,16 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
+class ImageMarkers:
+    """How an image is written: its `placeholder`, a control token, between two texts. The ids have the placeholder as
+    often as the image's grid asks for. Empty for a model whose images have no ids."""
+
+    placeholder: str = ""
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Turns:
     """What opens and closes the turns of a conversation, including white space; `FramedDialect` writes them.
 
@@ -27,8 +37,8 @@ class Turns:
     `spaced_calls`: the white space before calls is written even without text before it; `tight_calls`: it is never
     written; `empty_text`: the markers of text are written with calls even if there is no text; `end_closes_text`: `end`
     replaces the closer of an answer. `inline`: reasoning, calls and their results follow each other in one turn with
-    nothing between them, and a call does not end the reasoning. `image` surrounds the place of an image in a user
-    message; None if the family has none. `forbidden_tokens` are those that only the system may write.
+    nothing between them, and a call does not end the reasoning. `image` is how an image in a user message is
+    written; None if the family has no place for one. `forbidden_tokens` are those that only the system may write.
     `rewrites_history`: the family's own template later writes earlier turns differently (it may drop reasoning, or move
     the tools). Here history is never rewritten.
     """
@@ -60,7 +70,7 @@ class Turns:
     empty_text: bool = False
     end_closes_text: bool = False
     inline: bool = False
-    image: tuple[str, str] | None = None
+    image: ImageMarkers | None = None
     stops: tuple[str, ...] = ()
     forbidden_tokens: tuple[str, ...] = ()
     rewrites_history: bool = False

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import (
     Conversation,
+    Image,
     Message,
     Reasoning,
     Text,
@@ -35,7 +36,7 @@ from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE
 from ferrule.dialects.notation import NoCalls, TextNotation, infer_spec, make_notation_without_calls
 from ferrule.dialects.reader.message import MessageReader
-from ferrule.dialects.segments import Content, Control, Layout
+from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.template.cuts import TemplateMarkers, align
 from ferrule.dialects.template.detection import detect_family, detect_thinking
 from ferrule.dialects.template.messages import (
@@ -49,7 +50,7 @@ from ferrule.dialects.template.messages import (
     make_salt,
 )
 from ferrule.dialects.template.probe import TemplateFacts, probe_template
-from ferrule.dialects.template.rendering import Rendering, make_message_segments, make_segments
+from ferrule.dialects.template.rendering import Rendering, make_message_segments, make_segments, place_images
 from ferrule.dialects.template.spans import Span
 from ferrule.dialects.template.trials import SHAPES, WHEN, WORDS
 from ferrule.errors import DialectError
@@ -107,6 +108,7 @@ class TemplateDialect:
             text_beside_calls=NO_TEXT_BESIDE not in losses,
             reasoning=notation.family.message.thinking is not None,
             ids=NO_IDS not in losses,
+            user_images=bool(self.learned.image_placeholder),
         )
         self.rewrites_history = self.learned.rewrites_history
         prose = notation.family.message
@@ -168,7 +170,10 @@ class TemplateDialect:
         spans = rendering.find_spans()
         losses += self._find_missing_end(spans, fitted)
         length, prompt = rendering.find_prompt()
-        segments = tuple(make_segments(rendering, contents, spans, self.name, length))
+        segments: tuple[Segment, ...] = tuple(make_segments(rendering, contents, spans, self.name, length))
+        images = [part for message in fitted.messages for part in message.parts if isinstance(part, Image)]
+        if images:
+            segments = tuple(place_images(segments, self.learned.image_placeholder, images))
         self._check_calls(rendering, contents, spans, tools)
         return Layout(
             segments,
@@ -202,7 +207,9 @@ class TemplateDialect:
                 for span in rendering.find_spans():
                     said += "".join(text[start:end] for start, end in span.parts)
         return tuple(
-            stray for stray in self.learned.forbidden_tokens if stray not in self.learned.stops and stray not in said
+            stray
+            for stray in (*self.learned.forbidden_tokens, self.learned.image_placeholder)
+            if stray and stray not in self.learned.stops and stray not in said
         )
 
     def _make_trial_call(self) -> ToolCall:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
-from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, ToolCall
+from ferrule.conversation import Conversation, Image, MalformedCall, Message, Reasoning, Text, ToolCall
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec, render_openai_tool
 
@@ -159,6 +159,8 @@ def _encode_message(message: Message, at: int, shape: MessageShape, fill: Fill, 
             "name": _fill_name(result.name, fill, at),
             "content": _encode_content(fill(result.text, "result", at), shape),
         }
+    if any(isinstance(part, Image) for part in message.parts):
+        return {"role": message.role, "content": [*_encode_parts(message, at, fill)]}
     if message.role != "assistant":
         return {"role": message.role, "content": _encode_content(fill(message.text, message.role, at), shape)}
     said = fill(message.text, "text", at)
@@ -172,6 +174,15 @@ def _encode_message(message: Message, at: int, shape: MessageShape, fill: Fill, 
         thought = fill(reasoning, "reasoning", at)
         made |= {"reasoning_content": thought, "thinking": thought, "reasoning": thought}
     return made
+
+
+def _encode_parts(message: Message, at: int, fill: Fill) -> Iterator[dict[str, str]]:
+    """A user's texts and images as parts, which is how every template takes images."""
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield {"type": "text", "text": fill(part.text, "user", at)}
+        elif isinstance(part, Image):
+            yield {"type": "image"}
 
 
 def _encode_content(text: str, shape: MessageShape) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, takewhile
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import (
     Conversation,
+    Image,
     Message,
     Reasoning,
     Text,
@@ -20,6 +22,7 @@ from ferrule.conversation import (
     tool_message,
     user,
 )
+from ferrule.dialects.catalogue import list_image_placeholders
 from ferrule.dialects.notation import NoCalls, TextNotation
 from ferrule.dialects.template.cuts import Cut, TemplateMarkers
 from ferrule.dialects.template.messages import (
@@ -38,6 +41,8 @@ from ferrule.toolspec import ToolSpec
 if TYPE_CHECKING:
     from ferrule.dialects.template.engine import TemplateEngine
 
+# What may be the placeholder of an image, though it isn't written like other markers.
+_MARKER = re.compile(r"[<\[\]]\S+[>\[\]]")
 # How templates open and close reasoning if the notation doesn't know it.
 _THINKING = ("<think>", "</think>", "<thinking>", "</thinking>")
 
@@ -47,7 +52,8 @@ class TemplateFacts:
     """What was found. `no_calls` says why the template can't write calls, empty if it can; `opening` is the generation
     prompt after a user's message, even if the template has none and only writes headers; `header` is the part of it
     before any marker of reasoning. `ends` are the markers that end a message, even when nothing follows, `closers`
-    those that do only when something follows."""
+    those that do only when something follows. `image_placeholder` is the marker for an image in a user message; empty
+    if the template takes no images, or if it can't be told which of its markers that is."""
 
     shape: MessageShape
     no_calls: str
@@ -61,6 +67,7 @@ class TemplateFacts:
     forbidden_tokens: tuple[str, ...]
     rewrites_history: bool
     has_system: bool
+    image_placeholder: str
 
     @property
     def opened(self) -> str:
@@ -173,6 +180,7 @@ class _Probe:
             forbidden_tokens=tuple(token for token in dict.fromkeys(forbidden) if token not in thinking),
             rewrites_history=self._is_history_rewritten(shape, no_calls),
             has_system=self._has_system(shape, question),
+            image_placeholder=self._find_image_placeholder(shape),
         )
 
     def _find_opening(self, bare: Cut, asked: Cut, alone: Cut, followed: Cut) -> str:
@@ -323,6 +331,20 @@ class _Probe:
         except DialectError:
             return False
         return len(cut.numbers) == 2
+
+    def _find_image_placeholder(self, shape: MessageShape) -> str:
+        """The one marker that stands for an image, among what is written between two texts of a user for the image
+        between them: one that a family has, or the only one that there is."""
+        try:
+            cut = self._cut(shape, [user(WORDS[0], Image(b""), WORDS[1])])
+        except DialectError:
+            return ""
+        written = cut.pieces[2] if cut.numbers == (0, 1) else ""
+        if "{" in written:
+            return ""  # the list of parts itself, as Python or JSON writes it
+        markers = self._known.find(written) or _MARKER.findall(written)
+        found = [marker for marker in markers if marker in list_image_placeholders()] or markers
+        return found[0] if len(found) == 1 else ""
 
     def _is_history_rewritten(self, shape: MessageShape, no_calls: str) -> bool:
         """Whether an additional user turn changes what was written before it."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ferrule.conversation import Conversation, user
+from ferrule.conversation import Conversation, Image, user
+from ferrule.dialects.segments import Content, Control, ImageSlot, SampledIds, Segment
 from ferrule.dialects.template.cuts import Cut, TemplateMarkers, list_spellings
 from ferrule.dialects.template.messages import ContentSlot, ContentSlots, Kind, encode_messages, encode_tools, keep_text
 from ferrule.dialects.template.spans import Span, SpanFinder
@@ -16,9 +18,6 @@ from ferrule.toolspec import ToolSpec
 if TYPE_CHECKING:
     from ferrule.dialects.template.engine import TemplateEngine
     from ferrule.dialects.template.probe import TemplateFacts
-from collections.abc import Iterator
-
-from ferrule.dialects.segments import Content, Control, SampledIds, Segment
 
 
 class Rendering:
@@ -193,6 +192,27 @@ def make_segments(
                 yield from _make_stretch_segments(rendering, contents, start, end, True)
             position = end
     yield from _make_stretch_segments(rendering, contents, position, length, False)
+
+
+def place_images(segments: Sequence[Segment], placeholder: str, images: Sequence[Image]) -> Iterator[Segment]:
+    """The segments with a slot for each image, where the template's own text has its placeholder.
+
+    Raises `DialectError` where the template wrote more or fewer of them.
+    """
+    count = sum(segment.text.count(placeholder) for segment in segments if isinstance(segment, Control))
+    if count != len(images):
+        raise DialectError(f"the chat template writes {placeholder!r} {count} times for {len(images)} images")
+    left = iter(images)
+    for segment in segments:
+        if not isinstance(segment, Control):
+            yield segment
+            continue
+        *pieces, last = segment.text.split(placeholder)
+        for piece in pieces:
+            yield from (Control(piece, segment.trained),) if piece else ()
+            yield ImageSlot(next(left), placeholder)
+        if last or segment.ends_run:
+            yield replace(segment, text=last)
 
 
 def make_message_segments(rendering: Rendering, contents: Sequence[str], span: Span) -> Iterator[Control | Content]:
