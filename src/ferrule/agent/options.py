@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ferrule.errors import ModelError
-
 if TYPE_CHECKING:
     from ferrule.agent.run import Run
     from ferrule.blobs import BlobStore
     from ferrule.execution import Approver, Journal, Policy
-    from ferrule.models.protocol import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +74,3 @@ class Map:
 
 
 Step: TypeAlias = UseTools | Then | Map
-
-
-DEFAULT_NOTATION = "hermes"
-"""The notation for models without a tool API: JSON between two tags, which most models have seen."""
-
-
-def select_mode(model: Model, mode: str) -> tuple[Model, str]:
-    """Return the model that a pipeline asks, and its mode: `auto` becomes `api` or the name of a notation.
-
-    Raises `ModelError` for a mode that the model can't use, `DialectError` for an unknown notation.
-    """
-    has_tools = model.capabilities.native_tools
-    if mode == "api" and not has_tools:
-        raise ModelError(f"{model.name} has no tools of its own: use mode='auto', or a notation such as 'native'")
-    if mode == "api" or (mode == "auto" and has_tools):
-        return model, "api"
-    from ferrule.dialects.catalogue import get_notation
-    from ferrule.models.text_mode import TextModeModel
-
-    name = DEFAULT_NOTATION if mode == "auto" else mode
-    return TextModeModel(model, get_notation(name)), name

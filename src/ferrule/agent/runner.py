@@ -11,10 +11,11 @@ from ferrule.agent.batch import CallTogether, RunBarrier, run_together
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
 from ferrule.agent.instrumentation import listen_to
 from ferrule.agent.loop import AgentLoop
-from ferrule.agent.options import USE_TOOLS, Then, UseTools, select_mode
+from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
-from ferrule.agent.tool_search import choose_lazy_tools
+from ferrule.agent.tool_search import FEW, NAME, LazyTools, is_large
+from ferrule.errors import ModelError
 from ferrule.events import RunFinished
 from ferrule.execution import Decision, Executor, Policy
 from ferrule.tools.registry import BoundRegistry
@@ -106,7 +107,7 @@ def _make_loop(
     """Make the loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
     options, limits = pipeline.options, pipeline.limits
     journal = options.journal if listener is None else listener.wrap_journal(options.journal)
-    lazy = choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
+    lazy = _choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
 
     def make_executor(tools: BoundRegistry, policy: Policy | None) -> Executor:
         return Executor(
@@ -134,6 +135,20 @@ def _make_loop(
     )  # fmt: skip
 
 
+def _choose_lazy_tools(
+    registry: BoundRegistry, lazy: bool | Literal["auto"], choice: str | None, only: tuple[str, ...] | None
+) -> LazyTools | None:
+    """Return the tools to offer lazily, or None if all are offered at once.
+
+    `choice` names a tool that must be called, `only` the tools that the model supports. Raises `RegistryError`.
+    """
+    if lazy is True:
+        return LazyTools(registry, choice)
+    if not lazy or len(registry) <= FEW or only is not None or not is_large(registry) or NAME in registry:
+        return None
+    return LazyTools(registry, choice)
+
+
 def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:
     """Make the hooks of the steps: steps after `using` wait until calls are answered. Typed output comes last."""
     options, waits = pipeline.options, False
@@ -159,3 +174,24 @@ async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
         if not time.expired():
             raise
         raise RunStopped("time") from None
+
+
+DEFAULT_NOTATION = "hermes"
+"""The notation for models without a tool API: JSON between two tags, which most models have seen."""
+
+
+def select_mode(model: Model, mode: str) -> tuple[Model, str]:
+    """Return the model that a pipeline asks, and its mode: `auto` becomes `api` or the name of a notation.
+
+    Raises `ModelError` for a mode that the model can't use, `DialectError` for an unknown notation.
+    """
+    has_tools = model.capabilities.native_tools
+    if mode == "api" and not has_tools:
+        raise ModelError(f"{model.name} has no tools of its own: use mode='auto', or a notation such as 'native'")
+    if mode == "api" or (mode == "auto" and has_tools):
+        return model, "api"
+    from ferrule.dialects.catalogue import get_notation
+    from ferrule.models.text_mode import TextModeModel
+
+    name = DEFAULT_NOTATION if mode == "auto" else mode
+    return TextModeModel(model, get_notation(name)), name

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated
 from weakref import WeakKeyDictionary
 
 from ferrule.conversation import Conversation, Message, ToolCall
@@ -110,20 +110,6 @@ class LazyTools:
         if not lines:
             return f"No tool fits {query!r}. Search again in other words."
         return "\n".join(["These tools can be called now:", *lines])
-
-
-def choose_lazy_tools(
-    registry: BoundRegistry, lazy: bool | Literal["auto"], choice: str | None, only: tuple[str, ...] | None
-) -> LazyTools | None:
-    """Return the tools to offer lazily, or None if all are offered at once.
-
-    `choice` names a tool that must be called, `only` the tools that the model supports. Raises `RegistryError`.
-    """
-    if lazy is True:
-        return LazyTools(registry, choice)
-    if not lazy or len(registry) <= FEW or only is not None or not is_large(registry) or NAME in registry:
-        return None
-    return LazyTools(registry, choice)
 
 
 def _dump_offer(spec: ToolSpec) -> str:

@@ -199,7 +199,7 @@ def check_tools(model: Model, registry: ToolRegistry) -> None:
 
 def _select_model(pipeline: Pipeline, mode: str) -> Model:
     """Return the model that is asked: in text mode a wrapper of the given one."""
-    from ferrule.agent.options import select_mode
+    from ferrule.agent.runner import select_mode
 
     return select_mode(pipeline.model, mode)[0]
 

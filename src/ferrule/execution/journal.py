@@ -158,20 +158,18 @@ _LATE_TEXT = 2_000
 
 @dataclass(slots=True)
 class CallRecord:
-    """Writes the lines of a call that has started, if there is a journal. `began` is from `time.perf_counter()`."""
+    """Writes the lines of a call that has started. `began` is from `time.perf_counter()`."""
 
-    journal: Journal | None
+    journal: Journal
     key: str
     call: ToolCall
     began: float
 
     @classmethod
-    def start(cls, journal: Journal | None, permitted: PermittedCall) -> CallRecord:
+    def start(cls, journal: Journal, permitted: PermittedCall) -> CallRecord:
         """Write the `started` line of a call."""
         proposal = permitted.proposal
         call = proposal.call
-        if journal is None:
-            return cls(None, "", call, 0.0)
         verdict, key = permitted.verdict, journal.make_key()
         fields = {
             "call": call.id,
@@ -186,16 +184,13 @@ class CallRecord:
 
     def finish(self, status: str, detail: str = "") -> None:
         """Record how the call ended, and after how many seconds; `detail` is what went wrong."""
-        if self.journal is not None:
-            self._record("finished", status, {"detail": detail} if detail else {})
+        self._record("finished", status, {"detail": detail} if detail else {})
 
     def finish_late(self, status: str, text: str) -> None:
         """Record how the call ended after it was abandoned."""
-        if self.journal is not None:
-            self._record("late", status, {"text": text[:_LATE_TEXT]})
+        self._record("late", status, {"text": text[:_LATE_TEXT]})
 
     def _record(self, event: JournalEvent, status: str, more: dict[str, str]) -> None:
-        assert self.journal is not None
         seconds = time.perf_counter() - self.began
         fields = {"call": self.call.id, "tool": self.call.name, "status": status, "seconds": seconds, **more}
         self.journal.record(event, self.key, fields)

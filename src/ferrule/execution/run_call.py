@@ -72,15 +72,17 @@ class CallRunner:
         try:
             if proposal.intent is not None and not await self._is_still_permitted(permitted, scope):
                 return self._refuse(permitted, make_denied_result(proposal.call, _CHANGED))
-            record = CallRecord.start(self._journal, permitted)
+            record = None if self._journal is None else CallRecord.start(self._journal, permitted)
             run = self._prepare(permitted, scope, timeout, partial(self._record_late, permitted, record, holder))
             try:
                 outcome = await run_function(run)
             except BaseException:
-                record.finish("cancelled")
+                if record is not None:
+                    record.finish("cancelled")
                 raise
             result = self._make_result(permitted, outcome)
-            record.finish(result.status, "" if result.status == "ok" else result.text)
+            if record is not None:
+                record.finish(result.status, "" if result.status == "ok" else result.text)
             return result
         finally:
             # An abandoned call that may still write holds the lock until it ends: see _record_late.
@@ -138,12 +140,13 @@ class CallRunner:
         return result if content is result.content else ToolResult(call.id, call.name, content, result.status)
 
     def _record_late(
-        self, permitted: PermittedCall, record: CallRecord, holder: LockHolder | None, outcome: Outcome
+        self, permitted: PermittedCall, record: CallRecord | None, holder: LockHolder | None, outcome: Outcome
     ) -> None:
         """Record how an abandoned call ended; usually called in its thread."""
         try:
             result = self._make_result(permitted, outcome)
-            record.finish_late(result.status, result.text)
+            if record is not None:
+                record.finish_late(result.status, result.text)
         finally:
             if holder is not None:
                 holder.release()
