@@ -64,7 +64,7 @@ def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conve
             messages.append(message)
     if moved:
         messages.append(user(*moved))
-    return replace(conversation, messages=tuple(messages)), losses
+    return Conversation(tuple(messages), conversation.now), losses
 
 
 def _show_malformed_calls(message: Message, malformed: set[str], losses: list[Loss]) -> Message:

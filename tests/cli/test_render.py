@@ -192,3 +192,14 @@ def test_a_call_that_nobody_reads_is_told_of(tmp_path: Path) -> None:
     assert done.stderr == (
         'ferrule: conversation 1: message 1 has a malformed call, which is not trained: \'<tool_call>{"name": "f"\'\n'
     )
+
+
+def test_an_image_is_shown_as_a_note_whatever_the_dialect_makes_of_it(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer.json", HERMES_TOKENS)
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps([{"role": "user", "content": [{"type": "text", "text": "See:"}, shown]}]))
+    done = ferrule("render", path, "--tokenizer", tmp_path / "tokenizer.json", "--dialect", "qwen35")
+    assert done.returncode == 0, done.stderr
+    assert "See:[image " in done.stdout
+    assert "not preserved in qwen35: image: " in done.stderr

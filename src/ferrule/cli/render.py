@@ -74,11 +74,13 @@ class TracePrinter:
         Raises `DialectError` with the conversation's number.
         """
         from ferrule.errors import DialectError, TokenizerError
-        from ferrule.tokens.render import drop_foreign_samples, encode_segments
+        from ferrule.tokens.render import drop_foreign_samples, encode_segments, make_layout_without_images
 
         self._count += 1
         try:
-            layout = self._dialect.layout(drop_foreign_samples(conversation, self._dialect, self._tokenizer), tools)
+            own = drop_foreign_samples(conversation, self._dialect, self._tokenizer)
+            # How many placeholders an image has is known to its model's image processor alone.
+            layout = make_layout_without_images(own, self._dialect, tools)
             trace = encode_segments(layout.segments, self._tokenizer)
         except (DialectError, TokenizerError) as error:
             raise DialectError(f"conversation {self._count}: {error}") from error

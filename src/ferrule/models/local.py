@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from ferrule.capabilities import Capabilities, adapt
+from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, Message, SampledTokens, StopReason
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
@@ -19,7 +19,15 @@ from ferrule.dialects.segments import Content, Control, Layout
 from ferrule.engines.protocol import Engine, Finished, Sampled, Sampling
 from ferrule.events import Event, LossesReported, MessageFinished, ReaderEvent, Usage
 from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
-from ferrule.tokens.render import History, ImageTokens, Trace, encode_segments, find_spelled_markers, prepare_history
+from ferrule.tokens.render import (
+    History,
+    ImageTokens,
+    Trace,
+    encode_segments,
+    find_spelled_markers,
+    make_layout_without_images,
+    prepare_history,
+)
 from ferrule.tokens.tokenizer import Detokenizer, Tokenizer
 from ferrule.toolspec import ToolSpec
 
@@ -129,11 +137,9 @@ class LocalModel:
     def _make_layout(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> Layout:
         """The conversation as segments, with what this model can't be shown among the losses."""
         prepared = prepare_history(conversation, self.dialect, self.tokenizer, self.history)
-        if self.image_tokens is not None:
-            return self.dialect.layout(prepared, tools)
-        fitted, losses = adapt(prepared, self.capabilities)
-        layout = self.dialect.layout(fitted, tools)
-        return replace(layout, losses=(*losses, *layout.losses)) if losses else layout
+        if self.image_tokens is None:
+            return make_layout_without_images(prepared, self.dialect, tools)
+        return self.dialect.layout(prepared, tools)
 
     async def aclose(self) -> None:
         """Close the engine."""

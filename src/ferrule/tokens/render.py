@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from ferrule.capabilities import adapt
 from ferrule.conversation import Conversation, Image, ImageInput, SampledTokens
 from ferrule.dialects.protocol import Dialect
-from ferrule.dialects.segments import Content, Control, ImageSlot, SampledIds, Segment
+from ferrule.dialects.segments import Content, Control, ImageSlot, Layout, SampledIds, Segment
 from ferrule.errors import TokenizerError
 from ferrule.tokens.tokenizer import Tokenizer
 from ferrule.toolspec import ToolSpec
@@ -215,6 +216,14 @@ def render(
     """
     layout = dialect.layout(drop_foreign_samples(conversation, dialect, tokenizer), tools)
     return encode_segments(layout.with_prompt if with_prompt else layout.segments, tokenizer, image_tokens)
+
+
+def make_layout_without_images(conversation: Conversation, dialect: Dialect, tools: Sequence[ToolSpec]) -> Layout:
+    """The layout for a reader that sees no images: each is a note with its hash, and a loss of the layout."""
+    capabilities = replace(dialect.capabilities, user_images=False, image_results=False)
+    fitted, losses = adapt(conversation, capabilities)
+    layout = dialect.layout(fitted, tools)
+    return replace(layout, losses=(*losses, *layout.losses)) if losses else layout
 
 
 def find_spelled_markers(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, ...]]:

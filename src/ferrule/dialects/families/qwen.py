@@ -33,7 +33,7 @@ _IMAGE = ImageMarkers("<|image_pad|>", "<|vision_start|>", "<|vision_end|>")
 
 HERMES = Family(
     name="hermes",
-    models="Qwen 2.5, Qwen 3, QwQ, Hermes 2 and 3",
+    models="Qwen 2.5, Qwen 3, Qwen 3 VL, QwQ, Hermes 2 and 3",
     syntax=JsonObject("<tool_call>", "</tool_call>", before=CHATML_MARKERS),
     message=MessageMarkers(
         Thinking(may_stay_open=True), turn_markers=CHATML_MARKERS, result=TOOL_RESPONSE, before_call="\n"
