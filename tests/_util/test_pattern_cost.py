@@ -13,7 +13,7 @@ from ferrule.agent.output import _find_fenced
 from ferrule.dialects.notations import harmony, native_words, sections
 from ferrule.dialects.reader.python import _PYTHON_NUMBER
 from ferrule.dialects.template.cuts import _SPECIAL
-from ferrule.execution.error_results import _volatile_pattern
+from ferrule.execution.error_results import _compile_volatile_pattern
 
 N = 40_000
 
@@ -26,8 +26,8 @@ CASES: dict[str, tuple[Callable[[str], Any], str]] = {
     "a number": (_PYTHON_NUMBER.fullmatch, "0" * N + "x"),
     "a number with an exponent": (_PYTHON_NUMBER.fullmatch, "1." + "0" * N + "e"),
     "a marker": (_SPECIAL.findall, "<a" + "_of_a" * (N // 5)),
-    "a temporary file": (_volatile_pattern().findall, "/tmp/" + "_" * N),
-    "temporary files": (_volatile_pattern().findall, ("/tmp/" + "a-" * 120) * (N // 245)),
+    "a temporary file": (_compile_volatile_pattern().findall, "/tmp/" + "_" * N),
+    "temporary files": (_compile_volatile_pattern().findall, ("/tmp/" + "a-" * 120) * (N // 245)),
     "a fence and lines": (_find_fenced, "```" + "\n" * N),
     "fences that nothing closes": (_find_fenced, "x```\n" * (N // 5)),
     "fences and spaces": (_find_fenced, "```\n" + "\n " * (N // 2)),
