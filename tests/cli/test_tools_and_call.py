@@ -118,7 +118,7 @@ def test_images_are_described_or_written(tool_folder: Path, tmp_path: Path) -> N
     ("arguments", "words"),
     [
         (("call", "calc", "--expression", "1"), ("unknown tool 'calc'", "calculator")),
-        (("call", "calculator"), ("expression", "wanted a string")),
+        (("call", "calculator"), ("expression", "expected a string")),
         (("call", "calculator", "--expression"), ("--expression needs a value",)),
         (("call", "calculator", "2+2"), ("'2+2'", "--name value")),
         (("call", "calculator", "--expression", "1", "--expression", "2"), ("given twice",)),

@@ -323,7 +323,7 @@ async def test_a_wrong_content_type_is_told() -> None:
 async def test_an_event_that_is_no_json_is_told() -> None:
     odd = Reply([b"event: message_start\ndata: {oops\n\n"])
     async with claude(odd, odd, odd, odd) as (made, _):
-        with pytest.raises(ProviderError, match="no JSON"):
+        with pytest.raises(ProviderError, match="not JSON"):
             await events_of(made)
 
 
@@ -401,7 +401,7 @@ async def test_what_can_not_be_honoured_is_refused_by_name() -> None:
     async with claude(name="claude-haiku-4-5") as (made, serving):
         with pytest.raises(ModelError, match="seed"):
             await events_of(made, seed=1)
-        with pytest.raises(ModelError, match="no tool is offered"):
+        with pytest.raises(ModelError, match="no tools are offered"):
             await events_of(made, choice="required")
         with pytest.raises(ModelError, match="calculator"):
             await events_of(made, tools=[calculator.spec], choice="calculater")

@@ -219,7 +219,7 @@ async def test_a_model_that_there_is_not_is_named() -> None:
 async def test_a_wrong_content_type_is_told() -> None:
     page = Reply([b"<html>\nWelcome</html>"], headers={"content-type": "text/html"})
     async with gemini(page) as (made, serving):
-        with pytest.raises(ProviderError, match=r"text/html and no stream of events: <html>"):
+        with pytest.raises(ProviderError, match=r"text/html instead of a stream of events: <html>"):
             await events_of(made)
     assert len(serving.requests) == 1
 
@@ -288,7 +288,7 @@ async def test_what_can_not_be_honoured_is_refused_by_name() -> None:
     async with gemini() as (made, serving):
         with pytest.raises(ModelError, match="parallel_calls"):
             await events_of(made, parallel_calls=False)
-        with pytest.raises(ModelError, match="no tool is offered"):
+        with pytest.raises(ModelError, match="no tools are offered"):
             await events_of(made, choice="required")
         with pytest.raises(ModelError, match="calculator"):
             await events_of(made, tools=[calculator.spec], choice="calculater")

@@ -19,7 +19,7 @@ from ferrule.models.openai.chat import OpenAIChat
         ("localhost:8000/v1", "must begin with http://"),
         ("http://local host/v1", "needs a host, and no spaces"),
         ("http://", "needs a host"),
-        ("http://localhost:99999/v1", "is no address: Port out of range"),
+        ("http://localhost:99999/v1", "is not a valid address: Port out of range"),
     ],
 )
 def test_an_address_that_can_not_be_asked_is_refused_when_the_model_is_made(address: str, words: str) -> None:
@@ -34,7 +34,7 @@ def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
 
 
 def test_an_option_that_a_model_has_not_is_named_with_those_it_has() -> None:
-    with pytest.raises(SettingsError, match=r"no option 'temprature'; there are api_key, base_url.*with_"):
+    with pytest.raises(SettingsError, match=r"no option 'temprature'; expected one of api_key, base_url.*with_"):
         make_hosted_model("openai", "m", api_key="k", temprature=1)
     with pytest.raises(ModelError, match="'openai:' names no model"):
         get_model("openai:")

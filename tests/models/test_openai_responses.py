@@ -168,7 +168,7 @@ async def test_settings_by_this_apis_names() -> None:
     assert body["text"]["format"]["strict"] is True
     assert body["metadata"] == {"a": "b"}
     for name, value in {"stop": ("x",), "seed": 1, "top_k": 2}.items():
-        with pytest.raises(ModelError, match=f"can't honour {name}"):
+        with pytest.raises(ModelError, match=f"doesn't support {name}"):
             await request_of(**{name: value})
 
 

@@ -102,7 +102,7 @@ def test_its_arguments_are_validated() -> None:
     found = Tool.from_callable(lookup_person)
     given = {"name": "Ada", "filters": {"city": None, "age": 36}}
     assert found(**found.bind(json.dumps(given))) == "Ada: None, 36"
-    with pytest.raises(ArgumentsInvalid, match=r"filters\.age: got the string \"old\"; wanted an integer"):
+    with pytest.raises(ArgumentsInvalid, match=r"filters\.age: got the string \"old\"; expected an integer"):
         found.bind({"name": "Ada", "filters": {"city": "London", "age": "old"}})
 
 

@@ -81,35 +81,35 @@ def test_multiplying_a_digit_string_multiplies():
 @pytest.mark.parametrize(
     ("hint", "written", "said"),
     [
-        (int, "7.5", "got the number 7.5; wanted an integer"),
-        (int, '"many"', 'got the string "many"; wanted an integer'),
-        (int, "true", "got true; wanted an integer"),
-        (float, "false", "got false; wanted a number"),
-        (list[int], "[1, true]", "value[1]: got true; wanted an integer"),
-        (Point, '{"x": true}', "value.x: got true; wanted a number"),
-        (int, "null", "got null; wanted an integer"),
-        (str, "7", 'got the number 7; wanted a string, in quotes: "7"'),
-        (str, "null", "got null; wanted a string"),
-        (Literal["a", "b"], '"c"', 'got the string "c"; wanted one of "a", "b"'),
-        (Literal["a"], '"c"', 'got the string "c"; wanted "a"'),
-        (Unit, '"kelvin"', 'got the string "kelvin"; wanted one of "celsius", "fahrenheit"'),
-        (list[int], '"1, 2"', 'got the string "1, 2"; wanted a list, each item an integer'),
-        (list[int], '[1, "b"]', '- value[1]: got the string "b"; wanted an integer'),
-        (dict[str, int], '{"a": "b"}', '- value.a: got the string "b"; wanted an integer'),
-        (int | list[int], '"b"', 'got the string "b"; wanted an integer or a list, each item an integer'),
-        (int | None, '"b"', 'got the string "b"; wanted an integer, or null'),
-        (Annotated[int, Field(ge=1, le=9)], "10", "got the number 10; wanted an integer from 1 to 9"),
-        (Annotated[float, Field(gt=0)], "0", "got the number 0; wanted a number above 0"),
-        (Annotated[str, Field(pattern="^a+$")], '"b"', "wanted a string that matches ^a+$"),
-        (Annotated[list[int], Field(min_length=2)], "[1]", "wanted a list of at least 2 items, each item an integer"),
-        (tuple[int, str], "[1]", "value[1]: got nothing; wanted a string"),
-        (date, '"29.2.24"', "wanted a date as the string YYYY-MM-DD"),
-        (Stop, "{}", "value.city: got nothing; wanted a string"),
+        (int, "7.5", "got the number 7.5; expected an integer"),
+        (int, '"many"', 'got the string "many"; expected an integer'),
+        (int, "true", "got true; expected an integer"),
+        (float, "false", "got false; expected a number"),
+        (list[int], "[1, true]", "value[1]: got true; expected an integer"),
+        (Point, '{"x": true}', "value.x: got true; expected a number"),
+        (int, "null", "got null; expected an integer"),
+        (str, "7", 'got the number 7; expected a string, in quotes: "7"'),
+        (str, "null", "got null; expected a string"),
+        (Literal["a", "b"], '"c"', 'got the string "c"; expected one of "a", "b"'),
+        (Literal["a"], '"c"', 'got the string "c"; expected "a"'),
+        (Unit, '"kelvin"', 'got the string "kelvin"; expected one of "celsius", "fahrenheit"'),
+        (list[int], '"1, 2"', 'got the string "1, 2"; expected a list, each item an integer'),
+        (list[int], '[1, "b"]', '- value[1]: got the string "b"; expected an integer'),
+        (dict[str, int], '{"a": "b"}', '- value.a: got the string "b"; expected an integer'),
+        (int | list[int], '"b"', 'got the string "b"; expected an integer or a list, each item an integer'),
+        (int | None, '"b"', 'got the string "b"; expected an integer, or null'),
+        (Annotated[int, Field(ge=1, le=9)], "10", "got the number 10; expected an integer from 1 to 9"),
+        (Annotated[float, Field(gt=0)], "0", "got the number 0; expected a number above 0"),
+        (Annotated[str, Field(pattern="^a+$")], '"b"', "expected a string that matches ^a+$"),
+        (Annotated[list[int], Field(min_length=2)], "[1]", "expected a list of at least 2 items, each item an integer"),
+        (tuple[int, str], "[1]", "value[1]: got nothing; expected a string"),
+        (date, '"29.2.24"', "expected a date as the string YYYY-MM-DD"),
+        (Stop, "{}", "value.city: got nothing; expected a string"),
         (Stop, '{"city": "a", "nihgts": 1}', "value.nihgts: unknown parameter; did you mean nights?"),
         (Point, '{"x": 1, "z": 2}', "value.z: unknown parameter; the names are x, y"),
-        (Point, "[1, 2]", "wanted an object with x (a number), y (optional, a number)"),
+        (Point, "[1, 2]", "expected an object with x (a number), y (optional, a number)"),
         (Person, '{"name": "7", "age": -1}', 'value.name: got the string "7"; a name has a letter in it'),
-        (Person, '{"name": "7", "age": -1}', "value.age: got the number -1; wanted an integer of at least 0"),
+        (Person, '{"name": "7", "age": -1}', "value.age: got the number -1; expected an integer of at least 0"),
         (Tree, '{"name": "a", "children": [{"name": 1, "children": []}]}', "value.children[0].name: got the number 1"),
     ],
 )  # fmt: skip
@@ -128,9 +128,9 @@ def test_each_wrong_field_is_named_once_and_the_same_each_time():
     wrong = '{"cty": "Rome", "days": "many", "unit": 3}'
     assert problem(trip, wrong) == problem(trip, wrong)
     assert problem(trip, wrong).splitlines() == [
-        "- city: got nothing; wanted a string",
-        '- days: got the string "many"; wanted an integer',
-        '- unit: got the number 3; wanted one of "celsius", "fahrenheit"',
+        "- city: got nothing; expected a string",
+        '- days: got the string "many"; expected an integer',
+        '- unit: got the number 3; expected one of "celsius", "fahrenheit"',
         "- cty: unknown parameter; did you mean city?",
     ]
     with pytest.raises(ArgumentsInvalid) as caught:
@@ -141,7 +141,7 @@ def test_each_wrong_field_is_named_once_and_the_same_each_time():
 
 def test_null_for_an_optional_parameter_is_told_to_be_left_out():
     made = taking(int, default=3)
-    assert problem(made, '{"value": null}') == "- value: got null; wanted an integer, or leave it out"
+    assert problem(made, '{"value": null}') == "- value: got null; expected an integer, or leave it out"
     assert made.bind("{}") == {}
 
 
@@ -152,10 +152,10 @@ def test_a_default_of_none_takes_null():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[1]", "wanted one JSON object with the arguments by name"),
-        ("7", "wanted one JSON object"),
-        ("null", "wanted one JSON object"),
-        ('"Paris"', "wanted one JSON object"),
+        ("[1]", "expected one JSON object with the arguments by name"),
+        ("7", "expected one JSON object"),
+        ("null", "expected one JSON object"),
+        ('"Paris"', "expected one JSON object"),
         ('{"value": 1, "value": 2}', 'the key "value" is given more than once'),
         ('{"value": {"a": 1, "a": 1}}', 'the key "a" is given more than once'),
         ('{"value": NaN}', "NaN is not JSON; give a finite number or null"),
@@ -181,9 +181,9 @@ def test_an_object_that_was_encoded_twice_is_read():
 
 def test_an_encoded_value_that_is_wrong_inside_is_told_of_inside():
     assert (
-        problem(taking(list[int]), '{"value": "[1, \\"b\\"]"}') == '- value[1]: got the string "b"; wanted an integer'
+        problem(taking(list[int]), '{"value": "[1, \\"b\\"]"}') == '- value[1]: got the string "b"; expected an integer'
     )
-    assert 'got the string "[1, 2"; wanted a list' in problem(taking(list[int]), '{"value": "[1, 2"}')
+    assert 'got the string "[1, 2"; expected a list' in problem(taking(list[int]), '{"value": "[1, 2"}')
 
 
 def test_arguments_given_as_an_object_are_read_as_their_json():

@@ -152,8 +152,8 @@ def test_fields_as_defaults_and_aliases():
     assert search.parameters["required"] == ["query"]
     assert search.parameters["properties"]["limit"] == {"type": "integer", "default": 5, "minimum": 1}
     assert search.bind('{"query": "ab", "from": "x"}') == {"query": "ab", "limit": 5, "tags": [], "from_": "x"}
-    assert "wanted an integer of at least 1" in problem(search, '{"query": "ab", "limit": 0}')
-    assert "wanted a string of at least 2 characters" in problem(search, '{"query": "a"}')
+    assert "expected an integer of at least 1" in problem(search, '{"query": "ab", "limit": 0}')
+    assert "expected a string of at least 2 characters" in problem(search, '{"query": "a"}')
 
 
 def test_a_type_without_a_schema_names_the_parameter():
@@ -211,6 +211,6 @@ def test_generic_typed_dicts_and_models_that_hold_themselves():
     assert taking(Box[int]).bind('{"value": {"content": "1"}}') == {"value": {"content": 1}}
     made = taking(Node)
     assert made.bind('{"value": {"value": 1, "next": {"value": 2}}}')["value"].next.value == 2
-    assert 'value.next.value: got the string "x"; wanted an integer' in problem(
+    assert 'value.next.value: got the string "x"; expected an integer' in problem(
         made, '{"value": {"value": 1, "next": {"value": "x"}}}'
     )

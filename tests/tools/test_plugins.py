@@ -61,7 +61,7 @@ async def test_a_model(packages: Path) -> None:
     assert (await model("acme:turbo", greeting="hey").chat("Hi").run()).text == "hey from turbo"
     with pytest.raises(SettingsError, match=r"acme:turbo.*unexpected keyword argument 'base_url'"):
         model("acme:turbo", base_url="http://127.0.0.1")
-    with pytest.raises(PluginError, match=r"'odd' \(models\) of acme-plugins 1.2 is no callable"):
+    with pytest.raises(PluginError, match=r"'odd' \(models\) of acme-plugins 1.2 is not callable"):
         model("odd:x")
     with pytest.raises(PluginError, match=r"'broken'.*acme-plugins 1.2 can't be imported: RuntimeError: no licence"):
         model("broken:x")

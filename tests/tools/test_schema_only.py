@@ -77,21 +77,21 @@ def test_what_is_meant_is_understood(written, bound):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("{}", "city: got nothing; wanted a string of at least 2 characters"),
-        ('{"city": "R"}', 'city: got the string "R"; wanted a string of at least 2 characters'),
-        ('{"city": "Rome", "days": 0}', "days: got the number 0; wanted an integer from 1 to 9"),
-        ('{"city": "Rome", "days": 7.5}', "days: got the number 7.5; wanted an integer from 1 to 9"),
-        ('{"city": "Rome", "days": true}', "days: got true; wanted an integer from 1 to 9"),
-        ('{"city": "Rome", "days": "x"}', 'days: got the string "x"; wanted an integer from 1 to 9'),
-        ('{"city": "Rome", "unit": "m"}', 'unit: got the string "m"; wanted one of "km", "miles"'),
-        ('{"city": "Rome", "stops": [{}]}', "stops[0].at: got nothing; wanted an integer"),
+        ("{}", "city: got nothing; expected a string of at least 2 characters"),
+        ('{"city": "R"}', 'city: got the string "R"; expected a string of at least 2 characters'),
+        ('{"city": "Rome", "days": 0}', "days: got the number 0; expected an integer from 1 to 9"),
+        ('{"city": "Rome", "days": 7.5}', "days: got the number 7.5; expected an integer from 1 to 9"),
+        ('{"city": "Rome", "days": true}', "days: got true; expected an integer from 1 to 9"),
+        ('{"city": "Rome", "days": "x"}', 'days: got the string "x"; expected an integer from 1 to 9'),
+        ('{"city": "Rome", "unit": "m"}', 'unit: got the string "m"; expected one of "km", "miles"'),
+        ('{"city": "Rome", "stops": [{}]}', "stops[0].at: got nothing; expected an integer"),
         ('{"city": "Rome", "stops": 1}',
-         "stops: got the number 1; wanted a list, each item an object with at (an integer)"),
+         "stops: got the number 1; expected a list, each item an object with at (an integer)"),
         ('{"city": "Rome", "either": "x"}',
-         'either: got the string "x"; wanted an integer or a list, each item an integer'),
+         'either: got the string "x"; expected an integer or a list, each item an integer'),
         ('{"city": "Rome", "dys": 1}', "dys: unknown parameter; did you mean days?"),
         ('{"city": "Rome", "city": "x"}', 'arguments: the key "city" is given more than once; give it once'),
-        ("[]", "arguments: got the list []; wanted one JSON object with the arguments by name"),
+        ("[]", "arguments: got the list []; expected one JSON object with the arguments by name"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(arguments, said):
@@ -156,7 +156,7 @@ def test_schemas_that_hold_themselves_are_no_trap():
     node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}}
     tool = made({"type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
     assert tool.bind('{"a": {"next": {"next": null}}}') == {"a": {"next": {"next": None}}}
-    assert problem(tool, '{"a": {"next": 1}}')[0].startswith("a.next: got the number 1; wanted an object with next")
+    assert problem(tool, '{"a": {"next": 1}}')[0].startswith("a.next: got the number 1; expected an object with next")
     endless = {"anyOf": [{"$ref": "#/$defs/endless"}, {"type": "null"}]}
     tool = made({"type": "object", "properties": {"a": {"$ref": "#/$defs/endless"}}, "$defs": {"endless": endless}})
     with pytest.raises(ToolDefinitionError, match="refers to itself without end"):
@@ -165,7 +165,7 @@ def test_schemas_that_hold_themselves_are_no_trap():
 
 def test_a_field_that_may_not_be_given():
     tool = made({"type": "object", "properties": {"a": False}})
-    assert problem(tool, '{"a": 1}')[0].endswith("got the number 1; wanted nothing")
+    assert problem(tool, '{"a": 1}')[0].endswith("got the number 1; expected nothing")
 
 
 def test_names_are_keywords_too():

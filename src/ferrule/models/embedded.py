@@ -1,4 +1,4 @@
-"""The model in the package, and how a checkpoint's folder becomes a `LocalModel`."""
+"""The model in the package, and the loading of checkpoints as `LocalModel`s."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def find_embedded_folder() -> Path:
-    """Where the embedded model's files lie."""
+    """The folder of the embedded model's files."""
     return Path(str(files("ferrule.embedded")))
 
 
@@ -42,18 +42,18 @@ def load_local_model(
     Args:
         folder: where `config.json`, `model.safetensors` and `tokenizer.json` are.
         name: what the model is called in messages; `local:<folder>` if left out.
-        dialect: a name that `get_dialect` knows. Without it the model is framed by its own chat template, in the
-            notation of the family that the template is of.
-        engine: opens the checkpoint, given the folder; `NumpyEngine.load` if left out. Any engine that knows the ids
-            of `tokenizer.json` will do, and what else it needs of the folder is its own affair.
-        history: how earlier messages are written, where the dialect rewrites history; see `prepare_history`.
-        image_tokens: what stands for an image in the ids; see `LocalModel`.
+        dialect: a name that `get_dialect` accepts. Without it the model is framed by its own chat template, in the
+            notation of the detected family.
+        engine: opens the checkpoint, given the folder; `NumpyEngine.load` if left out. Any engine that uses the ids
+            of `tokenizer.json` will do, whatever else it needs from the folder.
+        history: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
+        image_tokens: the ids that represent an image; see `LocalModel`.
 
-    Raises `ModelError` for a folder that holds no model, or whose dialect is not known, and `EngineError`.
+    Raises `ModelError` for a folder without a model, or with an unknown dialect, and `EngineError`.
     """
     for needed in ("config.json", "model.safetensors", "tokenizer.json") if engine is None else ("tokenizer.json",):
         if not (folder / needed).is_file():
-            raise ModelError(f"{folder} holds no model: {needed} is missing")
+            raise ModelError(f"{folder} contains no model: {needed} is missing")
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     tokenizer = read_tokenizer(folder / "tokenizer.json")
@@ -66,7 +66,7 @@ def load_local_model(
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a `tokenizer.json`: ours where it is of bytes without merges, else that of `tokenizers`."""
+    """The tokenizer of a `tokenizer.json`: ferrule's own for bytes without merges, otherwise that of `tokenizers`."""
     try:
         return ByteTokenizer(path)
     except FerruleError:
@@ -76,7 +76,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
-    """Nanochat where its tokens are: no template could say how results stand within a turn. Else the template's own."""
+    """Nanochat if its tokens exist: no template can express results inside a turn. Otherwise the template's dialect."""
     if PYTHON_START in tokenizer.control:
         return get_dialect("nanochat")
     from ferrule.tokens.chat_template import has_chat_template, load_dialect
@@ -86,6 +86,6 @@ def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     if "<|im_start|>" in tokenizer.control:
         return get_dialect("hermes")
     raise ModelError(
-        f"{folder}: it has no chat template, and its tokenizer the control tokens of no dialect that ferrule knows; "
-        "put its chat_template.jinja there, or name a dialect: load_local_model(folder, dialect=…)"
+        f"{folder}: it has no chat template, and its tokenizer has the control tokens of no known dialect; "
+        "add its chat_template.jinja, or name a dialect: load_local_model(folder, dialect=…)"
     )

@@ -1,4 +1,4 @@
-"""What a provider's errors mean, by their HTTP status and their JSON: whether to try again, and what to tell. Pure."""
+"""What a provider's errors mean, by HTTP status and JSON: whether to retry, and what to report. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ferrule.models.gateway.retries import RequestFailure
 
-# What errors are called where they come without a status: in the middle of an answer, after a 200.
+# The names of errors without a status: in the middle of an answer, after a 200.
 _STATUS_OF = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
@@ -28,8 +28,8 @@ _STATUS_OF = {
     "overloaded_error": 529,
 }
 _LONGEST = 500
-# Names and words for a prompt with more tokens than the model can read: only OpenAI, and some who speak its format,
-# have a name for it. A request whose `max_tokens` alone is too large isn't meant, since a shorter prompt doesn't help.
+# Error codes and phrases for a prompt that exceeds the model's context: only OpenAI, and some that speak its format,
+# have a code for it. A request with only a too large `max_tokens` doesn't count, since a shorter prompt doesn't help.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size_error"  # OpenAI, Groq; llama.cpp
     r"|prompt is too long|exceed context limit"  # Anthropic
@@ -42,10 +42,10 @@ _TOO_MANY_ASKED = re.compile(r"max_(completion_)?tokens\W.{0,40}too large", re.I
 
 
 def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: str, key_hint: str) -> RequestFailure:
-    """The failure that an error response is.
+    """The failure for an error response.
 
-    `body` is its decoded JSON or its text; `sender` begins the message ("openai:gpt-5: OpenAI"), and `key_hint` tells
-    those whose key is refused where it is from.
+    `body` is its decoded JSON or its text; `sender` begins the message ("openai:gpt-5: OpenAI"), and `key_hint` says
+    where a refused key comes from.
     """
     message = f"{sender} answered {status}: {find_message(body) or _get_phrase(status)}"
     if 300 <= status < 400:
@@ -56,7 +56,7 @@ def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: s
 
 
 def explain_error_event(error: Any, sender: str, key_hint: str) -> RequestFailure:
-    """The failure that an error in the middle of an answer is; one that says nothing is the server's fault."""
+    """The failure for an error in the middle of an answer; one without details is the server's fault."""
     fields = error if isinstance(error, Mapping) else {}
     names = [str(fields.get(name) or "") for name in ("code", "type", "status")]
     status = next((int(name) for name in names if name.isdecimal()), None)
@@ -67,7 +67,7 @@ def explain_error_event(error: Any, sender: str, key_hint: str) -> RequestFailur
 
 
 def find_message(body: Any) -> str:
-    """The provider's own words, wherever in an error they are; empty where there are none."""
+    """The provider's own message, wherever it is in an error; empty if there is none."""
     while isinstance(body, Mapping):
         inner = body.get("message") or body.get("error") or body.get("detail")
         if inner is None:
@@ -82,11 +82,11 @@ def _get_error(body: Any) -> Mapping[str, Any]:
 
 
 def _correct_status(status: int, error: Mapping[str, Any]) -> int:
-    """The status that should have been sent."""
+    """The status that the server should have sent."""
     if status == 429 and "insufficient_quota" in (error.get("code"), error.get("type")):
-        return 402  # waiting brings no money
+        return 402  # waiting doesn't help with an empty account
     if status == 400 and "API_KEY_INVALID" in str(error.get("details")):
-        return 401  # Google calls a wrong key a bad request
+        return 401  # Google reports a wrong key as a bad request
     return status
 
 
@@ -98,7 +98,7 @@ def _make_failure(
         return RequestFailure("refused", f"{message}; {key_hint}", status)
     if status in (429, 503, 529):
         return RequestFailure("overloaded", message, status, retry_after)
-    # 408, 409 and 425 pass: the official packages try them again as well.
+    # 408, 409 and 425 are temporary: the official packages retry them as well.
     if status >= 500 or status in (408, 409, 425):
         return RequestFailure("failed", message, status, retry_after)
     names = f"{error.get('code')} {error.get('type')} {message}"
@@ -107,7 +107,7 @@ def _make_failure(
 
 
 def _get_retry_after(headers: Mapping[str, str], error: Mapping[str, Any]) -> str | None:
-    """How long the server asks to be left alone: seconds, or its `Retry-After` header verbatim."""
+    """How long the server asks to wait: seconds, or its `Retry-After` header verbatim."""
     try:
         return str(float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
@@ -115,7 +115,7 @@ def _get_retry_after(headers: Mapping[str, str], error: Mapping[str, Any]) -> st
 
 
 def _get_google_delay(error: Mapping[str, Any]) -> str | None:
-    """Seconds from the `RetryInfo` among an error's details, which Google sends in place of a header."""
+    """The seconds of the `RetryInfo` in an error's details, which Google sends instead of a header."""
     details = error.get("details")
     for entry in details if isinstance(details, list) else ():
         if isinstance(entry, dict) and isinstance(delay := entry.get("retryDelay"), str):

@@ -1,4 +1,4 @@
-"""A model that asks another one where the first fails."""
+"""A model that falls back to others if the first fails."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ferrule.toolspec import ToolSpec
 logger = logging.getLogger(__name__)
 
 DEFAULT_KINDS: Collection[FailureKind] = ("overloaded", "failed", "bad")
-"""The kinds of failure after which another model is asked by default. A key that is refused should be noticed."""
+"""The kinds of failure after which another model is used by default. A refused key should be noticed."""
 
 
 class FallbackModel:
-    """Asks the first model for each message, and the next one where it failed before anything of its message came.
+    """Uses the first model for each message, and the next if it failed before any part of its message arrived.
 
-    A failure is of one of the kinds that `RequestFailure` names, by its HTTP status: another model is asked after those
-    in `on`; a conversation that is too long for a model is a `bad` request. Which one wrote the last message is in
-    `last_used`, and each fallback is a warning in the log. A model that can't be asked at all (no key, a setting that
-    it doesn't know) is a mistake, not a failure.
+    The kinds of failure are those of `RequestFailure`, by HTTP status: those in `on` lead to a fallback; a conversation
+    that is too long for a model is a `bad` request. `last_used` is the model that wrote the last message, and each
+    fallback is logged as a warning. A model that can't be used at all (no key, an unknown setting) is a mistake, not a
+    failure.
     """
 
     def __init__(self, first: Model, *others: Model, on: Collection[FailureKind] = DEFAULT_KINDS) -> None:
@@ -38,23 +38,23 @@ class FallbackModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What holds for all of them: a conversation that is fitted to it fits whichever is asked."""
+        """What all of them support: a conversation that fits these fits every model."""
         return reduce(_intersect, (model.capabilities for model in self.models))
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
-        """See `Model.stream`. Raises `ProviderError`, with what each model said, where all of them failed."""
+        """See `Model.stream`. Raises `ProviderError`, with each model's error, if all of them failed."""
         failures: list[tuple[Model, ProviderError | Overloaded]] = []
         for model in self.models:
             if failures:
-                logger.warning("%s is asked instead of %s: %s", model.name, failures[-1][0].name, failures[-1][1])
+                logger.warning("falling back to %s from %s: %s", model.name, failures[-1][0].name, failures[-1][1])
             begun = False
             try:
                 async with aclosing(model.stream(conversation, tools, settings)) as events:
                     async for event in events:
                         if not begun and model is not self.models[-1] and self._is_refused_as_too_long(event):
-                            raise ProviderError(f"{model.name}: the conversation is longer than it can read", 400)
+                            raise ProviderError(f"{model.name}: the conversation exceeds the model's context", 400)
                         if not begun and not isinstance(event, LossesReported):
                             begun = True
                             self.last_used = model
@@ -71,7 +71,7 @@ class FallbackModel:
         return is_refused and "bad" in self.on
 
     async def aclose(self) -> None:
-        """Close all of them, also where one can't be closed."""
+        """Close all of them, even if closing one fails."""
         async with AsyncExitStack() as stack:
             for model in self.models:
                 stack.push_async_callback(model.aclose)
@@ -85,14 +85,14 @@ def _classify_error(error: ProviderError | Overloaded) -> FailureKind:
         return "refused"
     if status in (429, 503, 529):
         return "overloaded"
-    # An answer below 500 that is an error all the same: the request was wrong, or what answered is no such provider.
+    # An error without an error status: the request was wrong, or the server is not such a provider.
     return "failed" if status is None or status >= 500 else "bad"
 
 
 def _summarize_failures(failures: Sequence[tuple[Model, ProviderError | Overloaded]]) -> ProviderError:
     last = failures[-1][1]
     said = "; ".join(f"{model.name}: {error}" for model, error in failures)
-    error = ProviderError(f"none of {len(failures)} models answered: {said}", getattr(last, "status", None))
+    error = ProviderError(f"all {len(failures)} models failed: {said}", getattr(last, "status", None))
     error.__cause__ = last
     return error
 

@@ -1,7 +1,7 @@
 """What all hosted models have in common: a key, an address, its gateway, and one `stream`.
 
-A provider's model says what it sends (`render_request`), what each event of the answer is (`classify_event`), and how
-those events become a message (`make_reader`). Everything else is here.
+A provider's model defines what it sends (`render_request`), what each event of the answer is (`classify_event`), and
+how these events become a message (`make_reader`). Everything else is here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 _VERSION = re.compile(r"(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 EventKind: TypeAlias = Literal["preamble", "content", "end"]
-"""A `preamble` says that the request was taken, and nothing of the answer yet; the `end` is there once it is whole."""
+"""A `preamble` shows that the request was accepted, before any of the answer; the `end` comes once it is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,38 +46,38 @@ class ProviderRequest:
 
 
 class AnswerReader(Protocol):
-    """Reads the events of one answer, decoded, in their order."""
+    """Reads the decoded events of one answer, in order."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing came that could be kept."""
+        """Whether nothing arrived that could be kept."""
         ...
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What of the answer has no place in a message."""
+        """What of the answer can't be part of a message."""
         ...
 
     @property
     def end_reason(self) -> str:
-        """Why the answer ended, in the provider's words; empty before it did."""
+        """Why the answer ended, in the provider's words; empty until then."""
         ...
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        """What an event adds."""
+        """The events that a provider's event adds."""
         ...
 
     def close(self, is_broken: bool) -> list[Event]:
-        """What is left to say when no more comes. `is_broken`: the stream stopped in the middle."""
+        """The remaining events when the stream ends. `is_broken`: it stopped in the middle."""
         ...
 
     def finish(self, is_broken: bool) -> MessageFinished:
-        """The message, with what must go back to the provider beside its parts; `close` comes first."""
+        """The message, with what must be sent back to the provider besides its parts; call `close` first."""
         ...
 
 
 class HostedModel(ABC):
-    """A model behind a provider's HTTP API. Raises `ModelError` for a key, an address or a package that is missing."""
+    """A model behind a provider's HTTP API. Raises `ModelError` for a missing key, address or package."""
 
     capabilities: Capabilities
 
@@ -89,7 +89,7 @@ class HostedModel(ABC):
         self._check_installation()
         key = self._find_key(api_key)
         self._client = http.EventStreamClient(self.address, self.make_auth_headers(key))
-        # One for both of OpenAI's APIs: its limits are of the account.
+        # One gateway for both of OpenAI's APIs: its limits are per account.
         owner = self.provider.name.removesuffix("-responses")
         self._gateway = get_gateway(name_gateway(owner, self.address, key))
 
@@ -104,8 +104,7 @@ class HostedModel(ABC):
             raise ModelError(f"{self.name}: base_url {self.address!r} {problem}")
 
     def _find_key(self, given: str | None) -> str:
-        """The key that was given, or that of the first variable that is set; empty where there is none and none is
-        needed."""
+        """The given key, or that of the first variable that is set; empty if there is none and none is needed."""
         keys = self.provider.keys
         key = (given or next((value for name in keys if (value := os.environ.get(name))), "")).strip()
         if self.provider.needs_key and not key:
@@ -113,22 +112,22 @@ class HostedModel(ABC):
                 f'no key for {self.provider.label}: set {keys[0]}, or give model("{self.name}", api_key=…)'
             )
         if not key.isascii() or not key.isprintable():
-            raise ModelError(f"the key for {self.provider.label} holds characters that no key has: {self._key_hint}")
+            raise ModelError(f"the key for {self.provider.label} contains invalid characters: {self._key_hint}")
         return key
 
     @abstractmethod
     def make_auth_headers(self, key: str) -> dict[str, str]:
-        """The headers of every request; `key` is empty where there is none."""
+        """The headers of every request; `key` is empty if there is none."""
 
     @abstractmethod
     def render_request(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
     ) -> tuple[ProviderRequest, list[Loss]]:
-        """The request for a conversation that `adapt` has fitted, and what could not be written."""
+        """The request for a conversation already fitted by `adapt`, and what could not be written."""
 
     @abstractmethod
     def classify_event(self, event: Mapping[str, Any]) -> EventKind:
-        """What an event is. Raises `AttemptError` for one that says that the answer failed."""
+        """What an event is. Raises `AttemptError` for one that reports a failure."""
 
     @abstractmethod
     def make_reader(self, conversation: Conversation, names: ToolNames) -> AnswerReader:
@@ -137,9 +136,9 @@ class HostedModel(ABC):
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
-        """See `Model.stream`. Raises `ProviderError` where the provider refuses or fails, and `StreamBroken` where the
-        answer stops before anything that can be kept; one that stops later ends with what came of it. A prompt that is
-        too long for the model is answered by an empty message that stops with `context`."""
+        """See `Model.stream`. Raises `ProviderError` if the provider refuses or fails, and `StreamBroken` if the answer
+        stops before anything that can be kept; one that stops later ends with what arrived. A prompt that is too long
+        for the model is answered by an empty message that stops with `context`."""
         refuse_unknown_settings(settings, self.capabilities.settings, self.name)
         refuse_unoffered_choice(settings, tools, self.name)
         names = ToolNames(tools)
@@ -180,7 +179,7 @@ class HostedModel(ABC):
 
     async def _read(self, events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[Mapping[str, Any], None]:
         """The events of one attempt. Those of the preamble are held back until there is content, because a request is
-        tried again only where nothing was passed on, and an overload is often told right after the beginning."""
+        retried only if nothing was passed on, and an overload is often reported right after the beginning."""
         held: list[Mapping[str, Any]] | None = []
         has_ended = False
         async with aclosing(events):
@@ -201,7 +200,7 @@ class HostedModel(ABC):
             raise AttemptError(RequestFailure("failed", f"{self.name}: the answer stopped before its end"))
 
     def _explain(self, error: Exception) -> RequestFailure | None:
-        """What an exception means. None: it is not about what was sent or received."""
+        """What an exception means. None: it does not come from the request or the answer."""
         import httpx2
 
         if isinstance(error, AttemptError):
@@ -209,7 +208,7 @@ class HostedModel(ABC):
         if isinstance(error, http.BadStatusError):
             failure = explain_status(error.status, error.headers, error.body, self._sender, self._key_hint)
             if error.status in (404, 405) and not isinstance(error.body, dict):
-                # A server that knows this API would say in JSON what it doesn't find.
+                # A server that implements this API would report in JSON what it doesn't find.
                 failure = replace(failure, message=f"{failure.message}; is {self.address} the right base_url?")
             return failure
         if isinstance(error, http.NotAnEventStreamError):
@@ -228,7 +227,7 @@ class HostedModel(ABC):
 
         cause = str(error) or type(error).__name__
         if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
-            return RequestFailure("bad", f"{self.name}: {self.address} is no address: {cause}")
+            return RequestFailure("bad", f"{self.name}: {self.address} is not a valid address: {cause}")
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
             hint = "is the server running, and base_url right?" if not self.provider.needs_key else "is the network up?"
             return RequestFailure("failed", f"{self.name}: no connection to {self.address}: {cause}; {hint}")
@@ -252,7 +251,7 @@ class HostedModel(ABC):
         return [Loss("text", f"{self.provider.label} ended the answer: {reader.end_reason}")]
 
     def _report(self, losses: Sequence[Loss]) -> tuple[Event, ...]:
-        """The event that reports losses, which are logged as well; none where nothing was lost."""
+        """The event that reports losses, which are also logged; none if nothing was lost."""
         for loss in losses:
             logger.info("%s: %s: %s", self.name, loss.kind, loss.detail)
         return (LossesReported(tuple(losses)),) if losses else ()
@@ -271,7 +270,7 @@ class HostedModel(ABC):
 
 
 class AttemptError(Exception):
-    """One attempt failed, for the reason that the gateway is told."""
+    """One attempt failed, for the reason in `failure`."""
 
     def __init__(self, failure: RequestFailure) -> None:
         super().__init__(failure.message)
@@ -279,16 +278,16 @@ class AttemptError(Exception):
 
 
 def name_gateway(provider: str, address: str, key: str) -> str:
-    """The gateway's name for an address and a key, which doesn't show the key."""
+    """The gateway's name for an address and a key, without exposing the key."""
     return f"{provider} {address.rstrip('/')} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 def get_fields(sent: Any) -> Mapping[str, Any]:
-    """What a piece of decoded JSON holds by name: nothing, where it is no object."""
+    """The fields of decoded JSON; none if it is not an object."""
     return sent if isinstance(sent, dict) else {}
 
 
 def find_version(model: str) -> tuple[int, int]:
-    """The version in a model's name: `claude-opus-4-1-20250805` is (4, 1). A name without one is that of the newest."""
+    """The version in a model's name: `claude-opus-4-1-20250805` is (4, 1). A name without one counts as the newest."""
     found = _VERSION.search(model)
     return (int(found[1]), int(found[2] or 0)) if found else (99, 0)

@@ -1,10 +1,10 @@
-"""HTTP and server-sent events for all hosted models: one client of our own over httpx2, and no provider's SDK.
+"""HTTP and server-sent events for all hosted models: a client of our own on httpx2, without the providers' SDKs.
 
-All that a model needs of a provider is one POST of JSON whose answer is a stream of events. The SDKs add retries, time
-limits and typed objects, which the gateway and the readers of the answers do already, and each had to be worked around:
-OpenAI's walks through the whole request by its types, and makes objects of each chunk that servers which only speak its
-format don't fit; Google's drops what its models wrote of a malformed call, and holds the connection of an answer that
-is left in the middle; Anthropic's reads whole events only by a private way. httpx2 is what all three send by.
+A provider only needs one POST of JSON whose answer is a stream of events. The SDKs add retries, time limits and typed
+objects, which the gateway and the answer readers already provide, and each had to be worked around: OpenAI's traverses
+the whole request by its types, and makes objects of each chunk, which chunks of servers that only speak its format
+don't fit; Google's drops what its models wrote of a malformed call, and keeps the connection of an abandoned answer;
+Anthropic's reads whole events only through a private interface. httpx2 is what all three use for sending.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
 
 PACKAGE = "httpx2"
-"""What sends and receives."""
+"""The package that sends and receives."""
 EXTRA = "hosted"
-"""The extra that brings it."""
+"""The extra that installs it."""
 CONNECT_SECONDS = 60.0
-"""How long a TCP connection may take: less than a server that has one may take to begin its answer, and long enough
-that a thousand of them, begun at once by one busy event loop, are no outage."""
+"""The time limit for a TCP connection: less than a server may take to begin its answer, and long enough for one busy
+event loop to open a thousand at once."""
 _LARGEST_EVENT = 64 << 20
 _LARGEST_ERROR = 1 << 16
 _DRAIN_SECONDS = 0.2
-"""How long the end of an answer is waited for after `[DONE]`: a connection can be used again only once it is read."""
+"""How long to wait for the end of an answer after `[DONE]`: a connection can be reused only once it was read."""
 _BEGINNING = 80
 
 Client = TypeVar("Client")
 
 
 def is_installed() -> bool:
-    """Whether httpx2 can be imported. It isn't imported yet: that takes a tenth of a second."""
+    """Whether httpx2 can be imported, without importing it: that takes a tenth of a second."""
     try:
         return find_spec(PACKAGE) is not None
     except (ModuleNotFoundError, ValueError):
@@ -48,7 +48,7 @@ def is_installed() -> bool:
 
 
 def find_address_problem(address: str) -> str | None:
-    """What is wrong with an address, None where it can be asked."""
+    """What is wrong with an address; None if it is valid."""
     if not address.startswith(("http://", "https://")):
         return "must begin with http:// or https://"
     try:
@@ -56,8 +56,8 @@ def find_address_problem(address: str) -> str | None:
         if parts.hostname and parts.port != 0 and not re.search(r"\s", address):
             return None
     except ValueError as error:
-        return f"is no address: {error}"
-    return "is no address: it needs a host, and no spaces"
+        return f"is not a valid address: {error}"
+    return "is not a valid address: it needs a host, and no spaces"
 
 
 class BadStatusError(Exception):
@@ -71,23 +71,23 @@ class BadStatusError(Exception):
 
 
 class NotAnEventStreamError(Exception):
-    """The server answered with something else: what that is, and how it begins.
+    """The server answered with something else: its media type, and how it begins.
 
-    `reported` is the error in it, where it is JSON that holds one: some servers report errors with status 200.
+    `reported` is the error in it, if it is JSON that contains one: some servers report errors with status 200.
     """
 
     def __init__(self, kind: str, text: str) -> None:
-        super().__init__(f"{kind} and no stream of events: {text[:_BEGINNING]}")
+        super().__init__(f"{kind} instead of a stream of events: {text[:_BEGINNING]}")
         body = _try_json(text)
         self.reported = body.get("error") if isinstance(body, dict) else None
 
 
 class UnreadableEventError(Exception):
-    """An event of the answer is no JSON object."""
+    """An event of the answer is not a JSON object."""
 
 
 class EventStreamClient:
-    """Posts JSON to one address; each answer is a stream of JSON objects. It may be used from several event loops."""
+    """Posts JSON to one address; each answer is a stream of JSON objects. Usable from several event loops."""
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         self.address = address.rstrip("/")
@@ -97,8 +97,8 @@ class EventStreamClient:
     def _make_client(self) -> AsyncClient:
         import httpx2
 
-        # Retries, other time limits and how many requests run are the gateway's. Redirects are not followed: a key
-        # must not go to an address that nobody gave.
+        # The gateway is responsible for retries, other time limits and concurrency. Redirects are not followed: a key
+        # must not go to an address that the user did not give.
         return httpx2.AsyncClient(
             headers={"user-agent": "ferrule", "content-type": "application/json", **self._headers},
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
@@ -107,19 +107,19 @@ class EventStreamClient:
         )
 
     async def open(self) -> None:
-        """Make the client of this event loop: importing httpx2 must not count as the provider's time."""
+        """Create the client of this event loop: importing httpx2 must not count as the provider's time."""
         await self._clients.get()
 
     async def post(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """Send a request; the JSON objects of its answer.
+        """Send a request; returns the JSON objects of its answer.
 
-        Raises `BadStatusError`, `NotAnEventStreamError` and what httpx2 raises for connections; the generator that it
-        returns raises `UnreadableEventError`, too, and closes the connection when it is closed.
+        Raises `BadStatusError`, `NotAnEventStreamError` and httpx2's errors for connections; the returned generator
+        also raises `UnreadableEventError`, and closes the connection when it is closed.
         """
         client = await self._clients.get()
-        # What is no text at all (half a surrogate pair) can't be sent; a "?" stands for it.
+        # What can't be encoded (half a surrogate pair) is sent as "?".
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         request = client.build_request("POST", self.address + path, content=content, headers=headers)
         response = await client.send(request, stream=True)
@@ -136,17 +136,17 @@ class EventStreamClient:
 
 
 async def _check(response: Response) -> None:
-    """Raise where an answer is an error, or no stream of events."""
+    """Raise if an answer is an error, or not a stream of events."""
     if not response.is_success:
         raise BadStatusError(response.status_code, response.headers, _try_json(await _read_beginning(response)))
-    # A server that doesn't say what it sends is taken at its word when its events are read.
+    # Without a media type, whether it is one shows when its events are read.
     kind = response.headers.setdefault("content-type", "text/event-stream")
     if kind.partition(";")[0].strip().lower() != "text/event-stream":
         raise NotAnEventStreamError(kind, await _read_beginning(response))
 
 
 async def _read_beginning(response: Response) -> str:
-    """The beginning of an answer's body, in one line: an error, or a page that a person would be shown."""
+    """The beginning of an answer's body, in one line: an error, or a page for people."""
     found = b""
     async for piece in response.aiter_bytes():
         found += piece
@@ -156,7 +156,7 @@ async def _read_beginning(response: Response) -> str:
 
 
 def _try_json(text: str) -> Any:
-    """The value of a text that is JSON; other text as it is."""
+    """The value of a text that is JSON; other text unchanged."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -187,17 +187,17 @@ def _decode(data: str) -> dict[str, Any]:
     try:
         event = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise UnreadableEventError(f"no JSON ({error}): {data[:_BEGINNING]}") from error
+        raise UnreadableEventError(f"not JSON ({error}): {data[:_BEGINNING]}") from error
     if not isinstance(event, dict):
-        raise UnreadableEventError(f"no JSON object: {data[:_BEGINNING]}")
+        raise UnreadableEventError(f"not a JSON object: {data[:_BEGINNING]}")
     return event
 
 
 class LoopClients(Generic[Client]):
-    """One client for each event loop: a connection that one loop opened can't be used by another.
+    """One client per event loop: a connection opened by one loop can't be used by another.
 
-    A client is closed with its loop, if not before. Few will close a model that is used in one line, and a socket that
-    outlives its loop can't be closed any more.
+    A client is closed with its loop, if not before. Few users will close a model that is used in one line, and a socket
+    that outlives its loop can no longer be closed.
     """
 
     def __init__(self, make: Callable[[], Client], close: Callable[[Client], Awaitable[None]]) -> None:
@@ -224,14 +224,14 @@ class LoopClients(Generic[Client]):
 
 @dataclass(frozen=True, slots=True)
 class _OpenClient(Generic[Client]):
-    """A client, and what closes it."""
+    """A client, and the generator that closes it."""
 
     client: Client
     lifetime: AsyncGenerator[None, None]
 
 
 async def _keep_open(client: Client, close: Callable[[Client], Awaitable[None]]) -> AsyncGenerator[None, None]:
-    """Close the client with its loop: an event loop that is shut down closes the generators that wait in it."""
+    """Close the client with its loop: an event loop closes its suspended generators when it shuts down."""
     try:
         yield
     finally:

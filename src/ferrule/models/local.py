@@ -1,6 +1,6 @@
-"""A local model: an engine, a tokenizer and a dialect, joined.
+"""A local model: an engine, a tokenizer and a dialect combined.
 
-What it samples is kept with the message, so a conversation renders back to the very ids that were sampled.
+The sampled ids are kept with the message, so a conversation renders to exactly the ids that were sampled.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class LocalModel:
         history: History = "as_sampled",
         image_tokens: ImageTokens | None = None,
     ) -> None:
-        """`history` says how a dialect that rewrites history writes earlier messages: see `prepare_history`.
+        """`history`: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
 
-        `image_tokens` says what stands for an image in the ids, as the checkpoint's image processor has it. Without it
-        the model is shown no images: each becomes a note, and a loss.
+        `image_tokens`: the ids that represent an image, as in the checkpoint's image processor. Without them
+        images become notes, and losses.
         """
         self.name = name
         self.history: History = history
@@ -90,7 +90,7 @@ class LocalModel:
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
-            # A seed names a conversation: its later messages must not repeat the draws of its first.
+            # A seed belongs to a conversation: its later messages must not repeat the draws of the first.
             sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *forbidden_tokens),
             images=prompt.images,
@@ -118,19 +118,19 @@ class LocalModel:
 
     @property
     def context_length(self) -> int:
-        """The most ids that a prompt and what is sampled after it can have together."""
+        """The maximum number of ids of a prompt and what is sampled after it."""
         return self.engine.context_length
 
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> int:
-        """The length in ids of the prompt that asks the model to continue the conversation."""
+        """The length in ids of the prompt for the next message of the conversation."""
         layout = self._make_layout(conversation, tools)
         return len(encode_segments(layout.with_prompt, self.tokenizer, self.image_tokens))
 
     def trace(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Trace:
-        """The whole conversation as one trace, its history as this model is given it.
+        """The whole conversation as one trace, with its history as this model sees it.
 
-        With `history="as_sampled"` the ids that were sampled here are in it as they were. `Run.traces` has what a run
-        sampled, whatever the history.
+        With `history="as_sampled"` it contains the ids that were sampled here, unchanged. `Run.traces` has everything
+        that a run sampled, whatever the history.
         """
         return encode_segments(self._make_layout(conversation, tools).segments, self.tokenizer, self.image_tokens)
 
@@ -156,7 +156,7 @@ class LocalModel:
 
 @dataclass(slots=True)
 class _SampledMessage:
-    """A message while it is sampled: its ids, and the parts that a reader makes of their text."""
+    """A message being sampled: its ids, and the parts that a reader makes of their text."""
 
     detokenizer: Detokenizer
     reader: Reader

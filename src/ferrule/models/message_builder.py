@@ -1,4 +1,4 @@
-"""One assistant message as a provider streams it: the events on the way, and the message that they make."""
+"""Builds one assistant message from a provider's stream, with its events on the way."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class _OpenCall:
 
 
 class MessageBuilder:
-    """Takes what a provider sends, in its order, and gives events.
+    """Takes what a provider sends, in order, and returns events.
 
-    Each call gets an id of its own within the conversation: the provider's, unless that is empty or was used before;
-    `native_ids` then has the provider's by ours. Pieces of several calls may come in turns.
+    Each call gets an id that is unique in the conversation: the provider's, unless that is empty or already used;
+    `native_ids` then maps the new id to the provider's. Pieces of several calls may be interleaved.
     """
 
     def __init__(self, conversation: Conversation) -> None:
@@ -45,17 +45,17 @@ class MessageBuilder:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing came yet."""
+        """Whether nothing has arrived yet."""
         return not self._pieces
 
     @property
     def has_calls(self) -> bool:
-        """Whether the message calls, or means to."""
+        """Whether the message has calls, even malformed ones."""
         return any(isinstance(piece, int) for piece in self._pieces)
 
     @property
     def is_cut(self) -> bool:
-        """Whether a call was being written when the message was cut off."""
+        """Whether the message was cut off inside a call."""
         return any(isinstance(call, MalformedCall) for call in self._ended.values())
 
     @property
@@ -64,11 +64,11 @@ class MessageBuilder:
         return list(self._calls)
 
     def add_text(self, text: str) -> list[Event]:
-        """A piece of the answer."""
+        """Add a piece of the answer."""
         return self._add(Text, text)
 
     def add_reasoning(self, text: str) -> list[Event]:
-        """A piece of what the model thinks."""
+        """Add a piece of the reasoning."""
         return self._add(Reasoning, text)
 
     def _add(self, kind: type[Text] | type[Reasoning], text: str) -> list[Event]:
@@ -82,7 +82,7 @@ class MessageBuilder:
         return [TextDelta(text) if kind is Text else ReasoningDelta(text)]
 
     def begin_call(self, key: Hashable, name: str, native_id: str | None = None) -> list[Event]:
-        """A call begins; `key` is how the provider refers to it from here on."""
+        """Begin a call; `key` is how the provider refers to it from here on."""
         index = sum(isinstance(piece, int) for piece in self._pieces)
         self._pieces.append(index)
         call = _OpenCall(index, self._make_id(native_id), name)
@@ -102,13 +102,13 @@ class MessageBuilder:
         return chosen
 
     def add_arguments(self, key: Hashable, fragment: str) -> list[Event]:
-        """A piece of the arguments of a call that has begun."""
+        """Add a piece of the arguments of an open call."""
         call = self._calls[key]
         call.arguments.write(fragment)
         return [ArgumentsDelta(call.index, fragment)] if fragment else []
 
     def end_call(self, key: Hashable) -> list[Event]:
-        """A call is whole. Arguments that are no JSON stay as they are: the executor tells the model."""
+        """End a complete call. Arguments that are not JSON stay as they are: the executor reports them to the model."""
         call = self._calls.pop(key)
         arguments = call.arguments.getvalue()
         events: list[Event] = []
@@ -120,11 +120,11 @@ class MessageBuilder:
         return [*events, CallFinished(call.index, made)]
 
     def end(self) -> list[Event]:
-        """The message is whole, so all its calls are."""
+        """End a complete message, and with it all its calls."""
         return [event for key in self.open_calls for event in self.end_call(key)]
 
     def cut(self) -> list[Event]:
-        """The message was cut off: a call that was being written is malformed, with what came of it."""
+        """End a message that was cut off: an open call is malformed, with the part that arrived."""
         events: list[Event] = []
         for call in self._calls.values():
             raw = f"{call.name}({call.arguments.getvalue()}"
@@ -134,7 +134,7 @@ class MessageBuilder:
         return events
 
     def build_message(self) -> Message:
-        """What has come, as a message; all of its calls must have ended."""
+        """What has arrived, as a message; all its calls must have ended."""
         return Message("assistant", tuple(map(self._make_part, self._pieces)))
 
     def _make_part(self, piece: tuple[type[Text] | type[Reasoning], StringIO] | int) -> Part:

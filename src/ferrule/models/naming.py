@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 
 
 def get_model(name: str, **options: Any) -> Model:
-    """The model of that name; `options` (`api_key`, `base_url`, `dialect`, …) go to its maker.
+    """The model with that name; `options` (`api_key`, `base_url`, `dialect`, …) are passed to its constructor.
 
-    A name that ferrule doesn't know may be that of an installed package's model, in the group `ferrule.models`. Raises
-    `ModelError` for an unknown name, a key that is missing or a package that isn't installed, and
-    `PluginError`.
+    Any other name may be that of an installed package's model, in the group `ferrule.models`. Raises `ModelError` for
+    an unknown name, a missing key or a missing package, and `PluginError`.
     """
     provider, _, rest = name.partition(":")
     try:
@@ -39,7 +38,7 @@ def get_model(name: str, **options: Any) -> Model:
             raise
         raise SettingsError(f"model({name!r}): {str(error).partition(') ')[2] or error}") from error
     if name.endswith(":"):
-        raise ModelError(f"{name!r} names no model: give one after the colon")
+        raise ModelError(f"{name!r} names no model: add one after the colon")
     raise ModelError(f"unknown model {name!r}; {_list_known()}")
 
 
@@ -54,7 +53,7 @@ def _get_provider_model(provider: str, name: str, options: dict[str, Any]) -> Mo
 
 
 def _get_plugin_model(provider: str, name: str, options: dict[str, Any]) -> Model | None:
-    """A model of an installed package, made from what stands after the colon. Raises `PluginError`."""
+    """A model of an installed package, created with the part after the colon. Raises `PluginError`."""
     from ferrule.tools.plugins import find_plugin
 
     plugin = find_plugin("models", provider)
@@ -62,7 +61,9 @@ def _get_plugin_model(provider: str, name: str, options: dict[str, Any]) -> Mode
         return None
     maker = plugin.load()
     if not callable(maker):
-        raise PluginError(f"{plugin} is no callable: {plugin.target} must make a model of what stands after the colon")
+        raise PluginError(
+            f"{plugin} is not callable: {plugin.target} must create a model from the part after the colon"
+        )
     made: Model = maker(name, **options)
     return made
 
@@ -70,8 +71,8 @@ def _get_plugin_model(provider: str, name: str, options: dict[str, Any]) -> Mode
 def make_hosted_model(provider: str | Provider, name: str, **options: Any) -> HostedModel:
     """The model `name` of a provider: `make_hosted_model("groq", "openai/gpt-oss-120b")`.
 
-    `options` (`api_key`, `base_url`, …) go to the model's class. Raises `ModelError` for an unknown provider, and for a
-    key or an address that is missing.
+    `options` (`api_key`, `base_url`, …) are passed to the model's class. Raises `ModelError` for an unknown provider,
+    and for a missing key or address.
     """
     from importlib import import_module
 
@@ -83,8 +84,8 @@ def make_hosted_model(provider: str | Provider, name: str, **options: Any) -> Ho
     known = kind.__init__.__kwdefaults__
     if unknown := sorted(set(options) - set(known)):
         raise SettingsError(
-            f'model("{found.name}:{name}") has no option {unknown[0]!r}; there are {", ".join(known)}. '
-            "How messages are sampled is set by with_(…)"
+            f'model("{found.name}:{name}") has no option {unknown[0]!r}; expected one of {", ".join(known)}. '
+            "Sampling settings are given to with_(…)"
         )
     made: HostedModel = kind(name, found, **options)
     return made
@@ -95,4 +96,4 @@ def _list_known() -> str:
     from ferrule.tools.plugins import find_plugins
 
     providers = ", ".join(sorted({*PROVIDERS, *(plugin.name for plugin in find_plugins("models"))}))
-    return f"known are embedded, echo, local:<folder>, and <provider>:<model> with the providers {providers}"
+    return f"expected embedded, echo, local:<folder>, or <provider>:<model> with one of the providers {providers}"

@@ -1,4 +1,4 @@
-"""What a model is: something that writes one assistant message and says why it stopped."""
+"""What a model is: it writes one assistant message and says why it stopped."""
 
 from __future__ import annotations
 
@@ -20,68 +20,68 @@ class ModelSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: Annotated[float, Field(ge=0)] = 0.0
-    """0 takes the most likely token, always."""
+    """0 always takes the most likely token."""
     top_k: Annotated[int, Field(gt=0)] | None = None
-    """Sample among the k most likely tokens only."""
+    """Sample only among the k most likely tokens."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Sample among the fewest tokens whose probabilities sum to p."""
+    """Sample only among the fewest tokens whose probabilities sum to p."""
     seed: Annotated[int, Field(ge=0)] | None = None
-    """Makes sampling repeatable; each message of a conversation draws from a generator of its own."""
+    """Makes sampling repeatable; each message of a conversation has its own random generator."""
     max_tokens: Annotated[int, Field(gt=0)] | None = None
-    """The most tokens of one message; only sampled ones count."""
+    """The maximum number of sampled tokens of one message."""
     stop: tuple[str, ...] = ()
     """Texts that end a message."""
     choice: str | None = None
-    """`auto`, `required` (some call), `none`, or the name of the tool that must be called."""
+    """`auto`, `required` (at least one call), `none`, or the name of the tool that must be called."""
     parallel_calls: bool | None = None
-    """Whether one message may hold several calls; None leaves it to the model."""
+    """Whether one message may contain several calls; None leaves it to the model."""
     effort: Literal["none", "minimal", "low", "medium", "high"] | None = None
     """How much the model should think first."""
     output_schema: dict[str, Any] | None = None
-    """A JSON Schema that the text of the answer must fit, where the model can be held to one."""
+    """A JSON Schema for the answer's text, if the model supports structured output."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Parameters that go to the provider as they stand."""
+    """Parameters passed to the provider unchanged."""
 
     def select_given(self, *names: str) -> dict[str, Any]:
-        """Those of these settings that somebody made, by their names."""
+        """The settings among these that were set explicitly, by name."""
         found = {name: getattr(self, name) for name in names if name in self.model_fields_set}
         return {name: value for name, value in found.items() if value not in (None, (), {})}
 
 
 BASIC_SETTINGS = frozenset({"temperature", "top_k", "top_p", "seed", "max_tokens"})
-"""What every model that samples by itself honours."""
+"""The settings that every model honours that samples by itself."""
 
 
 def refuse_unknown_settings(settings: ModelSettings, honoured: frozenset[str], name: str) -> None:
-    """Raise `ModelError`, naming the settings that were given and that this model can't honour."""
+    """Raise `ModelError`, naming the settings that were set and that this model doesn't support."""
     if unknown := sorted(set(settings.select_given(*settings.model_fields_set)) - honoured):
         known = ", ".join(sorted(honoured))
-        raise ModelError(f"{name} can't honour {', '.join(unknown)}; leave that out (it knows {known})")
+        raise ModelError(f"{name} doesn't support {', '.join(unknown)}; leave that out (it supports {known})")
 
 
 def refuse_unoffered_choice(settings: ModelSettings, tools: Sequence[ToolSpec], name: str) -> None:
-    """Raise `ModelError` where `choice` asks for a call and no tool, or not that one, is offered."""
+    """Raise `ModelError` if `choice` requires a call, but no tool, or not that one, is offered."""
     choice = settings.choice
     if choice in (None, "auto", "none"):
         return
     if not tools:
-        raise ModelError(f"{name} was given choice={choice!r} and no tools: no tool is offered; give using(…) some")
+        raise ModelError(f"{name} was given choice={choice!r}, but no tools are offered; pass some to using(…)")
     if choice != "required" and choice not in {spec.name for spec in tools}:
         known = ", ".join(spec.name for spec in tools)
-        raise ModelError(f"{name} was given choice={choice!r}, and no such tool is offered; there are {known}")
+        raise ModelError(f"{name} was given choice={choice!r}, but only these tools are offered: {known}")
 
 
 class Model(Protocol):
-    """Writes messages. It ends at a call's close or at the turn's."""
+    """Writes messages. It stops at the end of a call or of the turn."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name shown to people."""
         ...
 
     @property
     def capabilities(self) -> Capabilities:
-        """What can be written for it."""
+        """What the model supports."""
         ...
 
     def stream(
@@ -89,10 +89,10 @@ class Model(Protocol):
     ) -> AsyncGenerator[Event, None]:
         """Events of one assistant message, the last of them a `MessageFinished`.
 
-        Raises `ModelError` or `DialectError` before anything is generated where a tool can't be offered.
+        Raises `ModelError` or `DialectError` before anything is generated if a tool can't be offered.
         """
         ...
 
     async def aclose(self) -> None:
-        """Free what the model holds."""
+        """Release the model's resources."""
         ...

@@ -1,7 +1,7 @@
-"""Every provider that can be named, where it is asked, and what it needs: the one table to add another to.
+"""The table of all providers, with their addresses and requirements; add another one here.
 
-A provider that speaks OpenAI's chat completions is one line here. One with an API of its own is a line, and a folder
-beside this file that holds its `HostedModel`.
+A provider that speaks OpenAI's chat completions is one line here. One with its own API is one line, and a folder next
+to this file with its `HostedModel`.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ _RESPONSES = "ferrule.models.openai.responses:OpenAIResponses"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: where it is asked, with which key, by which class."""
+    """One provider: its address, its key, and the class of its models."""
 
     name: str
-    """What stands before the colon in `model("<name>:<model>")`."""
+    """The part before the colon in `model("<name>:<model>")`."""
     label: str
-    """What people call it."""
+    """The name shown to people."""
     base_url: str
-    """Where it is asked; empty where an address must be given."""
+    """Its address; empty if it must be given."""
     key: str
-    """The environment variable of the key; one is taken from there also where none is needed."""
+    """The environment variable of the key, read even if no key is required."""
     needs_key: bool = True
     url: str | None = None
-    """The environment variable of another address."""
+    """The environment variable that overrides the address."""
     model: str = _CHAT
-    """Module and name of the class of its models."""
+    """The module and name of the class of its models."""
     other_key: str | None = None
     """Another environment variable that may hold the key."""
 
     @property
     def address(self) -> str:
-        """Where it is asked as the environment stands; empty where an address must be given."""
+        """Its address, considering the environment; empty if it must be given."""
         return (os.environ.get(self.url) if self.url else None) or self.base_url
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The environment variables that may hold its key, in the order in which they are asked."""
+        """The environment variables that may contain its key, in order of precedence."""
         return (self.key, self.other_key) if self.other_key else (self.key,)
 
     @property
     def key_is_set(self) -> bool:
-        """Whether the environment has a key for it."""
+        """Whether the environment contains a key for it."""
         return any(os.environ.get(key, "").strip() for key in self.keys)
 
 
@@ -57,8 +57,8 @@ class Provider:
 class OpenAIProvider(Provider):
     """A provider that speaks one of OpenAI's formats, and its quirks.
 
-    What is False or None is refused by name where a setting asks for it. Of a server that people run themselves (vLLM,
-    llama.cpp, …) the table says what a current version takes.
+    A setting whose entry is False or None is refused by name. For servers that people run themselves (vLLM, llama.cpp,
+    …) the table describes a current version.
     """
 
     style: ChatStyle = field(default_factory=lambda: ChatStyle(json_arguments=True, developer=False, details=False))
@@ -68,18 +68,18 @@ class OpenAIProvider(Provider):
     stop: bool = True
     choice: bool = True
     named_choice: bool = True
-    """Whether one tool can be required by name; otherwise it is offered alone and required."""
+    """Whether a single tool can be required by name; otherwise it is offered alone and required."""
     parallel_calls: bool = True
     effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
     output_schema: Literal["strict", "plain"] | None = "plain"
-    """Whether an answer can be held to a schema, and whether only to one of the strict kind."""
+    """Whether answers can be constrained by a schema, and whether only by a strict one."""
     usage_option: bool = True
-    """Whether usage comes only when it is asked for by `stream_options`, which some refuse."""
+    """Whether usage must be requested with `stream_options`, which some refuse."""
     user_images: bool = True
 
     @property
     def settings(self) -> frozenset[str]:
-        """The names of the settings that it honours."""
+        """The names of the settings that it supports."""
         optional = {
             "stop": self.stop,
             "seed": self.seed,
@@ -94,7 +94,8 @@ class OpenAIProvider(Provider):
 
 
 def _style(**quirks: Any) -> ChatStyle:
-    """A server whose chat templates decode arguments, and which knows neither `developer` nor OpenRouter's details."""
+    """A server whose chat templates decode arguments, and which supports neither `developer` nor OpenRouter's
+    details."""
     return ChatStyle(**{"json_arguments": True, "developer": False, "details": False, **quirks})
 
 
@@ -112,12 +113,12 @@ _OPENAI_TABLE = (
     ),
     OpenAIProvider("vllm", "vLLM", "http://localhost:8000/v1", "VLLM_API_KEY", False, top_k=True),
     OpenAIProvider("sglang", "SGLang", "http://localhost:30000/v1", "SGLANG_API_KEY", False, top_k=True),
-    # Asked for one tool by name, llama.cpp goes on as if any would do.
+    # Given one tool by name, llama.cpp behaves as if any would do.
     OpenAIProvider(
         "llamacpp", "llama.cpp", "http://localhost:8080/v1", "LLAMA_API_KEY", False,
         top_k=True, named_choice=False, effort=None,
     ),
-    # Ollama reads no `tool_choice`, so asking for a call there is asking in words.
+    # Ollama ignores `tool_choice`, so requiring a call has no effect there.
     OpenAIProvider(
         "ollama", "Ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY", False, style=_style(reasoning="reasoning"),
         choice=False, parallel_calls=False,
@@ -134,12 +135,12 @@ _OPENAI_TABLE = (
         "openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY",
         style=_style(reasoning="reasoning", details=True), top_k=True, effort="reasoning",
     ),
-    # DeepSeek refuses a conversation whose calls come without what was thought before them.
+    # DeepSeek refuses a conversation with calls whose reasoning is missing.
     OpenAIProvider(
         "deepseek", "DeepSeek", "https://api.deepseek.com", "DEEPSEEK_API_KEY",
         seed=None, parallel_calls=False, output_schema=None, user_images=False,
     ),
-    # Mistral refuses any field that it doesn't know, and sends usage unasked.
+    # Mistral refuses unknown fields, and always sends usage.
     OpenAIProvider(
         "mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", style=_MISTRAL,
         seed="random_seed", usage_option=False,
@@ -162,7 +163,7 @@ _OPENAI_TABLE = (
 )  # fmt: skip
 
 OPENAI_PROVIDERS = {provider.name: provider for provider in _OPENAI_TABLE}
-"""Those that speak one of OpenAI's formats, by name."""
+"""The providers that speak one of OpenAI's formats, by name."""
 
 _OTHERS = (
     Provider(
@@ -176,14 +177,14 @@ _OTHERS = (
 )  # fmt: skip
 
 PROVIDERS: dict[str, Provider] = {provider.name: provider for provider in (*_OTHERS, *_OPENAI_TABLE)}
-"""Every provider by the name that `model("<name>:<model>")` takes."""
+"""Every provider by the name in `model("<name>:<model>")`."""
 
 
 def find_provider(provider: str | Provider) -> Provider:
-    """The provider of that name. Raises `ModelError` for an unknown one."""
+    """The provider with that name. Raises `ModelError` for an unknown one."""
     if isinstance(provider, Provider):
         return provider
     found = PROVIDERS.get(provider)
     if found is None:
-        raise ModelError(f"unknown provider {provider!r}; known are {', '.join(PROVIDERS)}")
+        raise ModelError(f"unknown provider {provider!r}; expected one of {', '.join(PROVIDERS)}")
     return found

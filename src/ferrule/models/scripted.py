@@ -1,4 +1,4 @@
-"""Models without a network, for tests and trials: one plays a script, one echoes what it is asked."""
+"""Models without a network, for tests and experiments: one plays a script, one echoes its input."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from ferrule.toolspec import ToolSpec
 
 
 class ScriptedModel:
-    """Gives one message after another, whatever it is asked, and keeps the conversations that it was shown.
+    """Returns one message after another, whatever it is asked, and records the conversations that it received.
 
-    A script is of texts, `ToolCall`s, lists of both, and whole assistant messages. The idea of a scripted model that
-    can assert it was used up is openai-agents'.
+    A script consists of texts, `ToolCall`s, lists of both, and whole assistant messages. The idea of a scripted model
+    that can assert it was used up comes from openai-agents.
     """
 
     name = "scripted"
     capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True)
 
     def __init__(self, *script: str | ToolCall | Message | Sequence[str | ToolCall]) -> None:
-        # Worked out beforehand, so that what is measured on this model is what was built on models.
+        # Prepared in advance, so that measurements with this model measure the code around models.
         self._script = [tuple(_make_events(_make_message(entry))) for entry in script]
         self.seen: list[Conversation] = []
 
     async def stream(
         self,
         conversation: Conversation,
-        tools: Sequence[ToolSpec],  # noqa: ARG002 - a script doesn't look at what is offered
-        settings: ModelSettings,  # noqa: ARG002 - nor at how it should be sampled
+        tools: Sequence[ToolSpec],  # noqa: ARG002 - a script ignores the offers
+        settings: ModelSettings,  # noqa: ARG002 - and the settings
     ) -> AsyncGenerator[Event, None]:
-        """See `Model.stream`. Raises `ModelError` where the script has ended."""
+        """See `Model.stream`. Raises `ModelError` at the end of the script."""
         if len(self.seen) == len(self._script):
-            raise ModelError(f"the script has ended after {len(self._script)} messages, and the model was asked again")
+            raise ModelError(
+                f"the script has only {len(self._script)} messages, and the model was asked for another one"
+            )
         events = self._script[len(self.seen)]
         self.seen.append(conversation)
         for event in events:
             yield event
 
     def assert_used_up(self) -> None:
-        """Raise `AssertionError` unless every message of the script was asked for."""
-        assert len(self.seen) == len(self._script), f"{len(self.seen)} of {len(self._script)} messages were asked for"
+        """Raise `AssertionError` unless every message of the script was used."""
+        assert len(self.seen) == len(self._script), f"{len(self.seen)} of {len(self._script)} messages were used"
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources."""
 
 
 def _make_message(entry: str | ToolCall | Message | Sequence[str | ToolCall]) -> Message:
@@ -75,9 +77,9 @@ _WORDS = re.compile(r"\S+\s*|\s+")
 
 
 class EchoModel:
-    """Says back the text of the last user message, or that of the results where those came last, word by word.
+    """Repeats the text of the last user message, or of the results if those came last, word by word.
 
-    It calls no tool, whatever is offered to it.
+    It calls no tool, whatever is offered.
     """
 
     name = "echo"
@@ -96,7 +98,7 @@ class EchoModel:
         yield MessageFinished(assistant(text), Usage(), "turn")
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources."""
 
 
 def _find_last_text(conversation: Conversation) -> str:

@@ -1,8 +1,8 @@
-"""Tools for any model that writes text: offered in the system message, called and answered in the text.
+"""Tools for any model that writes text: offered in the system message, called and answered in text.
 
     TextModeModel(model, get_notation("hermes"))
 
-This is what `mode="hermes"`, or any other notation's name, puts between a pipeline and its model.
+`mode="hermes"`, or the name of another notation, puts this between a pipeline and its model.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_IN_TEXT = frozenset({"choice", "parallel_calls"})
 
 
 class TextModeModel:
-    """A model whose tool calls are read from its text, in a notation. It owns the model: closing it closes both."""
+    """A model whose tool calls are read from its text, in a notation. It owns the inner model and closes it."""
 
     def __init__(self, model: Model, notation: TextNotation) -> None:
         self.model = model
@@ -80,7 +80,7 @@ class TextModeModel:
                     yield event
 
     def _add_stop(self, settings: ModelSettings) -> ModelSettings:
-        """The same settings; a model that can stop at a text stops where it would begin a result of its own."""
+        """The settings; a model with stop texts also stops where it would begin a result of its own."""
         if self.notation.family.message.result is None or "stop" not in self.model.capabilities.settings:
             return settings
         return settings.model_copy(update={"stop": (*settings.stop, self.notation.family.message.result[0])})
@@ -91,7 +91,7 @@ class TextModeModel:
 
 
 class _TextModeMessage:
-    """One message on its way: the text as it came, and what the notation's reader makes of it."""
+    """A message being received: its text, and the parts that the notation's reader makes of it."""
 
     def __init__(self, notation: TextNotation, first_call: int, tools: Sequence[ToolSpec]) -> None:
         self._notation = notation
@@ -111,17 +111,17 @@ class _TextModeMessage:
         return events
 
     def finish(self, end: MessageFinished) -> MessageFinished:
-        """The end of the message; where it calls, its text as it was written is kept for the next time it is shown."""
+        """The end of the message; if it has calls, its text is kept for writing the message again."""
         message = Message("assistant", tuple(self.parts.parts), None, end.message.extra)
         if not self.parts.calls:
             return MessageFinished(message, end.usage, "turn" if end.stop == "calls" else end.stop)
         message = keep_source(self._notation, "".join(self._pieces), message)
-        # Where the answer broke off in the middle of a call, it is no message to answer.
+        # If the answer broke off inside a call, the message can't be answered.
         broke = end.stop == "error" and message.is_cut_off
         return MessageFinished(message, end.usage, end.stop if broke else "calls")
 
 
 def _describe_native_call(event: CallFinished | CallMalformed) -> Loss:
-    """A call that the provider itself read: nothing was offered that way, and the next request has no place for it."""
+    """A call that the provider itself read: none was offered natively, and the next request can't contain it."""
     called = event.call.name if isinstance(event, CallFinished) else event.raw
-    return Loss("call", f"{called[:80]}, called by the provider's means and not in the text")
+    return Loss("call", f"{called[:80]}, called natively and not in the text")

@@ -26,14 +26,14 @@ _MAX_NAMES = 100
 
 @dataclass(frozen=True, slots=True)
 class ArgumentProblem:
-    """One wrong field: its path (`stops[2].city`), what was given (empty where that says nothing), what is wanted."""
+    """One wrong field: its path (`stops[2].city`), the value given (empty if that adds nothing), and what is wrong."""
 
     field: str
     given: str
-    wanted: str
+    reason: str
 
     def __str__(self) -> str:
-        return f"{self.field}: got {self.given}; {self.wanted}" if self.given else f"{self.field}: {self.wanted}"
+        return f"{self.field}: got {self.given}; {self.reason}" if self.given else f"{self.field}: {self.reason}"
 
 
 class ArgumentsInvalid(FerruleError):  # noqa: N818 - it says what the arguments are, as the result's status does
@@ -84,6 +84,6 @@ def report_unknown_field(path: Sequence[str | int], known: Sequence[str]) -> Arg
     return ArgumentProblem(format_path(path), "", f"unknown parameter; {cure}")
 
 
-def report_missing_field(path: Sequence[str | int], wanted: str) -> ArgumentProblem:
+def report_missing_field(path: Sequence[str | int], expected: str) -> ArgumentProblem:
     """The problem of a field that must be given and wasn't."""
-    return ArgumentProblem(format_path(path), "nothing", f"wanted {wanted}")
+    return ArgumentProblem(format_path(path), "nothing", f"expected {expected}")

@@ -72,7 +72,7 @@ def get_value(given: Any, path: Path) -> Any:
 
 
 def decode_nested_json(error: ValidationError, given: dict[str, Any]) -> dict[str, Any] | None:
-    """The arguments with strings decoded where an object or a list is wanted and the string holds one.
+    """The arguments with strings decoded where an object or a list is expected and the string holds one.
 
     None where there is nothing of that kind. Models that write JSON by hand encode nested values twice.
     """
@@ -104,11 +104,11 @@ def list_problems(error: ValidationError, given: dict[str, Any], schema: JSONSch
         if detail["type"] == "json_invalid":
             problems[path] = ArgumentProblem(format_path(path), "", f"not valid JSON: {detail['ctx']['error']}")
         elif detail["type"] in _MISSING and last is not None and fork == len(path) == len(detail["loc"]) - 1:
-            problems[(*path, last)] = report_missing_field((*path, last), _describe_wanted(schema, (*path, last)))
+            problems[(*path, last)] = report_missing_field((*path, last), _describe_expected(schema, (*path, last)))
         elif detail["type"] in _UNKNOWN and fork is None:
             problems[path] = report_unknown_field(path, _list_names(schema, path[:-1]))
         elif fork is not None and fork < len(detail["loc"]):
-            # One of several possible types: what is wanted is said once, for all of them.
+            # One of several possible types: what is expected is said once, for all of them.
             problems.setdefault(path[:fork], _report_mismatch(schema, path[:fork], given))
         elif detail["type"] in _OWN_WORDS:
             own = str(detail["msg"]).partition(", ")[2]
@@ -121,13 +121,13 @@ def list_problems(error: ValidationError, given: dict[str, Any], schema: JSONSch
 def _report_mismatch(schema: JSONSchema, path: Path, given: Any, fallback: str = "") -> ArgumentProblem:
     value = get_value(given, path)
     place = find_schema(schema, path)
-    wanted = fallback.removeprefix("Input should be ") if place is None and fallback else _describe_wanted(schema, path)
+    expected = fallback.removeprefix("Input should be ") if place is None and fallback else _describe_expected(schema, path)
     cure = ""
-    if isinstance(value, int | float) and not isinstance(value, bool) and wanted.startswith("a string"):
+    if isinstance(value, int | float) and not isinstance(value, bool) and expected.startswith("a string"):
         cure = f', in quotes: "{value}"'
     if value is None and _is_optional(schema, path):
         cure = ", or leave it out"
-    return ArgumentProblem(format_path(path), describe_value(value), f"wanted {wanted}{cure}")
+    return ArgumentProblem(format_path(path), describe_value(value), f"expected {expected}{cure}")
 
 
 def _find_property_schema(schema: JSONSchema, path: Path) -> Mapping[str, Any] | None:
@@ -139,7 +139,7 @@ def _find_property_schema(schema: JSONSchema, path: Path) -> Mapping[str, Any] |
     return find_schema(schema, path)
 
 
-def _describe_wanted(schema: JSONSchema, path: Path) -> str:
+def _describe_expected(schema: JSONSchema, path: Path) -> str:
     place = _find_property_schema(schema, path)
     return "another value" if place is None else describe_schema(place, schema)
 

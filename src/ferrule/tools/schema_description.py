@@ -1,4 +1,4 @@
-"""A JSON Schema in words: what is wanted at some place, as a model should read it."""
+"""A JSON Schema in words: what is expected at some place, as a model should read it."""
 
 from __future__ import annotations
 

@@ -155,8 +155,8 @@ class SchemaRules:
                 if name not in known:
                     yield report_unknown_field((*path, name), known)
         else:
-            wanted = describe_schema(error.schema, self._schema)
-            yield ArgumentProblem(format_path(path), describe_value(error.instance), f"wanted {wanted}")
+            expected = describe_schema(error.schema, self._schema)
+            yield ArgumentProblem(format_path(path), describe_value(error.instance), f"expected {expected}")
 
 
 def _read_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -203,7 +203,7 @@ def _convert(value: Any, kinds: list[str]) -> Any:
     if isinstance(decoded, float) and decoded.is_integer() and "number" not in kinds:
         decoded = int(decoded)
     for kind in kinds:
-        wanted = _KINDS.get(kind)
-        if wanted and isinstance(decoded, wanted) and (kind == "boolean" or not isinstance(decoded, bool)):
+        expected = _KINDS.get(kind)
+        if expected and isinstance(decoded, expected) and (kind == "boolean" or not isinstance(decoded, bool)):
             return decoded
     return None

@@ -222,10 +222,10 @@ def _normalize_numbers(value: Any) -> Any:
     return value
 
 
-def _check_unique_items(validator: Any, wanted: Any, value: Any, _schema: Any) -> Iterator[Any]:
+def _check_unique_items(validator: Any, required: Any, value: Any, _schema: Any) -> Iterator[Any]:
     from jsonschema import ValidationError
 
-    if wanted and validator.is_type(value, "array") and len(set(map(_make_key, value))) < len(value):
+    if required and validator.is_type(value, "array") and len(set(map(_make_key, value))) < len(value):
         yield ValidationError(f"{value!r} has non-unique elements")
 
 
@@ -259,7 +259,7 @@ def _check_pattern_properties(validator: Any, patterns: Any, value: Any, _schema
                 yield from validator.descend(field, inner, path=name, schema_path=pattern)
 
 
-def _check_additional_properties(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+def _check_additional_properties(validator: Any, additional: Any, value: Any, schema: Any) -> Iterator[Any]:
     from jsonschema import ValidationError
 
     if not validator.is_type(value, "object"):
@@ -269,9 +269,9 @@ def _check_additional_properties(validator: Any, wanted: Any, value: Any, schema
         # A pattern that isn't searched for may be about any name.
         if name in properties or any(_check.get().matches(pattern, name) is not False for pattern in patterns):
             continue
-        if validator.is_type(wanted, "object"):
-            yield from validator.descend(field, wanted, path=name)
-        elif not wanted:
+        if validator.is_type(additional, "object"):
+            yield from validator.descend(field, additional, path=name)
+        elif not additional:
             yield ValidationError("additional properties are not allowed", path=(name,), instance=field)
 
 

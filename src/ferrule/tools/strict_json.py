@@ -83,8 +83,8 @@ def decode_arguments(text: str) -> tuple[dict[str, Any], str]:
     except ValueError as error:
         raise ArgumentsInvalid((ArgumentProblem(WHOLE, "", str(error)),)) from None
     if not isinstance(decoded, dict):
-        wanted = "wanted one JSON object with the arguments by name"
-        raise ArgumentsInvalid((ArgumentProblem(WHOLE, describe_value(decoded), wanted),))
+        expected = "expected one JSON object with the arguments by name"
+        raise ArgumentsInvalid((ArgumentProblem(WHOLE, describe_value(decoded), expected),))
     return decoded, text
 
 

@@ -18,7 +18,7 @@ from ferrule.models.providers import Provider
 from ferrule.toolspec import ToolSpec
 
 _VERSION = "2026-10-21"
-# That one takes no temperature, top_p or top_k; the one before it does, for the models that still know them.
+# This version accepts no temperature, top_p or top_k; the one before does, for the models that still support them.
 _SAMPLING_VERSION = "2023-06-01"
 _SAMPLING = ("temperature", "top_k", "top_p")
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24_576}
@@ -31,16 +31,16 @@ Body: TypeAlias = dict[str, Any]
 class AnthropicModel(HostedModel):
     """A model of Anthropic's Messages API.
 
-    `max_tokens` is the most tokens of a message where the settings don't say, which this API must be told; thinking
-    counts. With `cache`, the offers, the system's words and the messages so far are marked to be kept for five
-    minutes, so that each step of a conversation pays in full only for what is new; writing the cache costs a quarter
-    more than reading, so switch it off where a conversation is asked once.
+    `max_tokens` is the default limit of a message, which this API requires; thinking counts towards it. With `cache`,
+    the offers, the system message and the messages so far are marked for caching for five minutes, so that each step of
+    a conversation pays in full only for what is new; writing the cache costs a quarter more than reading, so turn it
+    off for conversations of a single request.
 
     `effort` becomes adaptive thinking from Claude 4.6 on (`minimal` as `low`), and a budget of tokens before. The
-    temperature, top_k and top_p are sent only where they were set, by the API's version 2023-06-01: newer models
-    refuse them. A refusal of the model ends its message with the stop reason `error`.
+    temperature, top_k and top_p are sent only if they were set, with the API's version 2023-06-01: newer models refuse
+    them. A model's refusal ends its message with the stop reason `error`.
 
-    Raises `ModelError` where the package or the key is missing.
+    Raises `ModelError` if the package or the key is missing.
     """
 
     capabilities = Capabilities(
@@ -125,7 +125,7 @@ def _write_choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: Too
 
 
 def _set_thinking(body: Body, settings: ModelSettings) -> None:
-    """How much to think: from Claude 4.6 on the model sees to that itself, within an effort; others have a budget."""
+    """Set how much to think: from Claude 4.6 on the model decides, given an effort; older models have a budget."""
     if settings.effort is None:
         return
     if settings.effort == "none":
@@ -144,10 +144,10 @@ def _set_thinking(body: Body, settings: ModelSettings) -> None:
 
 
 def _mark_for_cache(body: Body) -> None:
-    """Ask for what is sent to be kept, so that a conversation that grows is read from the cache but for its new end.
+    """Mark what to cache, so that a growing conversation is read from the cache except for its new end.
 
-    There may be four marks: the last tool, the end of the system message, the end of the messages, and where their
-    end was when the model was last asked. Without that one, an end with more than 20 new blocks would find nothing.
+    There may be four marks: the last tool, the end of the system message, the end of the messages, and their end at the
+    previous request. Without that one, an end with more than 20 new blocks would find no cache entry.
     """
     for key in ("tools", "system"):
         if body.get(key):

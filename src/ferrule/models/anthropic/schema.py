@@ -1,4 +1,4 @@
-"""The part of JSON Schema that Anthropic holds an answer to. What it doesn't know goes into the description."""
+"""The subset of JSON Schema that Anthropic enforces for answers. The rest goes into the description."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _LISTS = {"anyOf": "anyOf", "oneOf": "anyOf", "allOf": "allOf"}
 
 
 def fit_answer_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as Anthropic takes it: objects are closed, and what it refuses (`minimum`, `pattern`, …) is described.
+    """The schema as Anthropic accepts it: objects are closed, and what it refuses (`minimum`, `pattern`, …) is
+    described.
 
-    That is what Anthropic's own package makes of a schema. Whether the model kept to what is only described, the caller
-    must check.
+    Anthropic's own package converts schemas like this. The caller must check what is only described.
     """
     rest = dict(schema)
     fitted: dict[str, Any] = {}
     if isinstance(definitions := rest.pop("$defs", None), Mapping):
         fitted["$defs"] = {name: fit_answer_schema(inner) for name, inner in definitions.items()}
     if "$ref" in rest:
-        return {**fitted, "$ref": rest["$ref"]}  # nothing may stand beside it
+        return {**fitted, "$ref": rest["$ref"]}  # nothing is allowed next to it
     for key in ("enum", "const", "title"):
         if key in rest:
             fitted[key] = rest.pop(key)
@@ -37,7 +37,7 @@ def fit_answer_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fit_inside(kind: Any, rest: dict[str, Any], fitted: dict[str, Any]) -> None:
-    """Move what a type knows from `rest` to `fitted`."""
+    """Move what a type supports from `rest` to `fitted`."""
     if kind == "object":
         properties = rest.pop("properties", None) or {}
         fitted["properties"] = {name: fit_answer_schema(inner) for name, inner in properties.items()}
@@ -55,6 +55,6 @@ def _fit_inside(kind: Any, rest: dict[str, Any], fitted: dict[str, Any]) -> None
 
 
 def _describe(description: Any, rest: Mapping[str, Any]) -> str:
-    """A description with all that the model is asked to keep, and can't be held to."""
+    """A description with everything that the model is asked for, but that isn't enforced."""
     told = "{" + ", ".join(f"{key}: {value}" for key, value in rest.items()) + "}" if rest else ""
     return "\n\n".join(filter(None, (description, told)))

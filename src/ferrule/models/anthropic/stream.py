@@ -1,4 +1,4 @@
-"""The events of Anthropic's stream, read into ours and into one message."""
+"""Reads Anthropic's stream of events into ferrule's and into one message."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ferrule.formats.signatures import PartPositions, SignedPiece
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.message_builder import MessageBuilder
 
-# What ends a message before it is whole, so that a call which can't be read is one that was cut off.
+# Reasons that end a message early, so that an unreadable call is one that was cut off.
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
 _STOPS: dict[str | None, StopReason] = {
     "end_turn": "turn",
     "stop_sequence": "turn",
-    "tool_use": "turn",  # of a tool that Anthropic runs: ours are among the message's calls
+    "tool_use": "turn",  # for a tool that Anthropic runs: others are among the message's calls
     "max_tokens": "length",
-    "pause_turn": "length",  # Anthropic's own tools took too long: asked again, it goes on
+    "pause_turn": "length",  # Anthropic's own tools took too long: another request continues
     "model_context_window_exceeded": "context",
 }
 
 
 @dataclass(slots=True)
 class _OpenBlock:
-    """A block that is being written, and of a thought the part that it falls into."""
+    """An open block and, for reasoning, the part that it belongs to."""
 
     content: dict[str, Any]
     place: int | None = None
@@ -51,7 +51,7 @@ class AnthropicReader:
         self._reason: str | None = None
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        """What one event of the stream says."""
+        """The events for one event of the stream."""
         kind = event.get("type")
         if kind == "content_block_start":
             return self._begin_block(event["index"], event["content_block"])
@@ -69,7 +69,7 @@ class AnthropicReader:
         return []
 
     def _count_tokens(self, usage: Mapping[str, Any] | None) -> None:
-        # What comes later is the sum so far, not what was added.
+        # Later numbers are the sum so far, not increments.
         self._usage.update({name: value for name, value in (usage or {}).items() if isinstance(value, int)})
 
     def _begin_block(self, index: int, content: Mapping[str, Any]) -> list[Event]:
@@ -122,10 +122,10 @@ class AnthropicReader:
             return []
         events: list[Event] = []
         if not block.arguments and block.content.get("input"):
-            # Servers that speak this protocol without streaming calls give all of it at once.
+            # Servers that speak this protocol without streaming calls send all of it at once.
             block.arguments = json.dumps(block.content["input"], ensure_ascii=False)
             events = self._builder.add_arguments(index, block.arguments)
-        # Whether other arguments were cut off or were meant so, the reason why the message ended will tell.
+        # Whether other arguments were cut off is decided by the reason why the message ended.
         return [*events, *self._builder.end_call(index)] if _is_json(block.arguments) else events
 
     @property
@@ -148,7 +148,7 @@ class AnthropicReader:
         if self._signed:
             message = Message(message.role, message.parts, extra={EXTRA: self._signed})
         stop: StopReason = "error" if is_broken else _STOPS.get(self._reason, "error")
-        # Calls are answered, however the message ended; where it broke off in one, it is no message to answer.
+        # Calls are answered, however the message ended; if it broke off inside one, it can't be answered.
         is_answered = message.calls and not (is_broken and self._builder.is_cut)
         return MessageFinished(message, self._compute_usage(), "calls" if is_answered else stop)
 

@@ -1,4 +1,4 @@
-"""One gateway an address: limits, retries, timeouts and a circuit breaker for all requests to a provider."""
+"""One gateway per address: limits, retries, timeouts and a circuit breaker for all requests to a provider."""
 
 from ferrule.models.gateway.gateway import Gateway, configure, get_gateway
 from ferrule.models.gateway.report import GatewayReport

@@ -15,8 +15,8 @@ Chunk = TypeVar("Chunk")
 logger = logging.getLogger(__name__)
 
 _GRACE = 0.1
-"""Seconds. A timer that fires later than this was held up by the event loop (a breakpoint, a function that blocked, a
-suspended laptop): what arrived meanwhile gets as long to be read before the wait counts as silence."""
+"""Seconds. A timer that fires later than this was delayed by the event loop (a breakpoint, a function that blocked, a
+suspended laptop): data that arrived in the meantime gets as long to be read before the wait counts as silence."""
 
 
 class SilenceError(Exception):
@@ -24,10 +24,10 @@ class SilenceError(Exception):
 
 
 class Watchdog:
-    """Cancels the task that waits for longer than the limit; `get_timeout_reason` then says what was missing.
+    """Cancels the task that waits longer than the limit; `get_timeout_reason` then says what was missing.
 
-    `asyncio.timeout` around each chunk costs several times what the chunk does. Here one timer serves a whole stream: a
-    wait only notes when it began, and the timer, when it fires, looks at that and sets itself again.
+    `asyncio.timeout` around each chunk costs several times as much as the chunk. Here one timer serves a whole stream:
+    a wait only records when it began, and the timer, when it fires, checks that and rearms itself.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Watchdog:
         self._setting = setting
         self.limit = limit
         self._had_grace = False
-        # The timer may be set for later than a shorter limit ends.
+        # The timer may be set for later than the end of a shorter limit.
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(limit, self._check)
@@ -79,7 +79,7 @@ class Watchdog:
         self._since = self._loop.time()
 
     def end_wait(self) -> bool:
-        """End the wait; True as long as `is_first` is. Raises `SilenceError` where the cancellation was swallowed."""
+        """End the wait; True as long as `is_first` is. Raises `SilenceError` if the cancellation was swallowed."""
         self._since = None
         if self.expired:
             raise SilenceError
@@ -96,12 +96,12 @@ class Watchdog:
         now = self._loop.time()
         rest = self.limit if self._since is None else self._since + self.limit - now
         if rest > 0:
-            # A chunk came since, or the consumer is handling one: its own slowness is no silence of the provider.
+            # A chunk has arrived since, or the consumer is handling one: its own slowness doesn't count as silence.
             self._timer = self._loop.call_later(rest, self._check)
             self._had_grace = False
             return
         if self._timer is not None and now - self._timer.when() > _GRACE and not self._had_grace:
-            # The event loop was blocked, and what arrived meanwhile is still to be read.
+            # The event loop was blocked, and data that arrived is still to be read.
             self._had_grace = True
             self._timer = self._loop.call_later(_GRACE, self._check)
             return
@@ -190,14 +190,14 @@ class Attempt:
     def explain(
         self, error: BaseException, failure_of: Callable[[Exception], RequestFailure | None], name: str
     ) -> RequestFailure | None:
-        """What an exception means; None where it is not the provider's. `name` is what a timeout is reported under."""
+        """What an exception means; None if it doesn't come from the provider. `name` is used in timeout messages."""
         late = self.watch.get_timeout_reason(error)
         if late is not None:
             return RequestFailure("failed", f"{name}: {late}")
         return failure_of(error) if isinstance(error, Exception) else None
 
     async def close(self) -> None:
-        """Close what was opened: the iterator first, then the stream, also where closing the first is cancelled."""
+        """Close what was opened: the iterator first, then the stream, even if closing the first is cancelled."""
         self.watch.stop()
         try:
             while self._opened:
@@ -216,5 +216,5 @@ async def _close(opened: object) -> None:
         if isawaitable(closing):
             await closing
     except Exception:
-        # Whatever it is: the request is over, and its own outcome is what counts.
+        # Whatever the error: the request is over, and its own outcome counts.
         logger.debug("closing a provider's stream failed", exc_info=True)

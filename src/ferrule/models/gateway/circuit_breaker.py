@@ -1,4 +1,4 @@
-"""A circuit breaker: nothing is sent for a while to a provider that keeps failing (Nygard, "Release It!")."""
+"""A circuit breaker: a provider that keeps failing is sent nothing for a while (Nygard, "Release It!")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 class CircuitBreaker:
     """Closed, it lets requests through; open, none; half open, one at a time, whose outcome decides.
 
-    Times are seconds on any one clock. It isn't locked: its owner is.
+    Times are seconds on any one clock. It is not locked: its owner is.
     """
 
     def __init__(self, failures: int, window: float, open_for: float) -> None:
@@ -23,7 +23,7 @@ class CircuitBreaker:
         """When it first opened since the last success."""
 
     def get_state(self, now: float) -> Literal["closed", "open", "half open"]:
-        """What it does with the next request."""
+        """How it treats the next request."""
         if self._opened is None:
             return "closed"
         return "open" if self._probing or self.get_seconds_until_probe(now) > 0 else "half open"
@@ -33,19 +33,20 @@ class CircuitBreaker:
         return 0.0 if self._opened is None else max(0.0, self._opened + self.open_for - now)
 
     def admit(self, now: float) -> bool:
-        """Let a request through that `state` doesn't refuse; True where it is the probe, whose outcome decides."""
+        """Let a request through that the state permits; True if it is the probe, whose outcome decides."""
         self._probing = self.get_state(now) == "half open"
         return self._probing
 
     def record_success(self, probe: bool) -> None:
-        """Close it after an answer, unless the request began before it opened: that says nothing of the time since."""
+        """Close it after an answer, unless the request began before it opened and so says nothing about the time
+        since."""
         if probe or self._opened is None:
             self._failed.clear()
             self._opened = self.open_since = None
             self._probing = False
 
     def record_failure(self, now: float, probe: bool) -> bool:
-        """Count a failed request; True where that opened the breaker."""
+        """Count a failed request; True if that opened the breaker."""
         if probe:
             self._probing = False
             self._opened = now
@@ -62,6 +63,6 @@ class CircuitBreaker:
         return True
 
     def record_cancellation(self, probe: bool) -> None:
-        """Let another request be the probe: this one was given up before its outcome was known."""
+        """Let another request be the probe: this one was abandoned before its outcome was known."""
         if probe:
             self._probing = False

@@ -11,7 +11,7 @@ from ferrule.errors import Overloaded
 
 
 class AdaptiveLimit:
-    """How many requests may run: halved when the provider is overloaded, one more after a window of successes.
+    """The number of requests that may run: halved on overload, increased by one after a window of successes.
 
     (Additive increase, multiplicative decrease: Chiu and Jain, 1989.) A window is as many successes as the limit.
     """
@@ -20,26 +20,26 @@ class AdaptiveLimit:
         self.maximum = maximum
         self.value = maximum
         self.epoch = 0
-        """How often it was halved. A request keeps the epoch in which it began."""
+        """How often it was halved. A request remembers the epoch in which it began."""
         self._successes = 0
 
     def record_success(self) -> None:
-        """Count a request that was answered; a full window of them raises the limit by one."""
+        """Count an answered request; a full window of them raises the limit by one."""
         self._successes += 1
         if self._successes >= self.value:
             self._successes = 0
             self.value = min(self.maximum, self.value + 1)
 
     def record_overload(self, epoch: int) -> None:
-        """Halve the limit after a 429 or the like, but once for all requests that began in the same epoch."""
+        """Halve the limit after a 429 or similar, but only once for all requests of the same epoch."""
         if epoch == self.epoch:
             self.epoch += 1
             self._successes = 0
             self.value = max(1, self.value // 2)
 
     def set_maximum(self, maximum: int) -> None:
-        """Set the most that the limit may grow to."""
-        # A limit that was never halved is not an estimate of anything, so it follows.
+        """Set the maximum of the limit."""
+        # A limit that was never halved is not an estimate, so it follows the maximum.
         self.value = maximum if self.epoch == 0 else min(self.value, maximum)
         self.maximum = maximum
 
@@ -51,7 +51,7 @@ class RequestRate:
         self._next = 0.0
 
     def reserve(self, now: float, per_minute: float | None) -> float:
-        """Reserve the next free moment to send a request; its time on the clock of `now`, in seconds."""
+        """Reserve the next free time to send a request; returns it on the clock of `now`, in seconds."""
         if per_minute is None:
             return now
         moment = max(now, self._next)
@@ -67,11 +67,11 @@ class _Waiter:
 
 
 class RequestSlots:
-    """As many slots as the limit allows at the moment, and a queue for those who find none.
+    """As many slots as the limit currently allows, and a queue for the rest.
 
-    Requests may come from several event loops in several threads: all of them share the slots. `lock` is the owner's,
-    which guards the limit as well; reentrant, because a waiter whose loop is gone is cleared away by the garbage
-    collector, at any moment and in any thread.
+    Requests may come from several event loops in several threads, which share the slots. `lock` is the owner's, which
+    also guards the limit; it is reentrant, because a waiter whose loop is gone is removed by the garbage collector, at
+    any moment and in any thread.
     """
 
     def __init__(self, limit: AdaptiveLimit, lock: RLock) -> None:
@@ -84,11 +84,11 @@ class RequestSlots:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of waiting requests."""
         return len(self._returning) + len(self._new)
 
     async def acquire(self, most_waiting: int, returning: bool, name: str) -> None:
-        """Wait for a slot. Raises `Overloaded` where `most_waiting` wait, unless `returning`: it had one before."""
+        """Wait for a slot. Raises `Overloaded` if `most_waiting` wait, unless `returning`: it had one before."""
         with self._lock:
             line = self._returning if returning else self._new
             if self.running < self._limit.value and not line and not self._returning:
@@ -133,7 +133,7 @@ class RequestSlots:
 
 
 def _wake(waiter: _Waiter) -> bool:
-    """Wake a waiter; False where its event loop is gone, and it with it."""
+    """Wake a waiter; False if its event loop is gone, and the waiter with it."""
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:

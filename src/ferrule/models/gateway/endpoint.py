@@ -1,7 +1,7 @@
 """The shared state of one provider's address: slots, rate, pauses, circuit breaker and counters.
 
-Requests of several event loops, in several threads, share it, so each step is taken under its lock. It sends nothing
-and waits for nothing but a slot.
+Requests of several event loops, in several threads, share it, so each step holds its lock. It sends nothing and waits
+only for slots.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class EndpointState:
 
     @property
     def settings(self) -> GatewaySettings:
-        """What holds from the next step on."""
+        """The settings from the next step on."""
         return self._settings
 
     @settings.setter
@@ -51,7 +51,7 @@ class EndpointState:
         self._slots.admit_waiting()
 
     async def acquire_slot(self, attempt: Attempt) -> None:
-        """Wait for a slot. Raises `Overloaded` where too many wait, `ProviderError` where a pause is too long."""
+        """Wait for a slot. Raises `Overloaded` if too many wait, `ProviderError` if a pause is too long."""
         self.refuse_if_unavailable(attempt)
         try:
             await self._slots.acquire(self._settings.waiting, attempt.number > 1, self.name)
@@ -65,7 +65,7 @@ class EndpointState:
         self._slots.release()
 
     def refuse_if_unavailable(self, attempt: Attempt) -> None:
-        """Raise `ProviderError` where the breaker is open, or the provider asked for a pause that is too long."""
+        """Raise `ProviderError` if the breaker is open, or the provider asked for a pause that is too long."""
         with self._lock:
             self._refuse_while_open(attempt.loop.time())
             rest = self._paused_until - attempt.loop.time()
@@ -91,17 +91,17 @@ class EndpointState:
         )
 
     def reserve_send_time(self, attempt: Attempt) -> float:
-        """Reserve the time at which the rate lets an attempt be sent."""
+        """Reserve the time at which the rate allows an attempt to be sent."""
         with self._lock:
             return self._rate.reserve(attempt.loop.time(), self._settings.requests_per_minute)
 
     def get_seconds_until_send(self, attempt: Attempt, reserved: float) -> float:
-        """Seconds until the attempt may be sent; a pause that the provider asks for meanwhile makes it longer."""
+        """Seconds until the attempt may be sent, including a pause that the provider requested in the meantime."""
         with self._lock:
             return max(reserved, self._paused_until) - attempt.loop.time()
 
     def record_send(self, attempt: Attempt) -> None:
-        """Count an attempt that is sent now. Raises `ProviderError` where the breaker is open."""
+        """Count an attempt that is sent now. Raises `ProviderError` if the breaker is open."""
         now = attempt.loop.time()
         with self._lock:
             self._refuse_while_open(now)
@@ -115,11 +115,11 @@ class EndpointState:
         with self._lock:
             self._counters.first_chunk.add(seconds)
             self._breaker.record_success(attempt.is_probe)
-        # As a probe it has decided; how the rest of its answer goes says nothing of what was found since.
+        # As a probe it has decided; the rest of its answer says nothing about later attempts.
         attempt.is_probe = False
 
     def record_success(self, attempt: Attempt) -> None:
-        """Count an attempt whose answer came whole."""
+        """Count an attempt with a complete answer."""
         attempt.is_settled = True
         with self._lock:
             self._counters.finished += 1
@@ -128,7 +128,7 @@ class EndpointState:
             self._breaker.record_success(attempt.is_probe)
 
     def record_failure(self, attempt: Attempt, failure: RequestFailure, pause: float) -> None:
-        """Count a failed attempt; `pause` is the seconds for which its provider asked to be left alone, 0 for none."""
+        """Count a failed attempt; `pause` is how long its provider asked to wait, in seconds, 0 for no pause."""
         attempt.is_settled = True
         now = attempt.loop.time()
         with self._lock:
@@ -141,18 +141,18 @@ class EndpointState:
 
     def _update_breaker(self, attempt: Attempt, failure: RequestFailure, now: float) -> bool:
         if failure.kind in ("refused", "bad"):
-            # It answers, so it is there.
+            # It answers, so it is up.
             self._breaker.record_success(attempt.is_probe)
             return False
         if failure.kind == "overloaded":
             self._limit.record_overload(attempt.epoch)
-            # Having too much to do is what the limit and the pause are for; but a probe that fails has failed.
+            # Overload is handled by the limit and the pause; but a probe that fails has failed.
             if not attempt.is_probe:
                 return False
         return self._breaker.record_failure(now, attempt.is_probe)
 
     def record_close(self, attempt: Attempt) -> None:
-        """Release the slot of an attempt that is over. One that isn't settled was given up by its caller."""
+        """Release the slot of an attempt that is over. One without an outcome was abandoned by its caller."""
         if not attempt.is_settled:
             with self._lock:
                 self._counters.given_up += 1

@@ -1,8 +1,8 @@
-"""Everything that is sent to a provider goes through the one gateway of its address.
+"""Every request to a provider goes through the gateway of its address.
 
-All conversations of a process share it: it limits how many requests run, retries what can be retried, sends nothing to
-a provider that is down, and measures latencies. It knows no protocol: a model gives it a function that opens a request,
-and one that says what an exception means.
+All conversations of a process share it: it limits concurrency, retries what can be retried, sends nothing to a provider
+that is down, and measures latencies. It is independent of protocols: a model passes a function that opens a request,
+and one that explains exceptions.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ logger = logging.getLogger(__name__)
 
 
 class Gateway:
-    """Sends requests to one address with one key. It may be used from several event loops at once."""
+    """Sends requests to one address with one key. Usable from several event loops at once."""
 
     def __init__(self, key: str, settings: GatewaySettings | None = None, random: Random | None = None) -> None:
         self.key = key
-        # The third word of a key stands for the secret, which has no place in a message.
+        # The third word of a key identifies the secret, which must not appear in messages.
         self._endpoint = EndpointState(" ".join(key.split()[:2]), settings or GatewaySettings())
         self._random = random or Random()
 
     @property
     def settings(self) -> GatewaySettings:
-        """What holds for the next attempt."""
+        """The settings for the next attempt."""
         return self._endpoint.settings
 
     @settings.setter
@@ -51,12 +51,12 @@ class Gateway:
     ) -> AsyncGenerator[Chunk, None]:
         """The chunks of one request.
 
-        `start` opens the request, and is called again for each further attempt; `failure_of` tells what an exception
-        of it, or of its chunks, means, and None for one that isn't the provider's: that one goes through. What
-        `start` returned is closed in every case.
+        `start` opens the request, and is called again for each further attempt; `failure_of` explains an exception of
+        it, or of its chunks, and returns None for one that isn't the provider's, which is raised unchanged. What
+        `start` returned is always closed.
 
-        Raises `Overloaded` where too many requests wait already, `ProviderError` where the request failed for good,
-        and `StreamBroken` where it failed after its first chunk was passed on: such a request is not tried again.
+        Raises `Overloaded` if too many requests already wait, `ProviderError` if the request failed permanently, and
+        `StreamBroken` if it failed after its first chunk was passed on: such a request is not retried.
         """
         attempt = Attempt(asyncio.get_running_loop())
         while True:
@@ -99,7 +99,7 @@ class Gateway:
             raise
 
     def _compute_delay(self, attempt: Attempt, failure: RequestFailure, error: BaseException) -> float:
-        """Seconds to wait before the next attempt. Raises where there is to be none."""
+        """Seconds to wait before the next attempt. Raises if there should be none."""
         settings = self.settings
         is_final = failure.kind in ("refused", "bad")
         asked = 0.0 if is_final else parse_retry_after(failure.retry_after, time.time())
@@ -111,7 +111,7 @@ class Gateway:
             kind = PromptTooLong if failure.is_too_long else ProviderError
             raise kind(failure.message, failure.status) from error
         delay = draw_backoff(attempt.number, settings.first_delay, settings.longest_delay, self._random)
-        # A time that the provider names is waited for by all, before the attempt is sent.
+        # All requests wait for the time that the provider gives, before the attempt is sent.
         wait = max(delay, pause)
         spent = attempt.loop.time() - attempt.first_started
         if attempt.number >= settings.attempts:
@@ -125,7 +125,7 @@ class Gateway:
         raise ProviderError(f"{failure.message} ({tried}; {why})", failure.status) from error
 
     def report(self) -> GatewayReport:
-        """What was sent, how it went, and the state now."""
+        """What was sent, the outcomes, and the current state."""
         try:
             now = asyncio.get_running_loop().time()
         except RuntimeError:
@@ -142,7 +142,7 @@ _configured: dict[str, GatewaySettings] = {}
 def get_gateway(key: str, settings: GatewaySettings | None = None) -> Gateway:
     """The process's one gateway for a key such as `openai https://api.openai.com/v1 <hash of the secret>`.
 
-    Settings that are given hold from now on, for all who use it.
+    Settings, if given, apply from now on, for all users of the gateway.
     """
     with _lock:
         gateway = _gateways.get(key)
@@ -154,9 +154,9 @@ def get_gateway(key: str, settings: GatewaySettings | None = None) -> Gateway:
 
 
 def configure(address_prefix: str, settings: GatewaySettings) -> None:
-    """Set how all gateways behave whose key, or the address in it, begins so: those there are and those to come.
+    """Set the behavior of all gateways, existing and future, whose key, or the address in it, has this prefix.
 
-    Of several prefixes that fit, the longest counts.
+    The longest matching prefix counts.
     """
     with _lock:
         _configured[address_prefix] = settings

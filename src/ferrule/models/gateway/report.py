@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-# Eight buckets to each doubling, from a tenth of a millisecond to more than three hours: a bucket's middle is
-# within 4.5% of whatever fell into it.
+# Eight buckets per doubling, from a tenth of a millisecond to more than three hours: the middle of a bucket is within
+# 4.5% of every value in it.
 _SMALLEST = 1e-4
 _PER_DOUBLING = 8
 _BUCKETS = 27 * _PER_DOUBLING
@@ -26,22 +26,22 @@ class LatencySummary:
 
 
 class LatencyHistogram:
-    """Counts durations in buckets that grow by a fixed ratio. It isn't locked: its owner is."""
+    """Counts durations in buckets that grow by a fixed ratio. It is not locked: its owner is."""
 
     def __init__(self) -> None:
-        # Sparse, as a process may talk to many addresses and the durations of one are much alike.
+        # Sparse, as a process may use many addresses and the durations of one are similar.
         self._counts: dict[int, int] = {}
         self.count = 0
 
     def add(self, seconds: float) -> None:
-        """Count one duration; what lies outside of the range falls into the first or last bucket."""
+        """Count one duration; values outside the range go into the first or last bucket."""
         place = int(math.log2(seconds / _SMALLEST) * _PER_DOUBLING) if seconds > _SMALLEST else 0
         place = min(place, _BUCKETS - 1)
         self._counts[place] = self._counts.get(place, 0) + 1
         self.count += 1
 
     def compute_quantile(self, share: float) -> float | None:
-        """The middle of the bucket in which that share (0 to 1) of the durations is reached."""
+        """The middle of the bucket that contains the quantile `share` (0 to 1)."""
         reached, wanted = 0, share * self.count
         for place in sorted(self._counts):
             reached += self._counts[place]
@@ -58,43 +58,43 @@ class LatencyHistogram:
 
 @dataclass(frozen=True, slots=True)
 class GatewayReport:
-    """What was sent to one address since the process began, how it went, and how things stand."""
+    """What was sent to one address since the process began, the outcomes, and the current state."""
 
     name: str
     """The provider and the address."""
     requests: int
-    """Requests of which one attempt at least was sent."""
+    """Requests with at least one attempt sent."""
     attempts: int
-    """Times that one was sent."""
+    """Attempts sent."""
     retries: int
-    """Those of them that were not a request's first."""
+    """The attempts that were not a request's first."""
     finished: int
-    """Requests whose answer came whole."""
+    """Requests with a complete answer."""
     failures: Mapping[str, int]
     """Failed attempts by kind: a `RequestFailure`'s, or `broken` for one that failed after its first chunk."""
     given_up: int
-    """Attempts that were cancelled, or closed before their end, by the caller."""
+    """Attempts that the caller cancelled, or closed before their end."""
     not_sent: int
-    """Requests, or further attempts, that failed at once: the breaker was open, or too many waited."""
+    """Requests or retries that failed at once: the breaker was open, or too many waited."""
     running: int
-    """Requests that have a slot now."""
+    """Requests that currently have a slot."""
     waiting: int
-    """Requests that wait for a slot now."""
+    """Requests that currently wait for a slot."""
     concurrency: int
-    """How many may run now."""
+    """How many may currently run."""
     breaker: Literal["closed", "open", "half open"]
-    """Whether requests are let through now."""
+    """Whether requests are currently let through."""
     paused: float
-    """Seconds for which the provider has asked to be left alone (`Retry-After`)."""
+    """Seconds that the provider has asked to wait (`Retry-After`)."""
     first_chunk: LatencySummary
     """From sending an attempt to its first chunk."""
     last_chunk: LatencySummary
-    """From sending an attempt to the end of its answer; what its reader took to read is part of it."""
+    """From sending an attempt to the end of its answer, including the time that its reader took."""
 
 
 @dataclass(slots=True)
 class RequestCounters:
-    """What is counted of the requests to one address. It isn't locked: its owner is."""
+    """Counters of the requests to one address. They are not locked: their owner is."""
 
     requests: int = 0
     attempts: int = 0

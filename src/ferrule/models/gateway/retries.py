@@ -1,4 +1,4 @@
-"""What a failed request means for the next attempt, and how long to wait before that."""
+"""What a failed request means for the next attempt, and how long to wait before it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class RequestFailure:
 
     `overloaded`: the provider asks for fewer requests (429, 503, 529). `failed`: it broke (another 5xx, a connection
     refused or reset). `refused`: it rejects the key or doesn't permit this (401, 403). `bad`: the request is wrong.
-    Only the first two are tried again. `retry_after` is the provider's: seconds, or a `Retry-After` header verbatim.
-    `is_too_long`: the request is wrong because the model can't read that many tokens.
+    Only the first two are retried. `retry_after` is the provider's: seconds, or a `Retry-After` header verbatim.
+    `is_too_long`: the prompt exceeds the model's context.
     """
 
     kind: FailureKind
@@ -31,14 +31,14 @@ class RequestFailure:
 
 
 class PromptTooLong(ProviderError):  # noqa: N818 - what is wrong with the prompt
-    """The prompt has more tokens than the model can read."""
+    """The prompt exceeds the model's context."""
 
 
 def draw_backoff(attempts: int, first: float, longest: float, random: Random) -> float:
     """Seconds to wait after so many attempts: a random time in the upper half of an interval that doubles.
 
-    Half of it is random, so that requests that failed together don't come back together ("equal jitter" in Marc
-    Brooker's "Exponential Backoff and Jitter").
+    Half of it is random, so that requests that failed together don't retry together ("equal jitter" in Marc Brooker's
+    "Exponential Backoff and Jitter").
     """
     # The exponent is bounded because 2.0 ** 1024 overflows.
     interval = min(longest, first * 2.0 ** min(attempts - 1, 60))
@@ -46,23 +46,23 @@ def draw_backoff(attempts: int, first: float, longest: float, random: Random) ->
 
 
 def parse_retry_after(value: float | str | None, now: float) -> float:
-    """The seconds that a `Retry-After` asks for: a number, its text, or an HTTP date (RFC 9110, 10.2.3).
+    """The seconds in a `Retry-After`: a number, its text, or an HTTP date (RFC 9110, 10.2.3).
 
-    0 where it says nothing that can be used. `now` is the time of day as `time.time()` gives it.
+    0 if it can't be parsed. `now` is the time of day as returned by `time.time()`.
     """
     if value is None:
         return 0.0
     try:
         seconds = float(value)
     except ValueError:
-        # Imported where it is needed: most providers say seconds.
+        # Imported only here: most providers send seconds.
         from email.utils import parsedate_to_datetime
 
         try:
             date = parsedate_to_datetime(str(value))
         except ValueError:
             return 0.0
-        # A date without a zone is meant in UTC: HTTP has no other.
+        # A date without a zone is in UTC: HTTP has no other.
         moment = date if date.tzinfo else date.replace(tzinfo=UTC)
         return max(0.0, moment.timestamp() - now)
     return max(0.0, seconds) if math.isfinite(seconds) else 0.0

@@ -30,13 +30,13 @@ Body: TypeAlias = dict[str, Any]
 class GoogleModel(HostedModel):
     """A model of the Gemini API.
 
-    From Gemini 3 on images stand in the results themselves and calls go back with their signatures; before, an image
-    follows its result as a user's. `effort` becomes a thinking level there (`none` as the least, `minimal`), and a
-    budget of tokens before. An answer that Google withholds (`SAFETY`, `RECITATION`, …) ends with the stop reason
-    `error`; a call that Google itself could not read is a `MalformedCall`. Whether one message may hold several calls
-    can't be set. Google caches by itself what begins like an earlier request.
+    From Gemini 3 on, images are part of the results and calls are sent back with their signatures; before, an image
+    follows its result as a user message. `effort` becomes a thinking level there (`none` becomes the lowest,
+    `minimal`), and a budget of tokens before. An answer that Google withholds (`SAFETY`, `RECITATION`, …) ends with the
+    stop reason `error`; a call that Google itself could not read is a `MalformedCall`. Parallel calls can't be turned
+    off. Google automatically caches requests with the same beginning.
 
-    Raises `ModelError` where the package or the key is missing.
+    Raises `ModelError` if the package or the key is missing.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class GoogleModel(HostedModel):
         return config
 
     def _write_thinking(self, effort: str) -> Body:
-        """From Gemini 3 on a model can't be kept from thinking: its least is `minimal`."""
+        """From Gemini 3 on, thinking can't be turned off: the lowest level is `minimal`."""
         if self._is_third_generation:
             level = "minimal" if effort == "none" else effort
             return {"thinkingLevel": level.upper(), "includeThoughts": effort != "none"}
@@ -112,7 +112,7 @@ class GoogleModel(HostedModel):
 
 
 def _write_offer(spec: ToolSpec, names: ToolNames) -> Body:
-    # The other field, `parameters`, knows a small part of JSON Schema only.
+    # The other field, `parameters`, supports only a small subset of JSON Schema.
     return {
         "name": names.encode(spec.name),
         "description": spec.description,
@@ -130,7 +130,7 @@ def _write_choice(settings: ModelSettings, tools: Sequence[ToolSpec], names: Too
 
 
 def _merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> Body:
-    """The body with `extra` in it, also inside of its objects."""
+    """The body merged with `extra`, recursively."""
     merged = dict(body)
     for key, value in extra.items():
         old = merged.get(key)

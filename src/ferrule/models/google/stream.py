@@ -1,4 +1,4 @@
-"""The chunks of a Gemini's answer, read into events and into one message."""
+"""Reads the chunks of Gemini's answer into events and into one message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STOPS: dict[str, StopReason] = {"STOP": "turn", "MAX_TOKENS": "length", "CONTIN
 
 
 class GoogleReader:
-    """Reads the chunks of one answer: an `AnswerReader`. A call comes whole: Google sends no pieces of one."""
+    """Reads the chunks of one answer: an `AnswerReader`. Calls arrive whole: Google doesn't stream them."""
 
     def __init__(self, conversation: Conversation, names: ToolNames) -> None:
         self.losses: list[Loss] = []
@@ -43,7 +43,7 @@ class GoogleReader:
         return self._builder.is_empty
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        """What one chunk says."""
+        """The events for one chunk."""
         if used := get_fields(event.get("usageMetadata")):
             self._usage = _read_usage(used)
         events: list[Event] = []
@@ -60,7 +60,7 @@ class GoogleReader:
             return self._read_call(get_fields(call), signature)
         text, is_thought = part.get("text"), bool(part.get("thought"))
         if text is None and signature is None:
-            self.losses += [Loss("text", f"a part with {kind} has no place in a message") for kind in sorted(part)]
+            self.losses += [Loss("text", f"a part with {kind} can't be part of a message") for kind in sorted(part)]
             return []
         text = text or ""
         kind = Reasoning if is_thought else Text
@@ -79,7 +79,7 @@ class GoogleReader:
                 self._signatures[event.call.id] = signature
         return [*events, *ended]
 
-    def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - what came of the calls came whole
+    def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - calls arrive whole
         """See `AnswerReader`."""
         if self.end_reason not in _MALFORMED:
             return []

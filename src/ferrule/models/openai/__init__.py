@@ -1,1 +1,1 @@
-"""Models behind OpenAI's two APIs, and behind those of all who speak its chat completions."""
+"""Models behind OpenAI's two APIs, and behind others that speak its chat completions."""

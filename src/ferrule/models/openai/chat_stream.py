@@ -1,8 +1,8 @@
-"""One answer as chat completions stream it, whatever each server makes of the format.
+"""Reads one answer in the format of chat completions, with the variations of different servers.
 
-Calls come in pieces: several in one chunk or in turns, the id only with the first, the index missing or always 0, a
-name over several chunks or again in each, arguments as an object. A call begins here with its first arguments, because
-its name may not be whole before.
+Calls come in pieces: several in one chunk or interleaved, the id only with the first, the index missing or always 0, a
+name over several chunks or repeated in each, arguments as an object. A call begins here with its first arguments,
+because its name may be incomplete before.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _CONTENT_FIELDS = ("content", "tool_calls", "reasoning_content", "reasoning", "r
 
 
 def classify_chunk(event: Mapping[str, Any]) -> EventKind:
-    """Whether a chunk says something, or only names a role; the last one gives a reason or the usage."""
+    """Whether a chunk has content, or only names a role; the last one gives a reason or the usage."""
     choices = event.get("choices") or ()
-    # Usage stands alone in the last chunk; some send it with every chunk.
+    # Usage is alone in the last chunk; some send it with every chunk.
     if not choices and event.get("usage") is not None:
         return "end"
     kind: EventKind = "preamble"
@@ -41,7 +41,7 @@ def classify_chunk(event: Mapping[str, Any]) -> EventKind:
 
 @dataclass(slots=True, eq=False)
 class _ChatCall:
-    """A call while it comes."""
+    """A call being received."""
 
     id: str | None
     name: str = ""
@@ -50,7 +50,7 @@ class _ChatCall:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its arguments are JSON."""
+        """Whether its arguments are complete JSON."""
         try:
             json.loads("".join(self.written))
         except ValueError:
@@ -72,7 +72,7 @@ class ChatReader:
         self._details: list[dict[str, Any]] = []
         self._usage = Usage()
         self.end_reason = ""
-        """Its `finish_reason`; empty until that comes."""
+        """Its `finish_reason`; empty until that arrives."""
 
     @property
     def is_empty(self) -> bool:
@@ -80,7 +80,7 @@ class ChatReader:
         return self._builder.is_empty and not self._calls
 
     def feed(self, chunk: Any) -> list[Event]:
-        """What a chunk adds."""
+        """The events for a chunk."""
         sent = get_fields(chunk)
         choices = sent.get("choices") or ()
         if usage := sent.get("usage") or get_fields(sent.get("x_groq")).get("usage"):
@@ -95,7 +95,7 @@ class ChatReader:
         return events
 
     def _read_delta(self, delta: Mapping[str, Any]) -> list[Event]:
-        # Some send what was thought under both names.
+        # Some send the reasoning under both names.
         events = self._read_reasoning(delta.get("reasoning_content") or delta.get("reasoning"))
         for detail in delta.get("reasoning_details") or ():
             _add_detail(self._details, detail)
@@ -115,7 +115,7 @@ class ChatReader:
         return self._builder.add_reasoning(text) if isinstance(text, str) else []
 
     def _read_content(self, part: Any) -> list[Event]:
-        """A text, or a part of Mistral's: a text, or what was thought."""
+        """A text, or one of Mistral's parts: a text, or reasoning."""
         if isinstance(part, dict):
             if part.get("type") == "thinking":
                 return [
@@ -141,7 +141,7 @@ class ChatReader:
         return [*self._begin_calls(until=call), *self._builder.add_arguments(call, arguments)]
 
     def _find_call(self, index: int | None, native_id: str | None, name: str) -> _ChatCall:
-        """The call that a piece belongs to: by its index, its id, or because it is the one being written."""
+        """The call that a piece belongs to: by its index, its id, or because it is the one being received."""
         last = self._calls[-1] if self._calls else None
         call = self._at.get(index) if index is not None else self._at.get(native_id) if native_id else last
         if call is None or (name and self._is_another(call, index, native_id, name)):
@@ -156,8 +156,8 @@ class ChatReader:
 
     @staticmethod
     def _is_another(call: _ChatCall, index: int | None, native_id: str | None, name: str) -> bool:
-        """Whether a name begins a call, though the index says that it goes on with one: some servers count from 0 for
-        each, others don't count at all."""
+        """Whether a name begins another call although the index is the same: some servers count from 0 for each, others
+        don't count at all."""
         if native_id and call.id:
             return native_id != call.id
         return call.begun and (name != call.name or (index is None and call.is_whole))
@@ -173,7 +173,7 @@ class ChatReader:
                 break
         return events
 
-    def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - an answer that gave its reason is whole
+    def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - an answer with a finish reason is complete
         """See `AnswerReader`."""
         events = self._begin_calls()
         if self.end_reason in ("", "length", "content_filter"):
@@ -184,7 +184,7 @@ class ChatReader:
         return [*events, *self._builder.end()]
 
     def _stop_reason(self) -> StopReason:
-        # Calls are answered, however the message ended; where it broke off in one, it is no message to answer.
+        # Calls are answered, however the message ended; if it broke off inside one, it can't be answered.
         if self._calls:
             return "error" if not self.end_reason and self._builder.is_cut else "calls"
         if self.end_reason == "length":
@@ -205,13 +205,13 @@ class ChatReader:
 
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:
-    # DeepSeek has a word of its own for what came from its cache.
+    # DeepSeek has its own field for cached tokens.
     cached = get_fields(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     return Usage(usage.get("prompt_tokens") or 0, cached or 0, usage.get("completion_tokens") or 0)
 
 
 def _add_detail(details: list[dict[str, Any]], piece: Any) -> None:
-    """Add a piece of OpenRouter's `reasoning_details`: its texts go on, anything else is said once."""
+    """Add a piece of OpenRouter's `reasoning_details`: texts are joined, anything else is set once."""
     if not isinstance(piece, dict):
         return
     if not details or any(piece.get(key) not in (None, details[-1].get(key)) for key in ("type", "index")):

@@ -1,4 +1,4 @@
-"""OpenAI's models through its Responses API, which gives back what they thought, encrypted, for the next request.
+"""OpenAI's models through its Responses API, which returns the reasoning, encrypted, for the next request.
 
 model("openai-responses:gpt-5")
 """
@@ -21,7 +21,7 @@ from ferrule.toolspec import ToolSpec
 
 
 class OpenAIResponses(OpenAIModel):
-    """A model behind `/responses`. Nothing is stored at the provider: each request holds the whole conversation."""
+    """A model behind `/responses`. Nothing is stored at the provider: each request contains the whole conversation."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One answer as the Responses API streams it: typed events, each about one item of the output."""
+"""Reads one answer of the Responses API: typed events, each about one item of the output."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LAST = frozenset({"response.completed", "response.incomplete"})
 
 
 def find_error(event: Mapping[str, Any]) -> Any:
-    """What an event says of a failure, None where it isn't about one."""
+    """The error that an event reports; None if it reports none."""
     if event.get("type") == "error":
-        # Its own type says nothing.
+        # Its own type adds nothing.
         return {name: event.get(name) for name in ("message", "code")}
     if event.get("type") == "response.failed":
         return get_fields(event.get("response")).get("error") or {}
@@ -66,7 +66,7 @@ class ResponsesReader:
         }
         self._usage = Usage()
         self.end_reason = ""
-        """`completed`, or the reason for which it is not: `max_output_tokens`, `content_filter`, …"""
+        """`completed`, or the reason why it is not: `max_output_tokens`, `content_filter`, …"""
 
     @property
     def is_empty(self) -> bool:
@@ -74,7 +74,7 @@ class ResponsesReader:
         return self._builder.is_empty
 
     def feed(self, event: Any) -> list[Event]:
-        """What an event adds."""
+        """The events for an event of the API."""
         sent = get_fields(event)
         read = self._readers.get(sent.get("type", ""))
         return read(sent) if read else []
@@ -99,7 +99,7 @@ class ResponsesReader:
         return self._read_text(event)
 
     def _begin_summary(self, event: Sent) -> list[Event]:
-        """Paragraphs of one summary; the first follows nothing."""
+        """Separate the paragraphs of one summary; nothing precedes the first."""
         return self._read_reasoning("\n\n") if event.get("summary_index") else []
 
     def _begin_item(self, event: Sent) -> list[Event]:
@@ -119,7 +119,7 @@ class ResponsesReader:
         return self._builder.add_arguments(index, _get_delta(event))
 
     def _end_item(self, event: Sent) -> list[Event]:
-        """An item is whole. What of it did not come in pieces comes now."""
+        """End an item; what did not arrive in pieces is added now."""
         item, is_new = get_fields(event.get("item")), event.get("output_index") not in self._has_content
         kind = item.get("type")
         if kind == "reasoning":
@@ -156,12 +156,12 @@ class ResponsesReader:
         self.end_reason = str(details.get("reason") or "incomplete")
         return []
 
-    def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - an answer that gave its reason is whole
+    def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - an answer with a finish reason is complete
         """See `AnswerReader`."""
         return self._builder.end() if self.end_reason == "completed" else self._builder.cut()
 
     def _stop_reason(self) -> StopReason:
-        # Calls are answered, however the message ended; where it broke off in one, it is no message to answer.
+        # Calls are answered, however the message ended; if it broke off inside one, it can't be answered.
         if self._builder.has_calls:
             return "error" if not self.end_reason and self._builder.is_cut else "calls"
         if self.end_reason == "completed":

@@ -84,7 +84,7 @@ def _compile_comparison(node: ast.expr) -> Callable[[Mapping[str, Value]], bool]
             return all(comparison(left, right) for comparison, left, right in pairs)
 
         return compare
-    raise ConditionError("where: a comparison is wanted, such as a > b")
+    raise ConditionError("where: expected a comparison such as a > b")
 
 
 def _compile_term(node: ast.expr) -> _Term:
