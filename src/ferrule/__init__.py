@@ -1,7 +1,7 @@
 """Ferrule binds tools to language models.
 
-The names that most programs need, each loaded when it is first asked for, so that `import ferrule` costs next to
-nothing. Everything else is imported from the module that it lives in.
+The names that most programs need, each loaded when it is first used, so that `import ferrule` costs almost nothing.
+Everything else is imported from its own module.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # with it, a checker would take any name for one that is exported
+if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:

@@ -1,6 +1,6 @@
-"""Bytes kept by content hash: the whole of a result that was cut, an image that was replaced by a note.
+"""Bytes stored by content hash: the complete version of a truncated result, an image replaced by a note.
 
-A name is the hash alone, so the same content has the same name tomorrow and in training data.
+The name is only the hash, so the same content has the same name tomorrow and in training data.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def hash_blob(data: bytes) -> str:
 
 
 class BlobStore:
-    """Blobs by name, in memory up to `limit` bytes (the oldest leave first), or in a folder, which keeps all.
+    """Blobs by name, in memory up to `limit` bytes (the oldest are dropped first), or in a folder, which keeps all.
 
-    A folder's files are written once, under a temporary name first, so that a reader never sees half of one. A store
-    may be used by several threads, and a folder by several processes: pickled, a store in memory is a copy, one in a
-    folder is the same.
+    A folder's files are written to a temporary name first, so that a reader never sees an incomplete one. A store may
+    be used by several threads, and a folder by several processes: pickled, a store in memory is copied, one in a folder
+    is shared.
     """
 
     __slots__ = ("_folder", "_held", "_limit", "_size")
@@ -37,7 +37,7 @@ class BlobStore:
         self._size = 0
 
     def put(self, data: bytes) -> str:
-        """Keep `data`; returns its name."""
+        """Store `data`; returns its name."""
         name = hash_blob(data)
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ class BlobStore:
         return name
 
     def get(self, name: str) -> bytes | None:
-        """The bytes of that name, or None where they were never kept or have left."""
+        """The bytes with that name, or None if they were never stored or have been dropped."""
         if self._folder is None:
             return self._held.get(name)
         if not name.isalnum():

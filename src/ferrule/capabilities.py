@@ -10,10 +10,10 @@ from ferrule.conversation import Conversation, Image, MalformedCall, Message, Te
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What can be written for a model. `tools` None: any tool that is offered; otherwise the names it knows.
+    """What a model supports. `tools` None: any tool that is offered; otherwise the names that it knows.
 
-    `malformed_calls`: a call that could not be read can be shown to it again as it was. `settings` are the names of
-    the settings that it honours, `native_tools` whether tools are offered to it beside the text.
+    `malformed_calls`: a malformed call can be shown to it unchanged. `settings` are the names of the settings that it
+    supports, `native_tools` whether tools are offered to it outside the text.
     """
 
     tools: tuple[str, ...] | None = None
@@ -31,7 +31,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A part of a conversation that could not be expressed, and what stands in its place."""
+    """A part of a conversation that could not be expressed, and what replaces it."""
 
     kind: Literal[
         "image", "reasoning", "system", "marker", "id", "text", "call", "status", "sampled", "extra", "end", "turns"
@@ -40,11 +40,11 @@ class Loss:
 
 
 def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conversation, list[Loss]]:
-    """Fit a conversation to what can be written, and say what was lost. What comes later changes nothing before it.
+    """Fit a conversation to a model's capabilities, and report what was lost. Later messages never change earlier ones.
 
-    An image in a result goes, where results can't hold one, into a user message after the last result of its
-    group; where users can't hold one either, it becomes a note with its hash. A malformed call, where it can't be
-    shown again, becomes text, and its answer a part of that user message.
+    An image in a result, if results can't contain images, is moved to a user message after the last result of its
+    group; if users can't send images either, it becomes a note with its hash. A malformed call, if it can't be shown
+    unchanged, becomes text, and its answer a part of that user message.
     """
     losses: list[Loss] = []
     messages: list[Message] = []

@@ -1,4 +1,4 @@
-"""A conversation: messages of parts, immutable, in the field's own shape.
+"""A conversation: messages of parts, immutable, in the shape that is standard in the field.
 
 Every other module uses these types. `dialects/` and `models/` write a conversation for a model,
 `formats/conversation_json.py` stores it as JSON.
@@ -36,7 +36,7 @@ class Text:
 class Image:
     """An encoded image: its bytes, media type (`image/png`), and the hash of its content.
 
-    Raises `ConversationError` for anything but bytes, such as the name of a file.
+    Raises `ConversationError` for anything but bytes, such as a file name.
     """
 
     data: bytes
@@ -57,7 +57,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What a model thought before it answered; `extra` of its message carries a provider's signature."""
+    """What a model thought before its answer; `extra` of its message contains a provider's signature."""
 
     text: str
 
@@ -67,8 +67,8 @@ class Reasoning:
 class ToolCall:
     """A call that a model wrote.
 
-    `arguments` is the JSON text as it was written, never re-encoded; `source` is the call in the model's own
-    notation where a reader saw it, which is what training data must repeat.
+    `arguments` is the JSON text as written, never re-encoded; `source` is the call in the model's own notation if a
+    reader saw it, which training data must repeat.
     """
 
     id: str
@@ -77,15 +77,15 @@ class ToolCall:
     source: str | None = None
 
     def decode(self) -> Any:
-        """The arguments as a JSON value. Raises `json.JSONDecodeError` where they aren't JSON."""
+        """The arguments as a JSON value. Raises `json.JSONDecodeError` if they aren't JSON."""
         return json.loads(self.arguments) if self.arguments.strip() else {}
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedCall:
-    """What was meant as a call and can't be read: kept character for character, and answered like any call.
+    """An attempted call that can't be read: kept character for character, and answered like any call.
 
-    `kind` names the fault for the model: `truncated`, `invalid_json`, `no_name`, `forged_result`, …
+    `kind` names the error for the model: `truncated`, `invalid_json`, `no_name`, `forged_result`, …
     """
 
     id: str
@@ -96,7 +96,7 @@ class MalformedCall:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The one answer to a call. `content` is what the model reads; `status` says how it came about."""
+    """The answer to a call. `content` is what the model reads; `status` says how it came about."""
 
     call_id: str
     name: str
@@ -105,16 +105,16 @@ class ToolResult:
 
     @property
     def is_error(self) -> bool:
-        """Whether the call failed, for whatever reason."""
+        """Whether the call failed, for any reason."""
         return self.status != "ok"
 
     @property
     def text(self) -> str:
-        """The text of the result, its parts joined by newlines; images are left out."""
+        """The text of the result, its parts joined by newlines, without images."""
         return "\n".join([part.text for part in self.content if isinstance(part, Text)])
 
 
-# A tuple: asked of every part at every step of the loop, and a union type takes five times as long.
+# A tuple: checked for every part at every step of the loop, and a union type takes five times as long.
 _CALLS = (ToolCall, MalformedCall)
 
 Part: TypeAlias = Text | Image | Reasoning | ToolCall | MalformedCall | ToolResult
@@ -122,9 +122,9 @@ Part: TypeAlias = Text | Image | Reasoning | ToolCall | MalformedCall | ToolResu
 
 @dataclass(frozen=True, slots=True)
 class SampledTokens:
-    """The ids that an engine sampled for a message, the stop token included, with raw log-probabilities.
+    """The ids that an engine sampled for a message, including the stop token, with raw log-probabilities.
 
-    `ids` and `logprobs` have equal lengths. It holds only while the message's parts are what was sampled.
+    `ids` and `logprobs` have equal lengths. It is valid only while the message's parts are those that were sampled.
     """
 
     ids: tuple[int, ...]
@@ -151,7 +151,7 @@ class ImageInput:
 class Message:
     """One message. A tool message holds exactly one `ToolResult`.
 
-    `extra`, by provider, carries what must go back to it verbatim (signatures, native ids).
+    `extra`, by provider, contains what must be sent back to it verbatim (signatures, native ids).
     """
 
     role: Role
@@ -160,22 +160,22 @@ class Message:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def with_parts(self, parts: Iterable[Part]) -> Message:
-        """The same message with other parts: what was sampled no longer holds, so it is dropped."""
+        """The same message with other parts, and without `sampled`, which no longer applies."""
         return Message(self.role, tuple(parts), None, self.extra)
 
     @property
     def text(self) -> str:
-        """The text parts, joined as they stand."""
+        """The text parts, concatenated."""
         return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
     @property
     def calls(self) -> tuple[ToolCall | MalformedCall, ...]:
-        """The calls of this message in the order in which they were written, malformed ones among them."""
+        """The calls of this message in the order written, including malformed ones."""
         return tuple([part for part in self.parts if isinstance(part, _CALLS)])
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether it ends in the middle of a call."""
+        """Whether it ends inside a call."""
         return any(isinstance(call, MalformedCall) and call.kind == "truncated" for call in self.calls)
 
     @property
@@ -188,7 +188,7 @@ class Message:
 
 
 def system(text: str) -> Message:
-    """A system message of one text."""
+    """A system message with one text."""
     return Message("system", (Text(text),))
 
 
@@ -206,7 +206,7 @@ def assistant(*parts: str | Part) -> Message:
 
 
 def tool_message(result: ToolResult) -> Message:
-    """The tool message of one result."""
+    """The tool message for one result."""
     return Message("tool", (result,))
 
 
@@ -223,7 +223,7 @@ def _get_time() -> datetime:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages, and `now`: the time that templates and tools are told, pinned when it is made."""
+    """Messages, and `now`: the time for templates and tools, fixed on creation."""
 
     messages: tuple[Message, ...] = ()
     now: datetime = field(default_factory=_get_time)
@@ -237,7 +237,7 @@ class Conversation:
 
     @property
     def pending(self) -> tuple[ToolCall | MalformedCall, ...]:
-        """Calls that have no result yet, in order: what a paused conversation ends in."""
+        """Calls without a result, in order: a paused conversation ends with these."""
         calls: list[ToolCall | MalformedCall] = []
         answered: set[str] = set()
         for message in self.messages:
@@ -249,7 +249,7 @@ class Conversation:
 
     @property
     def next_call_number(self) -> int:
-        """One more than the number of calls made so far, for ids that are the same on every run."""
+        """One more than the number of calls so far, for ids that are the same on every run."""
         return 1 + sum(len(m.calls) for m in self.messages if m.role == "assistant")
 
     def check(self) -> None:

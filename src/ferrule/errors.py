@@ -1,12 +1,12 @@
-"""Every error that ferrule raises on purpose.
+"""Every error that ferrule raises deliberately.
 
-Each message says what was wrong, where, and what to do. Errors that a *model* is to read (a refusal,
-a wrong argument) are results, not exceptions; `ToolRetry` and `ToolFailed` are how a tool asks for one.
+Each message says what was wrong, where, and what to do. Errors for a *model* to read (a refusal, a wrong argument) are
+results, not exceptions; tools raise `ToolRetry` and `ToolFailed` to return one.
 """
 
 
 class FerruleError(Exception):
-    """Base of all of them: catch this to catch whatever ferrule itself refuses."""
+    """Base of all of them: catch this to catch every error of ferrule's own."""
 
 
 class ToolDefinitionError(FerruleError):
@@ -14,11 +14,11 @@ class ToolDefinitionError(FerruleError):
 
 
 class RegistryError(FerruleError):
-    """Tools that can't be offered together (a name twice), or a selection that names none."""
+    """Tools that can't be offered together (a duplicate name), or a selection without matches."""
 
 
 class ConversationError(FerruleError):
-    """A conversation, or a file of one, that can't be: an orphan result, an unknown role, broken JSON."""
+    """An invalid conversation, or file of one: an orphan result, an unknown role, broken JSON."""
 
 
 class ContextLengthError(ConversationError):
@@ -30,54 +30,54 @@ class DialectError(FerruleError):
 
 
 class TokenizerError(FerruleError):
-    """A tokenizer file that can't be read, or that lacks a control token a dialect needs."""
+    """A tokenizer file that can't be read, or that lacks a control token that a dialect needs."""
 
 
 class EngineError(FerruleError):
-    """An engine that failed, was closed, or was given an argument that it can't honour."""
+    """An engine that failed, was closed, or doesn't support an argument."""
 
 
 class ModelError(FerruleError):
-    """A model that can't be loaded, or can't do what was asked of it; the message names the model."""
+    """A model that can't be loaded, or can't do what was requested; the message names the model."""
 
 
 class ProviderError(ModelError):
-    """A provider refused a request or failed; `status` is its HTTP status, None where no answer came."""
+    """A provider refused a request or failed; `status` is its HTTP status, None if there was no response."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
 
 
-class StreamBroken(ProviderError):  # noqa: N818 - what happened, in the words of a log
-    """A provider's answer stopped in the middle; what had come of it by then was passed on."""
+class StreamBroken(ProviderError):  # noqa: N818 - an event, not an error class
+    """A provider's answer stopped in the middle; what had arrived was passed on."""
 
 
-class Overloaded(ModelError):  # noqa: N818 - the state that it tells of
+class Overloaded(ModelError):  # noqa: N818 - a state
     """More requests wait for one provider than its queue may hold."""
 
 
-class ToolRequired(ModelError):  # noqa: N818 - what was asked for
-    """A model had to call a tool and did not, although it was asked again."""
+class ToolRequired(ModelError):  # noqa: N818 - a requirement
+    """A model had to call a tool and did not, even when asked again."""
 
 
 class PolicyError(FerruleError):
-    """A policy, a rule or a policy file that can't be used; the message names what is wrong in it."""
+    """An invalid policy, rule or policy file; the message says what is wrong."""
 
 
 class PolicyWarning(UserWarning):
-    """A rule of a policy names a tool, or an argument, that isn't on offer; perhaps it is misspelt."""
+    """A rule of a policy names a tool, or an argument, that isn't on offer; it may be misspelt."""
 
 
 class PluginError(FerruleError):
-    """A plugin that can't be imported, or isn't what its group wants; the message names it and its package."""
+    """A plugin that can't be imported, or isn't what its group requires; the message names it and its package."""
 
 
 class SettingsError(FerruleError):
-    """A setting, or a file or option of a command, with a value that can't be used."""
+    """A setting, or a file or option of a command, with an invalid value."""
 
 
-class ToolRetry(FerruleError):  # noqa: N818 - it is a request to the model, in the words a tool's author reads
+class ToolRetry(FerruleError):  # noqa: N818 - a request to the model, as a tool's author reads it
     """Raised by a tool: the call failed, and `hint` tells the model how to call again.
 
     The idea of two errors, *try again with this hint* and *final, tell the model*, is pydantic-ai's.
@@ -89,15 +89,15 @@ class ToolRetry(FerruleError):  # noqa: N818 - it is a request to the model, in 
 
 
 class ToolFailed(FerruleError):  # noqa: N818 - see ToolRetry
-    """Raised by a tool: the call failed for good, and `reason` is what the model is told."""
+    """Raised by a tool: the call failed permanently, and `reason` is shown to the model."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-class SandboxUnavailable(FerruleError):  # noqa: N818 - the state that it tells of
-    """Nothing was run: a layer that the sandbox's tier promises is missing, or a canary reached what it must not."""
+class SandboxUnavailable(FerruleError):  # noqa: N818 - a state
+    """Nothing was run: a layer that the sandbox's tier promises is missing, or a canary escaped."""
 
 
 class SandboxInputError(FerruleError, ValueError):

@@ -1,7 +1,7 @@
-"""What happens while a model writes and its tools run, as a stream of small frozen values.
+"""What happens while a model writes and its tools run, as a stream of small immutable values.
 
-A reader of a dialect makes the first seven, each with its `span` (start, end) in the text that it was fed,
-so that the spans of a whole text tile it. Spans of events that come from elsewhere are None.
+A dialect's reader creates the first seven, each with its `span` (start, end) in the text that it was fed, so that the
+spans of a whole text tile it. Other events have no span.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TextDelta:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of what the model thinks."""
+    """A piece of the model's reasoning."""
 
     text: str
     span: Span = None
@@ -56,8 +56,8 @@ class ArgumentsDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A call that was read whole. `repairs` names what was not as the notation has it and could be put right, or is
-    likely not what was meant (`null_as_text`)."""
+    """A call that was read completely. `repairs` names deviations from the notation that were repaired, or that are
+    probably not what was meant (`null_as_text`)."""
 
     index: int
     call: ToolCall
@@ -67,7 +67,7 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class CallMalformed:
-    """What was meant as a call and can't be read; `raw` is all of it."""
+    """An attempted call that can't be read; `raw` is all of it."""
 
     index: int
     kind: str
@@ -79,7 +79,7 @@ class CallMalformed:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """A marker of the dialect: no content, but a part of the text all the same."""
+    """A marker of the dialect: not content, but part of the text."""
 
     marker: str
     span: Span = None
@@ -95,7 +95,7 @@ class Usage:
     sampled_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        if self is NO_USAGE:  # of every run's first message
+        if self is NO_USAGE:  # for every run's first message
             return other
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
@@ -109,7 +109,7 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True)
 class LossesReported:
-    """What of the conversation could not be carried to the model, or of its answer into the conversation.
+    """What of the conversation could not be written for the model, or of its answer recorded in the conversation.
 
     A model reports all losses with each request; a run emits only those that are new.
     """
@@ -119,10 +119,10 @@ class LossesReported:
 
 @dataclass(frozen=True, slots=True)
 class MessageFinished:
-    """A whole assistant message, what it cost, and why the model stopped.
+    """A complete assistant message, its usage, and why the model stopped.
 
-    `prompt_ids` are the token ids that a local model was given for it, `prompt_images` where images stand in them;
-    empty for any other.
+    `prompt_ids` are the token ids of a local model's prompt, `prompt_images` the places of images in them;
+    empty for any other model.
     """
 
     message: Message
@@ -134,7 +134,7 @@ class MessageFinished:
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """What a running tool reports of its progress."""
+    """A running tool's report of its progress."""
 
     call_id: str
     text: str
@@ -143,7 +143,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ResultReady:
-    """A call has its answer."""
+    """A call has a result."""
 
     result: ToolResult
 

@@ -13,14 +13,14 @@ JSONSchema = Mapping[str, Any]
 """A JSON Schema object (draft 2020-12), as decoded JSON."""
 
 Approval = Literal["always", "never"]
-"""What a tool itself asks for: approval of every call, or of none."""
+"""What a tool itself requires: approval of every call, or of none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Hints on what a call does, in the words of the Model Context Protocol's `ToolAnnotations`.
+    """Hints on what a call does, with the names of the Model Context Protocol's `ToolAnnotations`.
 
-    `None` means that nothing was said. Hints from an origin that is not trusted can only tighten a policy.
+    `None` means unspecified. Hints from an untrusted origin can only tighten a policy.
     """
 
     read_only: bool | None = None
@@ -31,7 +31,7 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True)
 class ToolGroup:
-    """The Toolset whose methods the tools are; notations that have groups write it into the offer."""
+    """The Toolset whose methods the tools are; notations with groups write it into the offer."""
 
     name: str
     description: str = ""
@@ -39,10 +39,10 @@ class ToolGroup:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool's data alone: what is offered to a model and what a policy judges by.
+    """A tool's data alone: what is offered to a model and what a policy judges.
 
     `origin` says where it comes from: `code`, `project` (a discovered file), `plugin`, or `mcp:<server>`.
-    `name` is unique among the tools on offer, whatever their `group`: that is never needed to tell two apart.
+    `name` is unique among the tools on offer, whatever their `group`, which is never needed to identify a tool.
     """
 
     name: str
@@ -60,5 +60,5 @@ def render_openai_function(spec: ToolSpec) -> dict[str, Any]:
 
 
 def render_openai_tool(spec: ToolSpec) -> dict[str, Any]:
-    """The tool as an entry of `tools` in OpenAI's Chat Completions, which most chat templates take as well."""
+    """The tool as an entry of `tools` in OpenAI's Chat Completions, which most chat templates also accept."""
     return {"type": "function", "function": render_openai_function(spec)}

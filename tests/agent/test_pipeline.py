@@ -141,10 +141,10 @@ async def test_a_call_that_nobody_has_heard_of_yet_is_answered_when_the_stream_i
 
 async def test_an_error_of_the_model_reaches_whoever_watches() -> None:
     pipeline = model(ScriptedModel()).chat("?")
-    with pytest.raises(ModelError, match="script has only"):
+    with pytest.raises(ModelError, match="script has ended"):
         await pipeline.run()
     async with pipeline.stream() as run:
-        with pytest.raises(ModelError, match="script has only"):
+        with pytest.raises(ModelError, match="script has ended"):
             _ = [event async for event in run]
 
 

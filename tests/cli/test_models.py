@@ -89,7 +89,7 @@ async def test_another_model_is_asked_where_the_first_fails() -> None:
     async with openai_server.server() as server:
         done = await asked(server, "openai:gpt-unknown", "--fallback", "echo", OPENAI_API_KEY=KEY)
     assert (done.returncode, done.stdout) == (0, "What is 12 * 34?\n")
-    assert done.stderr.startswith("ferrule: echo is asked instead of openai:gpt-unknown: ")
+    assert done.stderr.startswith("ferrule: falling back to echo from openai:gpt-unknown: ")
     assert done.stderr.count("\n") == 1
 
 

@@ -134,7 +134,7 @@ async def test_one_tool_can_be_required_by_name_or_alone() -> None:
 
 async def test_a_choice_without_tools_is_refused() -> None:
     chosen = OpenAIChat("m", api_key="k", base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(ModelError, match=r"choice='required' and no tools"):
+    with pytest.raises(ModelError, match=r"choice='required', but no tools"):
         await anext(chosen.stream(Conversation((user("?"),)), (), ModelSettings(choice="required")))
 
 

@@ -69,7 +69,7 @@ def test_the_next_model_is_asked_where_the_first_fails(error: ModelError, caplog
     assert events == events_of(ScriptedModel("Yes."))
     assert model.last_used is second
     assert second.seen == [ASKED]
-    assert caplog.messages == [f"scripted is asked instead of failing with {type(error).__name__}: {error}"]
+    assert caplog.messages == [f"falling back to scripted from failing with {type(error).__name__}: {error}"]
 
 
 def test_the_first_model_is_asked_again_for_each_message() -> None:

@@ -28,7 +28,7 @@ def test_an_address_that_can_not_be_asked_is_refused_when_the_model_is_made(addr
 
 
 def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
-    with pytest.raises(ModelError, match=r"key for OpenAI holds characters.*OPENAI_API_KEY") as raised:
+    with pytest.raises(ModelError, match=r"key for OpenAI contains invalid characters.*OPENAI_API_KEY") as raised:
         OpenAIChat("m", api_key="secret\nvalue")
     assert "secret" not in str(raised.value)
 

@@ -197,5 +197,5 @@ def test_a_folder_says_itself_how_it_is_framed(tmp_path: Path) -> None:
     assert load_local_model(hermes).dialect.name == "hermes"
     assert load_local_model(hermes, dialect="minicpm5").dialect.name == "minicpm5"
     (hermes / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(["<|end|>"])))
-    with pytest.raises(ModelError, match=r"put its chat_template\.jinja there, or name a dialect"):
+    with pytest.raises(ModelError, match=r"add its chat_template\.jinja, or name a dialect"):
         load_local_model(hermes)

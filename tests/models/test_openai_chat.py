@@ -141,7 +141,7 @@ async def test_a_key_that_is_refused_is_named_and_not_tried_again() -> None:
         (refused(404, "The model `gpt-test` does not exist", "model_not_found"), "openai:gpt-test.*does not exist"),
         (refused(400, "Invalid schema for function 'get_weather'"), "400: Invalid schema for function 'get_weather'"),
         (Reply([b"<html>hello</html>"], headers={"content-type": "text/html"}), "text/html.*address of OpenAI's API"),
-        (json_reply(200, {"choices": []}), "application/json and no stream"),
+        (json_reply(200, {"choices": []}), "application/json instead of a stream"),
     ],
 )
 async def test_what_will_not_change_is_not_tried_again(failure: Reply, words: str) -> None:

@@ -125,7 +125,7 @@ async def test_a_call_that_is_not_in_the_text_is_told_of_and_not_run() -> None:
     asked = ScriptedModel(assistant("Let me look.", ToolCall("call_1", "weather", '{"city": "Rome"}')))
     run = await model(TextModeModel(asked, get_notation("hermes"))).chat("?").using(weather).run()
     assert (run.stopped, run.text) == ("done", "Let me look.")
-    assert [loss.detail for loss in run.losses] == ["weather, called by the provider's means and not in the text"]
+    assert [loss.detail for loss in run.losses] == ["weather, called natively and not in the text"]
     async with (
         model(TextModeModel(ScriptedModel(ToolCall("call_1", "weather", "{}")), get_notation("hermes")))
         .chat("?")

@@ -159,9 +159,9 @@ def test_a_name_in_two_files_is_an_error_that_names_both(tmp_path, write):
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(RegistryError, match="there is no folder"):
+    with pytest.raises(RegistryError, match="doesn't exist"):
         ToolRegistry.discover(tmp_path / "gone")
-    with pytest.raises(RegistryError, match="there is no folder"):
+    with pytest.raises(RegistryError, match="doesn't exist"):
         ToolRegistry.discover(str(tmp_path / "gone"))
 
 

@@ -106,10 +106,10 @@ def test_a_name_used_twice_names_both_origins():
 @pytest.mark.parametrize(
     ("item", "said"),
     [
-        (Counter.count_up, "'count_up' is a method; give Counter itself"),
+        (Counter.count_up, "'count_up' is a method; pass Counter itself"),
         (Toolset, "has no method marked @tool"),
-        (int, "'int' is a class but no Toolset"),
-        (7, "7 is no tool"),
+        (int, "'int' is a class but not a Toolset"),
+        (7, "7 is not a tool"),
     ],
 )
 def test_what_can_not_be_offered_is_refused(item, said):
@@ -134,7 +134,7 @@ def test_a_class_that_needs_arguments_is_refused_with_the_cure():
         def buy(self) -> str:
             return self.key
 
-    with pytest.raises(RegistryError, match=r"needs key to be made; .*functools\.partial\(Shop, key=\.\.\.\)"):
+    with pytest.raises(RegistryError, match=r"can't be created without key; .*functools\.partial\(Shop, key=\.\.\.\)"):
         ToolRegistry([Shop])
     registry = ToolRegistry([functools.partial(Shop, key="k")])
     assert called(registry, "buy") == "k"
@@ -197,9 +197,9 @@ def test_offered_shapes():
     assert registry.schemas("anthropic") == [
         {"name": "read_file", "description": "Read a file.", "input_schema": parameters}
     ]
-    with pytest.raises(RegistryError, match="there is no shape 'google'"):
+    with pytest.raises(RegistryError, match="unknown shape 'google'"):
         registry.schemas("google")
-    with pytest.raises(RegistryError, match=r"holds a '\.'"):
+    with pytest.raises(RegistryError, match=r"contains a '\.'"):
         registry.prefixed("a.").schemas("openai")
 
 

@@ -114,7 +114,7 @@ def test_an_open_schema_takes_only_what_its_function_takes():
         ({"type": "array"}, everything, '"type": "object"'),
         ("text", everything, '"type": "object"'),
         ({"properties": ["a"]}, everything, '"properties" must be an object'),
-        (SCHEMA, lambda city: None, "its function takes no keyword 'days'"),
+        (SCHEMA, lambda city: None, "its function lacks the parameter 'days'"),
     ],
 )
 def test_what_can_not_be_is_refused_at_once(schema, function, said):
@@ -159,7 +159,7 @@ def test_schemas_that_hold_themselves_are_no_trap():
     assert problem(tool, '{"a": {"next": 1}}')[0].startswith("a.next: got the number 1; expected an object with next")
     endless = {"anyOf": [{"$ref": "#/$defs/endless"}, {"type": "null"}]}
     tool = made({"type": "object", "properties": {"a": {"$ref": "#/$defs/endless"}}, "$defs": {"endless": endless}})
-    with pytest.raises(ToolDefinitionError, match="refers to itself without end"):
+    with pytest.raises(ToolDefinitionError, match="refers to itself infinitely"):
         tool.bind('{"a": 1}')
 
 

@@ -54,7 +54,9 @@ def test_a_pattern_never_backtracks_wherever_it_stands() -> None:
     closed = made({**by_name, "additionalProperties": False})
     assert f"{TEXT}: unknown parameter" in problem(closed, **{TEXT: 1, "aaa": 1})
     assert "aaa:" not in problem(closed, **{TEXT: 1, "aaa": 1})
-    assert "expected an integer" in problem(made({**by_name, "additionalProperties": {"type": "integer"}}), **{TEXT: "x"})
+    assert "expected an integer" in problem(
+        made({**by_name, "additionalProperties": {"type": "integer"}}), **{TEXT: "x"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,9 +87,9 @@ def test_patterns_that_are_not_searched_for_are_listed_with_their_places() -> No
         b={"default": {"pattern": "(?=no)"}, "pattern": "fine"},
     )
     assert tool.unchecked_rules == (
-        """patternProperties: the string "(?!x)" isn't checked: it looks around""",
-        """a.pattern.pattern: the string "(.)\\\\1" isn't checked: it refers back""",
-        """default.pattern: the string "a++" isn't checked: there is nothing that it could repeat, or a repetition""",
+        """patternProperties: the string "(?!x)" isn't checked: it has a lookaround""",
+        """a.pattern.pattern: the string "(.)\\\\1" isn't checked: it has a backreference""",
+        """default.pattern: the string "a++" isn't checked: it repeats nothing, or a repetition""",
     )
     # Any name may be one that it is about.
     arguments = {"a": [{"pattern": "ab"}], "default": "", "b": "fine", "other": "x"}

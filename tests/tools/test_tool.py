@@ -201,8 +201,8 @@ async def yields_async(n: int):
     ("function", "said"),
     [
         (no_type, "the parameter 'city' has no type; annotate it, for example city: str"),
-        (star, r"\*names has no place in a schema; take a list"),
-        (keywords, r"\*\*names has no place in a schema"),
+        (star, r"\*names can't be expressed in a schema; take a list"),
+        (keywords, r"\*\*names can't be expressed in a schema"),
         (positional, "'city' is positional-only.*remove the '/'"),
         (yields, "'yields' yields; a tool returns its result, so return a list"),
         (yields_async, "return a list"),

@@ -185,7 +185,7 @@ def test_failures_are_told_with_what_was_called_and_said() -> None:
 
 def test_an_error_ends_all_that_is_under_way() -> None:
     questions = make_questions([HandwrittenRequest(f"s{number}", "chat", "hi", None) for number in range(9)])
-    with pytest.raises(ModelError, match="the script has only"):
+    with pytest.raises(ModelError, match="the script has ended"):
         asyncio.run(ask_all(ScriptedModel("Hello!"), "list", questions, EvaluationSettings(together=4)))
 
 

@@ -1,4 +1,4 @@
-"""The one background loop of the process, on which every synchronous face runs."""
+"""The process's background event loop, on which every synchronous function runs."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Result = TypeVar("Result")
 @lru_cache(maxsize=1)
 def _get_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    # A daemon, so that a process ends when its own work has.
+    # A daemon, so that a process ends when its own work is done.
     threading.Thread(target=loop.run_forever, name="ferrule-background", daemon=True).start()
     return loop
 
 
-# Threads don't survive a fork: a child that waited for its parent's loop would wait forever.
+# Threads don't survive a fork: a child that waits for its parent's loop would wait forever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_get_loop.cache_clear)
 
 
 def submit_to_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
-    """Start a coroutine on the background loop: for what several event loops of a process share."""
+    """Start a coroutine on the background loop, for resources that several event loops of a process share."""
     return asyncio.run_coroutine_threadsafe(work, _get_loop())
 
 
 def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine on the background loop and wait for it; an interruption cancels it first.
 
-    Raises `RuntimeError` inside of a running event loop, which waiting would block: `await` it there.
+    Raises `RuntimeError` inside a running event loop, which waiting would block: use `await` there.
     """
     try:
         asyncio.get_running_loop()
@@ -43,9 +43,7 @@ def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
         pass
     else:
         work.close()
-        raise RuntimeError(
-            "this is the synchronous face, called inside of an event loop: use the async one and await it"
-        )
+        raise RuntimeError("a synchronous function was called inside an event loop; use the async one and await it")
     future = submit_to_background(work)
     try:
         return future.result()

@@ -1,8 +1,8 @@
-"""Regular expressions of others: a JSON Schema's patterns, searched by an engine that never backtracks.
+"""Somebody else's regular expressions, such as a JSON Schema's, searched by an engine that never backtracks.
 
-JSON Schema writes them as ECMA-262 does with its `u` flag. pydantic-core's engine (Rust's regex) takes time that is
-linear in the text, and reads some of the same characters differently, so each pattern is written anew for it. A pattern
-that it can't take, that the two read differently, or whose repetitions make it large is refused with the reason.
+JSON Schema uses ECMA-262's syntax with the `u` flag. pydantic-core's engine (Rust's regex) takes time that is linear in
+the text, and reads some characters differently, so each pattern is translated. A pattern that it doesn't support, that
+the two read differently, or whose repetitions make it large is refused with the reason.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 MAX_PLACES = 5_000
-"""How many places of a text a pattern may distinguish, its repetitions written out; searching costs up to so many
-steps a character."""
+"""The maximum number of places in a pattern, with its repetitions expanded; searching costs up to as many steps per
+character."""
 
 _MAX_FEW_PLACES = 300
 _MAX_DEPTH = 100
 _MAX_QUANTIFIER_LENGTH = len("{1000000,1000000}")
 _CLASS_PLACES = 30
-"""What a class of Unicode's counts for: it is some hundred ranges."""
+"""The cost of a Unicode class, which consists of some hundred ranges."""
 
 _DIGITS = frozenset("0123456789")
 _DIGIT = "0-9"
@@ -39,13 +39,13 @@ _HEXADECIMAL = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{
 _LOW_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9A-Fa-f]{2})")
 
 
-class PatternRefused(ValueError):  # noqa: N818 - it says what happened to the pattern, as the message goes on to
-    """A regular expression that isn't searched; the text says why."""
+class PatternRefused(ValueError):  # noqa: N818 - the message continues the sentence
+    """A regular expression that can't be searched; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A regular expression that can be searched for. `places` bounds the steps that a character of a text costs."""
+    """A regular expression that can be searched. `places` bounds the steps per character of a text."""
 
     places: int
     _matches: Callable[[str], bool]
@@ -58,7 +58,7 @@ class Pattern:
 
 
 def compile_pattern(pattern: str) -> Pattern:
-    """A pattern of ECMA-262, to be searched for. Raises `PatternRefused`."""
+    """Compile a pattern of ECMA-262 for searching. Raises `PatternRefused`."""
     translation = _Translator(pattern)
     written = translation.translate()
     made = (_few_places if translation.places <= _MAX_FEW_PLACES else _many_places)(written)
@@ -68,7 +68,7 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 def _build_matcher(written: str) -> Callable[[str], bool] | str:
-    """What searches for a pattern in the engine's syntax, or why nothing does."""
+    """The search function for a translated pattern, or why there is none."""
     from pydantic_core import SchemaError, SchemaValidator, core_schema
 
     try:
@@ -79,15 +79,15 @@ def _build_matcher(written: str) -> Callable[[str], bool] | str:
         return "it is too large" if is_large else "the engine without backtracking can't read it"
 
 
-# Apart, since one of many places may hold some megabytes.
+# Cached separately, since a pattern with many places may take some megabytes.
 _few_places = lru_cache(maxsize=256)(_build_matcher)
 _many_places = lru_cache(maxsize=8)(_build_matcher)
 
 
 @dataclass(slots=True)
 class _Group:
-    """What stands between two parentheses: its places so far, and of these the last atom's, None where there is none
-    that may be repeated."""
+    """The content of two parentheses: its places so far, and those of the last atom, None if there is none that may be
+    repeated."""
 
     places: int = 0
     atom: int | None = None
@@ -95,7 +95,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Translator:
-    """A pattern of ECMA-262 on its way to the syntax of Rust's regex, from the left to the right."""
+    """Translates a pattern of ECMA-262 to the syntax of Rust's regex, from left to right."""
 
     source: str
     at: int = 0
@@ -104,8 +104,8 @@ class _Translator:
     places: int = 0
 
     def translate(self) -> str:
-        """The same in the engine's syntax; `places` is known after it. Raises `PatternRefused`."""
-        if self.source.startswith("(?i)"):  # Python's and Rust's way to say what ECMA-262 says beside the pattern
+        """Translate the pattern; sets `places`. Raises `PatternRefused`."""
+        if self.source.startswith("(?i)"):  # how Python and Rust write a flag that ECMA-262 puts outside the pattern
             self.at = len("(?i)")
             self.out.append("(?i)")
         while self.at < len(self.source):
@@ -151,7 +151,7 @@ class _Translator:
         assert opening is not None
         if opening[0] == "(" and self.source.startswith("?", opening.end()):
             is_around = _LOOK_AROUND.match(self.source, opening.end())
-            raise PatternRefused("it looks around" if is_around else "it has a group that isn't of ECMA-262")
+            raise PatternRefused("it has a lookaround" if is_around else "it has a group that isn't in ECMA-262")
         if len(self.groups) > _MAX_DEPTH:
             raise PatternRefused("its groups are nested too deeply")
         self.at = opening.end()
@@ -160,20 +160,20 @@ class _Translator:
 
     def _close(self) -> None:
         if len(self.groups) == 1:
-            raise PatternRefused("a group is closed that isn't open")
+            raise PatternRefused("it has an unmatched ')'")
         self.at += 1
         self._add(")", self.groups.pop().places + 1)
 
     def _repeat(self, found: re.Match[str]) -> None:
         group = self.groups[-1]
         if group.atom is None:
-            raise PatternRefused("there is nothing that it could repeat, or a repetition")
+            raise PatternRefused("it repeats nothing, or a repetition")
         if len(found[0]) > _MAX_QUANTIFIER_LENGTH:
             raise PatternRefused("its repetitions make it too large")
         least = int(found[1]) if found[1] else 0
         most = int(found[2]) if found[2] else least
         if most < least:
-            raise PatternRefused("a repetition's limits are the wrong way round")
+            raise PatternRefused("a repetition's limits are in the wrong order")
         group.places += group.atom * (max(most, 1) - 1)
         group.atom = None
         self.at = found.end()
@@ -183,7 +183,7 @@ class _Translator:
         self.out.append(found[0])
 
     def _take_escape(self) -> None:
-        """An escape outside of a class."""
+        """Take an escape outside a class."""
         name = self.source[self.at + 1 : self.at + 2]
         if name in ("b", "B"):
             self.at += 2
@@ -205,7 +205,7 @@ class _Translator:
         return "\\" + found[0]
 
     def _take_character(self) -> int:
-        """The code point of a character that is escaped."""
+        """Take the code point of an escaped character."""
         rest = self.source[self.at + 1 : self.at + 10]
         name = rest[:1]
         if found := _HEXADECIMAL.match(rest):
@@ -218,7 +218,7 @@ class _Translator:
             self.at += 2
             return 0
         if not name or (name.isascii() and name.isalnum() and name not in _CONTROLS):
-            raise PatternRefused("it refers back" if name in {*_DIGITS, "k"} else f"\\{name} isn't of ECMA-262")
+            raise PatternRefused("it has a backreference" if name in {*_DIGITS, "k"} else f"\\{name} isn't in ECMA-262")
         self.at += 2
         return _CONTROLS.get(name) or ord(name)
 
@@ -227,11 +227,11 @@ class _Translator:
             self.at = low.end()
             return 0x10000 + ((point - 0xD800) << 10) + int(low[1], 16) - 0xDC00
         if point > 0x10FFFF or 0xD800 <= point < 0xE000:
-            raise PatternRefused("an escape names no character")
+            raise PatternRefused("an escape doesn't name a character")
         return point
 
     def _take_class(self) -> tuple[str, int]:
-        """A class in the engine's syntax, and its places."""
+        """Take a class; returns it in the engine's syntax, with its places."""
         self.at += 1
         out = ["["]
         if self.source.startswith("^", self.at):
@@ -251,18 +251,18 @@ class _Translator:
 
     def _take_range(self) -> tuple[str, int]:
         first = self._take_member()
-        if isinstance(first, str):  # what follows is no range, as browsers read it: a letter, "-" or "." in [\\w-.]
+        if isinstance(first, str):  # not a range, as browsers read it: a letter, "-" or "." in [\\w-.]
             return first, 10 * _CLASS_PLACES
         if not self.source.startswith("-", self.at) or self.source.startswith("-]", self.at):
             return _escape_literal(first), 1
         self.at += 1
         last = self._take_member() if self.at < len(self.source) else ""
         if isinstance(last, str) or first > last:
-            raise PatternRefused("a class has a range that isn't one")
+            raise PatternRefused("a class has an invalid range")
         return f"{_escape_literal(first)}-{_escape_literal(last)}", 1
 
     def _take_member(self) -> int | str:
-        """A code point, or a set of them in the engine's syntax."""
+        """Take a code point, or a set of them in the engine's syntax."""
         if self.source[self.at] != "\\":
             self.at += 1
             return _check_character(ord(self.source[self.at - 1]))
@@ -281,11 +281,11 @@ class _Translator:
 
 def _check_character(point: int) -> int:
     if 0xD800 <= point < 0xE000:
-        raise PatternRefused("half of a surrogate pair is no character")
+        raise PatternRefused("half of a surrogate pair is not a character")
     return point
 
 
 def _escape_literal(point: int) -> str:
-    """A character by its number, where the engine could read it as anything but itself."""
+    """A character, written by its number if the engine could misread it."""
     character = chr(_check_character(point))
     return character if character.isascii() and character.isalnum() else f"\\x{{{point:x}}}"

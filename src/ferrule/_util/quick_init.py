@@ -1,8 +1,8 @@
-"""Frozen dataclasses that are made in half the time.
+"""Frozen dataclasses that are created in half the time.
 
-The `__init__` of a frozen dataclass calls `object.__setattr__` for each field, which has to look the field up. The
-values of which a reader makes one for each piece of text, and a run several for each message, go through their slots
-instead: what those set is known when the class is.
+The `__init__` of a frozen dataclass calls `object.__setattr__` for each field, which has to look up the field. Values
+of which a reader creates one for each piece of text, and a run several for each message, use their slots' setters
+instead, which are known once the class exists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Made = TypeVar("Made")
 
 
 def quick_init(made: type[Made]) -> type[Made]:
-    """Give a `@dataclass(frozen=True, slots=True)`, all of whose fields are arguments, an `__init__` by its slots."""
+    """Give a `@dataclass(frozen=True, slots=True)` whose fields are all arguments an `__init__` that sets its slots."""
     kind: Any = made  # a dataclass, which a type variable can't be bound to
     names: dict[str, Any] = {"_left_out": MISSING}
     parameters, lines = ["self"], []
@@ -32,7 +32,7 @@ def quick_init(made: type[Made]) -> type[Made]:
             value = f"_make_{name}() if {name} is _left_out else {name}"
         parameters.append(parameter)
         lines.append(f"    _set_{name}(self, {value})")
-    # Written out and run, as dataclasses does it: a loop over the fields would cost more than what it replaces.
+    # Generated and executed, as dataclasses does: a loop over the fields would cost more than it saves.
     source = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])
     exec(source, names)
     init: Callable[..., None] = names["__init__"]

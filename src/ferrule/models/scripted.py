@@ -37,9 +37,7 @@ class ScriptedModel:
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `ModelError` at the end of the script."""
         if len(self.seen) == len(self._script):
-            raise ModelError(
-                f"the script has only {len(self._script)} messages, and the model was asked for another one"
-            )
+            raise ModelError(f"the script has ended after {len(self._script)} messages, and the model was called again")
         events = self._script[len(self.seen)]
         self.seen.append(conversation)
         for event in events:

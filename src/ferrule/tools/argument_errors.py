@@ -1,7 +1,7 @@
 """Wrong arguments as text that a model can act on: which field, what was given, what was expected.
 
-The texts are the same on every run: no addresses, no links, no class paths. `schema_description.py`
-describes a JSON Schema in words.
+The texts are the same on every run: no addresses, no links, no class paths. `schema_description.py` describes a JSON
+Schema in words.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from ferrule.errors import FerruleError
 
 WHOLE = "arguments"
-"""The field of a problem that concerns all the arguments at once."""
+"""The field of a problem that concerns the arguments as a whole."""
 
 MAX_PROBLEMS = 50
-"""How many wrong fields of a call are named."""
+"""The maximum number of wrong fields reported for a call."""
 
 _MAX_VALUE_LENGTH = 100
 _MAX_NAME_LENGTH = 100
@@ -37,7 +37,7 @@ class ArgumentProblem:
 
 
 class ArgumentsInvalid(FerruleError):  # noqa: N818 - it says what the arguments are, as the result's status does
-    """The arguments of a call don't fit its tool; the text names each wrong field, one a line."""
+    """The arguments of a call don't fit its tool; the text names each wrong field, one per line."""
 
     def __init__(self, problems: Iterable[ArgumentProblem]) -> None:
         self.problems = tuple(problems)
@@ -54,7 +54,7 @@ def format_path(path: Sequence[str | int]) -> str:
 
 
 def describe_value(value: Any) -> str:
-    """A JSON value as a model reads it: named by its kind, cut in the middle where it is long."""
+    """A JSON value for a model: with its type, cut in the middle if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     if len(text) > _MAX_VALUE_LENGTH:
         half = _MAX_VALUE_LENGTH // 2
@@ -68,11 +68,11 @@ def describe_value(value: Any) -> str:
 
 
 def report_unknown_field(path: Sequence[str | int], known: Sequence[str]) -> ArgumentProblem:
-    """The problem of a field that doesn't exist, naming the nearest of those that do."""
-    # Only a mistake needs it, and it is slow to import.
+    """The problem of an unknown field, naming the nearest known one."""
+    # Only needed after a mistake, and slow to import.
     import difflib
 
-    # What it costs grows as the square of the names' lengths.
+    # The cost is quadratic in the lengths of the names.
     name, likely = str(path[-1]), [one for one in known[:_MAX_NAMES] if len(one) <= _MAX_NAME_LENGTH]
     nearest = difflib.get_close_matches(name, likely, n=1, cutoff=0.5) if len(name) <= _MAX_NAME_LENGTH else []
     if nearest:
@@ -85,5 +85,5 @@ def report_unknown_field(path: Sequence[str | int], known: Sequence[str]) -> Arg
 
 
 def report_missing_field(path: Sequence[str | int], expected: str) -> ArgumentProblem:
-    """The problem of a field that must be given and wasn't."""
+    """The problem of a missing field."""
     return ArgumentProblem(format_path(path), "nothing", f"expected {expected}")

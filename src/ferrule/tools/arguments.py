@@ -1,7 +1,7 @@
-"""From a function's signature to what a model is offered, and from its arguments to keyword arguments that fit.
+"""From a function's signature to a tool's schema, and from a call's arguments to valid keyword arguments.
 
-Here the signature is checked, at once. The work with pydantic is in `json_schema.py`, imported at the first offer or
-call; tools that come with a JSON Schema are in `schema_only.py`.
+The signature is checked here, at once. The work with pydantic is in `json_schema.py`, imported at the first offer or
+call; tools with a JSON Schema of their own are in `schema_only.py`.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ __all__ = ["ArgumentProblem", "ArgumentRules", "ArgumentsInvalid", "SignatureRul
 
 
 class ArgumentRules(Protocol):
-    """What a tool's arguments must be, wherever that is written down."""
+    """What a tool's arguments must be, from whatever source."""
 
     @property
     def scope_parameter(self) -> str | None:
-        """The name of the parameter that takes the `CallScope`, None where there is none."""
+        """The name of the parameter for the `CallScope`; None if there is none."""
 
     @property
     def schema(self) -> JSONSchema:
-        """The JSON Schema that a model is offered. Raises `ToolDefinitionError`."""
+        """The JSON Schema offered to models. Raises `ToolDefinitionError`."""
 
     @property
     def docstring(self) -> ParsedDocstring:
-        """What the function's docstring says."""
+        """The function's parsed docstring."""
 
     @property
     def unchecked_rules(self) -> tuple[str, ...]:
-        """The rules of the schema that arguments aren't held to, each with its place and the reason."""
+        """The rules of the schema that are not enforced, each with its place and the reason."""
 
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function. Raises `ArgumentsInvalid`."""
 
 
 class SignatureRules:
-    """The rules that a function's signature states.
+    """The rules given by a function's signature.
 
-    The signature is checked when this is made; types are resolved then too, or at the first use where a name
-    is defined further down its module.
+    The signature is checked on creation; types are resolved then too, or at the first use if a name is defined later in
+    its module.
     """
 
     unchecked_rules: tuple[str, ...] = ()

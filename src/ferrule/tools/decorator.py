@@ -1,7 +1,6 @@
-"""A function becomes a Tool: what a model is offered, how its arguments are read, and how it wants to be run.
+"""Turns a function into a Tool: its offer, the validation of its arguments, and how it should be run.
 
-Running it is the executor's business, offering many together the registry's. `toolset.py` holds objects whose
-methods are tools.
+The executor runs it, the registry combines many. `toolset.py` has objects whose methods are tools.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     # With defaults, so that a plain `Tool` is one of any signature.
     Parameters = ParamSpec("Parameters", default=...)
     Returned = TypeVar("Returned", default=Any)
-else:  # the library that has defaults below Python 3.13 is slow to import
+else:  # the library with defaults below Python 3.13 is slow to import
     from typing import ParamSpec, TypeVar
 
     Parameters = ParamSpec("Parameters")
@@ -37,17 +36,17 @@ Rest = ParamSpec("Rest")
 Value = TypeVar("Value")
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-"""What a tool may be called: the names that every provider and every text notation can write."""
+"""Valid names of tools: those that every provider and every text notation can write."""
 
 
 class ToolSettings(TypedDict, total=False):
-    """What can be said of a tool beside its name and parameters.
+    """The settings of a tool other than its name and parameters.
 
     `read_only`, `destructive`, `idempotent` and `open_world` are MCP's hints; `annotations` gives all four at once.
-    `timeout` is in seconds. `isolate="process"` runs each call in a process that can be killed. A `serial` tool
-    runs alone. `retries` counts further attempts after one that failed, made for idempotent tools only.
-    `intent` tells a policy what a call would do: a function, plain or async, that gets the validated arguments as a
-    dict and returns an `Intent`; for a method of a Toolset, another method of it may be given.
+    `timeout` is in seconds. `isolate="process"` runs each call in a process that can be killed. A `serial` tool runs
+    alone. `retries` counts further attempts after a failed one, for idempotent tools only. `intent` tells a policy what
+    a call would do: a function, plain or async, that receives the validated arguments as a dict and returns an
+    `Intent`; for a method of a Toolset, another method of it may be given.
     """
 
     annotations: Annotations
@@ -65,7 +64,7 @@ class ToolSettings(TypedDict, total=False):
 
 
 class ToolOptions(ToolSettings, total=False):
-    """Settings, and what a function says itself otherwise: its name, and its docstring's first paragraph."""
+    """Settings, and overrides for the function's name and its docstring's first paragraph."""
 
     name: str
     description: str
@@ -76,11 +75,11 @@ _HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tool(Generic[Parameters, Returned]):
-    """A tool. Calling it calls its function, without any check: `get_weather("Paris")`.
+    """A tool. Calling it calls its function, without validation: `get_weather("Paris")`.
 
-    Made by `@tool`, `Tool.from_callable` or `Tool.from_schema`. `original_name` is the name before the first renaming,
-    None where there was none. `unbound` is true for a method whose object is not known yet; `barrier` is one object for
-    all tools of a Toolset instance, None elsewhere, and `group` describes that Toolset.
+    Created by `@tool`, `Tool.from_callable` or `Tool.from_schema`. `original_name` is the name before the first
+    renaming, None if there was none. `unbound` is true for a method whose object is not known yet; `barrier` is one
+    object for all tools of a Toolset instance, None elsewhere, and `group` describes that Toolset.
     """
 
     function: Callable[Parameters, Returned]
@@ -117,17 +116,17 @@ class Tool(Generic[Parameters, Returned]):
             raise ToolDefinitionError(f"{subject}: approval must be 'always' or 'never', not {self.approval!r}")
         if self.intent is not None and not callable(self.intent):
             raise ToolDefinitionError(f"{subject}: intent must be a function of the arguments, not {self.intent!r}")
-        # So that help(), doctest and pickle find what they look for.
+        # For help(), doctest and pickle.
         for attribute in ("__module__", "__qualname__", "__doc__"):
             self.__dict__[attribute] = getattr(self.function, attribute, None)
         self.__dict__["__wrapped__"] = self.function
 
     @classmethod
     def from_callable(cls, function: Callable[Rest, Value], /, **options: Unpack[ToolOptions]) -> Tool[Rest, Value]:
-        """A tool of an annotated function, bound method, `functools.partial` or callable object.
+        """A tool from an annotated function, bound method, `functools.partial` or callable object.
 
-        Raises `ToolDefinitionError` at once for a signature that can't be offered; types are turned into a schema
-        at the first offer.
+        Raises `ToolDefinitionError` at once for a signature that can't be offered; types are converted to a schema at
+        the first offer.
         """
         made: Tool[Rest, Value] = _make_tool(function, options)
         return made
@@ -141,11 +140,11 @@ class Tool(Generic[Parameters, Returned]):
         function: Callable[..., Any],
         **settings: Unpack[ToolSettings],
     ) -> Tool:
-        """A tool of a JSON Schema and a callable that gets the checked arguments as keywords.
+        """A tool from a JSON Schema and a callable that receives the validated arguments as keywords.
 
-        Raises `ToolDefinitionError` where the schema isn't one of an object, or the function can't take its fields.
+        Raises `ToolDefinitionError` if the schema isn't one of an object, or the function doesn't accept its fields.
         """
-        # Only tools that come with a schema need it, and what it imports.
+        # Only tools with a schema of their own need this import.
         from ferrule.tools.schema_only import SchemaRules
 
         rules = SchemaRules(parameters, function, f"the tool {name!r}")
@@ -166,7 +165,7 @@ class Tool(Generic[Parameters, Returned]):
         return self.with_instance(instance)
 
     def with_instance(self, instance: object) -> Tool[..., Returned]:
-        """The tool of a method, with the object that it works on."""
+        """The tool of a method, bound to its object."""
         method = self.function.__get__(instance, type(instance))
         intent = self.intent
         if intent is not None and _takes_self(intent):
@@ -176,19 +175,19 @@ class Tool(Generic[Parameters, Returned]):
 
     @property
     def description(self) -> str:
-        """What a model reads about it: the description given, or the first paragraph of the docstring."""
+        """The description for models: the one given, or the first paragraph of the docstring."""
         if self.explicit_description is not None:
             return self.explicit_description
         return self.rules.docstring.description
 
     @property
     def parameters(self) -> JSONSchema:
-        """The JSON Schema of its arguments. Raises `ToolDefinitionError` for a type that has none."""
+        """The JSON Schema of its arguments. Raises `ToolDefinitionError` for a type without one."""
         return self.rules.schema
 
     @property
     def unchecked_rules(self) -> tuple[str, ...]:
-        """What of `parameters` no call is held to, such as a pattern that looks ahead, each with the reason."""
+        """The rules in `parameters` that are not enforced, such as a pattern with a lookahead, each with the reason."""
         return self.rules.unchecked_rules
 
     @cached_property
@@ -198,16 +197,16 @@ class Tool(Generic[Parameters, Returned]):
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether calling it gives something to await."""
+        """Whether calling it returns an awaitable."""
         function = self.function
         while isinstance(function, partial):
             function = function.func
-        call = getattr(type(function), "__call__", None)  # noqa: B004 - its kind is asked for, not whether it is there
+        call = getattr(type(function), "__call__", None)  # noqa: B004 - its kind matters, not its existence
         return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """What is offered, as data."""
+        """The data that is offered."""
         return ToolSpec(
             self.name, self.description, self.parameters, self.annotations, self.origin, self.approval, self.group
         )
@@ -220,16 +219,16 @@ class Tool(Generic[Parameters, Returned]):
         return self.rules.bind(arguments)
 
     def with_name(self, name: str) -> Tool[Parameters, Returned]:
-        """The same tool under another name; `original_name` keeps the first, by which a policy may deny it."""
+        """The same tool under another name; `original_name` keeps the first, which rules of a policy still match."""
         return replace(self, name=name, original_name=self.original_name or self.name)
 
     def with_origin(self, origin: str) -> Tool[Parameters, Returned]:
-        """The same tool, from elsewhere: `code`, `project`, `plugin` or `mcp:<server>`."""
+        """The same tool with another origin: `code`, `project`, `plugin` or `mcp:<server>`."""
         return replace(self, origin=origin)
 
     @property
     def location(self) -> str:
-        """Its origin and where its function is written, for messages to people."""
+        """Its origin and the location of its function, for messages to people."""
         function = inspect.unwrap(self.function)
         code = getattr(function, "__code__", None)
         place = f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__module__", "")
@@ -245,7 +244,7 @@ class Tool(Generic[Parameters, Returned]):
         return f"<Tool {self.name} from {self.origin}>"
 
 
-# A static method first: looked up on an instance, it doesn't lose its first parameter.
+# Static methods first: accessed through an instance, they don't lose their first parameter.
 @overload
 def tool(function: staticmethod[Rest, Value], /, **options: Unpack[ToolOptions]) -> Tool[..., Value]: ...
 @overload
@@ -253,11 +252,11 @@ def tool(function: Callable[Rest, Value], /, **options: Unpack[ToolOptions]) -> 
 @overload
 def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[Rest, Value]], Tool[Rest, Value]]: ...
 def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-    """Make a function, or a method of a Toolset, a tool: `@tool`, `@tool(read_only=True)`, `tool(f, name="g")`.
+    """Turn a function, or a method of a Toolset, into a tool: `@tool`, `@tool(read_only=True)`, `tool(f, name="g")`.
 
     The tool keeps the function's signature, for type checkers and for calls.
 
-    Raises `ToolDefinitionError` for a signature that can't be offered, naming the parameter and the cure.
+    Raises `ToolDefinitionError` for a signature that can't be offered, naming the parameter and the solution.
     """
     if function is None:
         return lambda decorated: _make_tool(decorated, options)
@@ -289,7 +288,7 @@ def _make_tool(function: Any, options: ToolOptions) -> Any:
 
 
 class Barrier:
-    """One for each Toolset instance: by it, the executor keeps tools that share state from running at the same time."""
+    """One per Toolset instance: with it, the executor prevents tools that share state from running concurrently."""
 
     __slots__ = ("__weakref__",)
 
@@ -297,7 +296,7 @@ class Barrier:
 def _get_barrier(instance: object) -> Barrier | None:
     if not getattr(type(instance), "shares_state", False):
         return None
-    # In its __dict__ and not by setattr, so that a frozen dataclass can be a Toolset.
+    # Stored in its __dict__ and not by setattr, so that a frozen dataclass can be a Toolset.
     barrier: Barrier = vars(instance).setdefault("_ferrule_barrier", Barrier())
     return barrier
 
@@ -321,9 +320,9 @@ def _check_kind(function: Any) -> None:
 
 
 def _is_method(function: Any) -> bool:
-    """Whether a function was written in the body of a class, to be given `self`.
+    """Whether a function was defined in the body of a class, to receive `self`.
 
-    The class may not exist yet, so the signature tells: a static method's first parameter has a type.
+    The class may not exist yet, so the signature decides: a static method's first parameter has a type.
     """
     if not inspect.isfunction(function):
         return False
@@ -335,7 +334,7 @@ def _is_method(function: Any) -> bool:
 
 
 def _takes_self(intent: Callable[..., Any]) -> bool:
-    """Whether an intent is a method of the Toolset, still without its object: it takes that, and the arguments."""
+    """Whether an intent is an unbound method of the Toolset, which takes the object and the arguments."""
     if not inspect.isfunction(intent):
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -1,7 +1,7 @@
-"""Tools found in a folder: every `*_tool.py` in it and below, each read on its own.
+"""Discovers tools in a folder: every `*_tool.py` in it and below, each imported on its own.
 
-A file that can't be imported is a problem with a reason, and hides no other. What the tools do is none of its
-business; that importing a file runs it is: point it only at folders whose code may run.
+A file that can't be imported is a problem with a reason, and doesn't affect the others. Importing a file runs its code:
+use this only for folders whose code may run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SUFFIX = "_tool.py"
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryProblem:
-    """A file that gave no tools, and why."""
+    """A file without usable tools, and the reason."""
 
     path: Path
     reason: str
@@ -39,17 +39,17 @@ class DiscoveryProblem:
 
 
 def discover_tools(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryProblem]:
-    """What every `*_tool.py` in `folder` and its subfolders offers, each with its file, in the order of their paths.
+    """The items that every `*_tool.py` in `folder` and its subfolders offers, each with its file, sorted by path.
 
-    Offered are names that a file defines and that don't start with an underscore: `@tool` functions, Toolset
-    instances, and Toolset subclasses that need no arguments (unless the file makes an instance of the class itself).
-    What a file imports isn't offered again. Hidden folders are passed over, links to folders not followed.
+    Offered are names that a file defines and that don't start with an underscore: `@tool` functions, Toolset instances,
+    and Toolset subclasses that need no arguments (unless the file creates an instance of the class itself). What a file
+    imports isn't offered again. Hidden folders are skipped, links to folders not followed.
 
-    Raises `RegistryError` for a folder that isn't there.
+    Raises `RegistryError` for a folder that doesn't exist.
     """
     root = Path(folder)
     if not root.is_dir():
-        raise RegistryError(f"there is no folder {str(root)!r} to find tools in; give an existing one")
+        raise RegistryError(f"the tools folder {str(root)!r} doesn't exist; give an existing one")
     for path in _find_files(root):
         try:
             items = _find_items(path)
@@ -60,7 +60,7 @@ def discover_tools(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryP
 
 
 class _UnusableFile(Exception):  # noqa: N818 - it never leaves this module
-    """Why a file gave no tools."""
+    """The reason why a file has no usable tools."""
 
 
 def _find_files(root: Path) -> Iterator[Path]:
@@ -72,7 +72,7 @@ def _find_files(root: Path) -> Iterator[Path]:
 
 
 class _FreshLoader(SourceFileLoader):
-    """Reads the source each time: a cached one may be stale within a second of an edit, and litters the folder."""
+    """Reads the source each time: a cached one may be stale within a second of an edit, and clutters the folder."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -80,7 +80,7 @@ class _FreshLoader(SourceFileLoader):
 
 
 def _import_file(path: Path) -> ModuleType:
-    """The file as a module under a name of its own, so that equal file names don't collide and pickling works."""
+    """Import the file as a module with a unique name, so that equal file names don't collide and pickling works."""
     resolved = path.resolve()
     name = f"ferrule_discovered_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}_{path.stem}"
     loader = _FreshLoader(name, str(path))
@@ -90,7 +90,7 @@ def _import_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     beside = str(resolved.parent)
-    # At the end of the path: a helper file can be imported, but never takes the place of an installed module.
+    # At the end of the path: a helper file can be imported, but never shadows an installed module.
     sys.path.append(beside)
     try:
         loader.exec_module(module)

@@ -1,6 +1,6 @@
-"""What a docstring says of a function: its first paragraph, and a text for each parameter.
+"""Parses a function's docstring: its first paragraph, and a text for each parameter.
 
-Google, NumPy and Sphinx styles, read by griffe, which is imported only when a docstring has sections.
+Google, NumPy and Sphinx styles, parsed by griffe, which is imported only if a docstring has sections.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _PARAMETER_SECTIONS = ("parameters", "other parameters", "attributes")
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocstring:
-    """A docstring, read. `parameters` holds only names that were asked for."""
+    """A parsed docstring. `parameters` contains only the names that were asked for."""
 
     description: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_docstring(docstring: str | None, names: Collection[str]) -> ParsedDocstring:
-    """The first paragraph of `docstring`, and what it says of the parameters in `names`.
+    """The first paragraph of `docstring`, and its texts for the parameters in `names`.
 
-    The style is the one that explains most of them: guessing it from headings alone takes prose for sections.
+    The style is the one that explains most of them: guessing it from headings alone mistakes prose for sections.
     """
     text = inspect.cleandoc(docstring or "")
     if not _SECTION.search(text):
@@ -46,7 +46,7 @@ def _read(text: str, style: str, names: Collection[str]) -> ParsedDocstring:
 
     parse = {"google": parse_google, "numpy": parse_numpy, "sphinx": parse_sphinx}[style]
     if style == "google":
-        # griffe sees a heading only after a blank line; people leave it out.
+        # griffe recognises a heading only after a blank line, which people omit.
         text = _HEADING.sub("\n", text)
     description = ""
     found: dict[str, str] = {}

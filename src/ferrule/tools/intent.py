@@ -1,4 +1,4 @@
-"""What a call would do, as data: what a policy judges and a person is shown before the call runs.
+"""What a call would do, as data: policies judge it, and a person sees it before the call runs.
 
     def preview_write(arguments: Mapping[str, Any]) -> Intent:
         path = str(arguments["path"])
@@ -21,7 +21,7 @@ EffectKind = Literal["read", "write", "run", "net"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing a call would do. `target` is a path, a command line or an address, by kind."""
+    """One thing that a call would do. `target` is a path, a command line or an address, depending on the kind."""
 
     kind: EffectKind
     target: str = ""
@@ -29,15 +29,15 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A change to the text at `path`: all of it `before` and `after`; a new file has an empty `before`."""
+    """A change to the file at `path`: its complete text `before` and `after`; `before` is empty for a new file."""
 
     path: str
     before: str
     after: str
 
     def __str__(self) -> str:
-        """The change as a unified diff, with three lines of context and no line end after its last line."""
-        # It is slow to import, and only a person who is asked reads it.
+        """The change as a unified diff, with three lines of context and no newline at its end."""
+        # Slow to import, and only needed when a person is asked.
         from difflib import unified_diff
 
         names = f"a/{self.path}", f"b/{self.path}"
@@ -47,7 +47,7 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """A picture by reference: `hash` is the name under which the call's `scope.blobs` keeps its bytes."""
+    """An image by reference: `hash` is its name in the call's `scope.blobs`."""
 
     hash: str
     media_type: str = "image/png"
@@ -57,7 +57,7 @@ class ImageRef:
 
 
 Preview: TypeAlias = str | Diff | ImageRef
-"""What a person is shown of a call before it runs; `str(preview)` is its text, for a screen without pictures."""
+"""What a person sees of a call before it runs; `str(preview)` is its text, for a display without images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class Intent:
     """Everything a call would do.
 
     `preview` is for people: text (a command line), a `Diff`, or an `ImageRef`; an empty text shows nothing.
-    `precondition` names the state that the call relies on, such as a file's hash: where it has changed before an
-    approved call runs, the call isn't run. `asks` makes this one call wait for approval, also where a rule or the
-    profile would let it run, as `approval="always"` does for a tool.
+    `precondition` identifies the state that the call relies on, such as a file's hash: if it changes before an approved
+    call runs, the call isn't run. `asks` makes this call wait for approval, even if a rule or the profile would allow
+    it, like `approval="always"` for a tool.
     """
 
     effects: tuple[Effect, ...] = ()
@@ -77,11 +77,11 @@ class Intent:
 
 
 IntentFunction: TypeAlias = Callable[..., Intent | Awaitable[Intent]]
-"""Gets the validated arguments as a dict and says what the call would do; a Toolset's method gets `self` first."""
+"""Receives the validated arguments as a dict and returns what the call would do; a method gets `self` first."""
 
 
 def preview_to_json(preview: Preview) -> Any:
-    """A preview as JSON: a text as itself, the others as objects."""
+    """A preview as JSON: a text as a string, the others as objects."""
     if isinstance(preview, Diff):
         return {"diff": preview.path, "before": preview.before, "after": preview.after}
     if isinstance(preview, ImageRef):
@@ -101,7 +101,7 @@ def preview_from_json(data: Any) -> Preview:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Lines without their ends; one that ends without a line end says so, as in `diff`'s own output."""
+    """Lines without their ends; a missing newline at the end is noted, as `diff` does."""
     lines = text.split("\n")
     if lines[-1] == "":
         return lines[:-1]

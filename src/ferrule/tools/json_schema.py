@@ -1,11 +1,11 @@
-"""Resolved parameters as a pydantic model: the JSON Schema that is offered, and the validation of arguments.
+"""Resolved parameters as a pydantic model: their JSON Schema, and the validation of arguments.
 
-pydantic validates. Added here are the rules that it lacks: strict JSON, objects that were encoded twice, no boolean
-where a number is expected. Annotations that pydantic refuses or overlooks are rewritten first, without loss:
+pydantic validates. Added here are rules that it lacks: strict JSON, objects that were encoded twice, no boolean where a
+number is expected. Annotations that pydantic refuses or overlooks are rewritten first, without loss:
 
 - `typing.TypedDict` below Python 3.12 becomes the same type of `typing_extensions`, at any depth;
-- `Annotated[T, "text"]` becomes `Annotated[T, Field(description="text")]`, inside them as well;
-- a standard dataclass with such a field is validated through a copy and comes out as itself.
+- `Annotated[T, "text"]` becomes `Annotated[T, Field(description="text")]`, inside these as well;
+- a standard dataclass with such a field is validated through a copy and converted back.
 
 Importing this module loads pydantic, so `arguments.py` imports it at the first offer or call.
 """
@@ -34,7 +34,7 @@ from ferrule.tools.strict_json import decode_arguments, encode_json
 from ferrule.toolspec import JSONSchema
 
 CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""How arguments are read; pydantic hands it down to dataclasses and TypedDicts, not to models with their own."""
+"""How arguments are validated; pydantic applies it to dataclasses and TypedDicts, but not to models with their own."""
 
 _REQUIRED = (typing.Required, typing_extensions.Required)
 _NOT_REQUIRED = (typing.NotRequired, typing_extensions.NotRequired)
@@ -44,7 +44,7 @@ _KEY_ORDER = ("type", "description", "properties", "items", "required", "additio
 
 
 class ArgumentModel:
-    """The arguments of one tool. `names` resolves what its nested types name; raises `ToolDefinitionError`."""
+    """The arguments of one tool. `names` resolves names in nested types; raises `ToolDefinitionError`."""
 
     def __init__(self, parameters: Sequence[Parameter], names: Mapping[str, Any], subject: str) -> None:
         self._subject = subject
@@ -81,7 +81,7 @@ class ArgumentModel:
         schema = compact_schema(self._adapter.json_schema())
         properties = schema.setdefault("properties", {})
         for name, parameter in self._parameters.items():
-            # A field that is offered under an alias carries its own texts.
+            # A field offered under an alias has its own texts.
             if name in properties and not isinstance(parameter.default, FieldInfo):
                 _note_default(properties[name], parameter.default)
         top = ("type", "properties", "required", "additionalProperties", "$defs")
@@ -92,7 +92,7 @@ class ArgumentModel:
         return self._adapter.validator.validate_json
 
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments that fit; what wasn't given is left to the function's own defaults."""
+        """Validated keyword arguments; missing ones are left to the function's own defaults."""
         decoded, text = decode_arguments(arguments if isinstance(arguments, str) else encode_json(arguments))
         try:
             bound: dict[str, Any] = self._validate(text)
@@ -101,7 +101,7 @@ class ArgumentModel:
             if repaired is None:
                 raise ArgumentsInvalid(list_problems(error, decoded, self.schema)) from None
             return self.bind(repaired)
-        # JSON's true is a Python int; the search costs nothing where the text has none.
+        # JSON's true is a Python int; the search costs nothing if the text has none.
         if "true" in text or "false" in text:
             problem = find_boolean_problem(decoded, bound, self.schema)
             if problem is not None:
@@ -110,19 +110,19 @@ class ArgumentModel:
 
 
 def _build_adapter(parameters: typing.Iterable[Parameter]) -> TypeAdapter[dict[str, Any]]:
-    """A TypedDict, not a model: any name can be a field, and what wasn't given stays out."""
+    """Build a TypedDict, not a model: any name can be a field, and missing ones stay out."""
     fields = {
         one.name: one.annotation if _is_required(one) else typing_extensions.NotRequired[one.annotation]
         for one in parameters
     }
-    # Called through Any: the fields are only known now, which no checker can follow.
+    # Called through Any: the fields are only known at run time, which no type checker can follow.
     arguments = _TYPED_DICT("Arguments", fields)
     arguments.__pydantic_config__ = CONFIG
     return TypeAdapter(arguments)
 
 
 def _add_default(hint: Any, default: Any) -> Any:
-    """The type with what its default says of it: `= Field(...)`, or None where the type has no place for it."""
+    """The type with what its default says about it: `= Field(...)`, or None if the type doesn't allow it."""
     if isinstance(default, FieldInfo):
         return Annotated[hint, default]
     if default is not None or _takes_none(hint):
@@ -157,12 +157,12 @@ def _note_default(field: dict[str, Any], default: Any) -> None:
         shown = to_jsonable_python(default)
         json.dumps(shown, allow_nan=False)
         field.setdefault("default", shown)
-    except ValueError:  # a default that JSON can't show is still the function's own
+    except ValueError:  # a default that JSON can't express still belongs to the function
         return
 
 
 def compact_schema(schema: Any) -> Any:
-    """The schema without pydantic's `title` and `default: null`, `type` first; a property *named* title stays."""
+    """The schema without pydantic's `title` and `default: null`, `type` first; a property *named* title is kept."""
     if isinstance(schema, list):
         return [compact_schema(one) for one in schema]
     if not isinstance(schema, dict):
@@ -183,14 +183,14 @@ def compact_schema(schema: Any) -> Any:
 
 
 class AnnotationConverter:
-    """Rewrites annotations; one serves all parameters of a function, so that a type met twice stays one type."""
+    """Rewrites annotations; one serves all parameters of a function, so that equal types stay equal."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = dict(names)
         self._done: dict[Any, Any] = {}
 
     def convert(self, hint: Any) -> Any:
-        """The annotation as pydantic should see it; the same object where nothing had to change."""
+        """The annotation for pydantic; the same object if nothing had to change."""
         if typing_extensions.is_typeddict(hint):
             return self._convert_typed_dict(hint)
         if isinstance(hint, type) and dataclasses.is_dataclass(hint) and "__pydantic_validator__" not in vars(hint):
@@ -206,7 +206,7 @@ class AnnotationConverter:
         if all(new is old for new, old in zip(converted, arguments, strict=True)):
             return hint
         if origin in (Union, types.UnionType):
-            return Union[converted]  # noqa: UP007 - the members are only known now
+            return Union[converted]  # noqa: UP007 - the members are only known at run time
         if isinstance(hint, types.GenericAlias):
             return types.GenericAlias(origin, converted)
         return hint.copy_with(converted) if hasattr(hint, "copy_with") else hint
@@ -217,7 +217,7 @@ class AnnotationConverter:
         copy = self._done[original] = typing_extensions.TypedDict(original.__name__, {})  # type: ignore[operator]
         hints = get_type_hints(original, localns=self._names, include_extras=True)
         required = {name for name in hints if _is_required_key(name, hints[name], original)}
-        # Filled in afterwards, since a TypedDict may hold itself.
+        # Filled in afterwards, since a TypedDict may refer to itself.
         copy.__annotations__ = {name: self.convert(_strip_qualifiers(hint)) for name, hint in hints.items()}
         copy.__required_keys__ = frozenset(required)
         copy.__optional_keys__ = frozenset(hints.keys() - required)
@@ -233,7 +233,7 @@ class AnnotationConverter:
         fields = [one for one in dataclasses.fields(original) if one.init]
         converted = {one.name: self.convert(hints[one.name]) for one in fields}
         is_plain = all(converted[one.name] is hints[one.name] for one in fields) and _is_resolvable(original)
-        # A copy would lack what only __init__ takes.
+        # A copy would lack parameters that only __init__ takes.
         takes_more = any(isinstance(hint, dataclasses.InitVar) for hint in hints.values())
         return original if is_plain or takes_more else self._copy_dataclass(original, fields, converted)
 
@@ -252,7 +252,7 @@ class AnnotationConverter:
 
 
 def _is_resolvable(original: type[Any]) -> bool:
-    """Whether its module alone explains its annotations: pydantic doesn't see the function around a class."""
+    """Whether its module alone resolves its annotations: pydantic doesn't see the function around a class."""
     try:
         get_type_hints(original)
     except NameError:
@@ -273,7 +273,7 @@ def _strip_qualifiers(hint: Any) -> Any:
 def _is_required_key(name: str, hint: Any, original: Any) -> bool:
     """What the field itself says; otherwise what its class says.
 
-    Where annotations are strings, `__required_keys__` doesn't see `NotRequired` in them, but the hint does.
+    If annotations are strings, `__required_keys__` doesn't see `NotRequired` in them, but the hint does.
     """
     while (origin := get_origin(hint)) is not None:
         if origin in _REQUIRED or origin in _NOT_REQUIRED:

@@ -1,10 +1,10 @@
-"""What installed packages add under an entry point: tools, models, dialects.
+"""What installed packages add through an entry point: tools, models, dialects.
 
     [project.entry-points."ferrule.models"]
     acme = "acme_models:AcmeModel"
 
-Entry points are read only when a name is looked up that ferrule itself doesn't know, and a plugin is imported only when
-it is used. Importing one runs its code, which whoever installed it has accepted.
+Entry points are read only to look up a name that ferrule itself doesn't define, and a plugin is imported only when it
+is used. Importing one runs its code, as accepted by installing it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS: tuple[Kind, ...] = ("tools", "models", "dialects")
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One entry point. `package` is the name and version of the distribution that it is from."""
+    """One entry point. `package` is the name and version of its distribution."""
 
     kind: Kind
     name: str
@@ -38,11 +38,11 @@ class Plugin:
 
     @property
     def target(self) -> str:
-        """The object that it names: `module:attribute`."""
+        """The object that it refers to: `module:attribute`."""
         return self.entry.value
 
     def load(self) -> Any:
-        """What it names, imported. Raises `PluginError`, with the reason, where that fails."""
+        """Import the object that it refers to. Raises `PluginError`, with the reason, if that fails."""
         try:
             return self.entry.load()
         except (Exception, SystemExit) as error:
@@ -51,7 +51,7 @@ class Plugin:
 
 def find_plugins(kind: Kind) -> tuple[Plugin, ...]:
     """The plugins of one kind, by name."""
-    # Only whoever looks for a plugin pays for this.
+    # Only a search for plugins pays for this.
     from importlib.metadata import entry_points
 
     found = [
@@ -61,7 +61,7 @@ def find_plugins(kind: Kind) -> tuple[Plugin, ...]:
 
 
 def find_plugin(kind: Kind, name: str) -> Plugin | None:
-    """The plugin of that name, None where there is none. Raises `PluginError` where several packages have one."""
+    """The plugin with that name; None if there is none. Raises `PluginError` if several packages have one."""
     found = [plugin for plugin in find_plugins(kind) if plugin.name == name]
     if len(found) > 1:
         packages = ", ".join(plugin.package for plugin in found)
@@ -70,13 +70,13 @@ def find_plugin(kind: Kind, name: str) -> Plugin | None:
 
 
 def _describe_package(entry: EntryPoint) -> str:
-    # An entry point that was made by hand belongs to no distribution.
+    # An entry point that was created manually belongs to no distribution.
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "no distribution"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginTools:
-    """What one plugin offers: its tools, of origin `plugin`, or the reason why there are none."""
+    """What one plugin offers: its tools, with the origin `plugin`, or the reason why there are none."""
 
     plugin: Plugin
     registry: ToolRegistry
@@ -86,8 +86,8 @@ class PluginTools:
 def load_plugin_tools(taken: ToolRegistry | None = None) -> Iterator[PluginTools]:
     """The tools of each plugin in the group `ferrule.tools`, by name.
 
-    The entry point names whatever a registry takes, or a list of such. A plugin that can't be imported, offers no tool,
-    or uses a name that is in `taken` or belongs to an earlier plugin has a problem, and takes nothing from the others.
+    The entry point refers to anything that a registry accepts, or a list. A plugin that can't be imported, offers no
+    tool, or uses a name that is in `taken` or belongs to an earlier plugin has a problem, without affecting the others.
     """
     from ferrule.tools.registry import ToolRegistry
 
@@ -107,6 +107,6 @@ def _make_registry(loaded: Any) -> ToolRegistry:
 
     items = loaded if isinstance(loaded, list | tuple) else [loaded]
     registry = ToolRegistry(items).with_origin("plugin")
-    # A type without a schema shows only here.
+    # A type without a schema is only detected here.
     _ = registry.specs
     return registry

@@ -1,6 +1,6 @@
-"""pydantic's validation errors as problems of arguments, and the repairs that need no guessing.
+"""Converts pydantic's validation errors to problems of arguments, with the repairs that need no guessing.
 
-A location in pydantic's errors mixes field names with branches of unions; here it becomes a path into the arguments.
+A location in pydantic's errors mixes field names with branches of unions; here it becomes a path in the arguments.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _list_details(error: ValidationError) -> list[ErrorDetails]:
 
 
 def _resolve_location(location: Path, given: Any) -> tuple[Path, int | None]:
-    """The part of a place that leads into what was given, and how long it was when a union's branch came."""
+    """The part of a location that is a path in the arguments, and its length at the first branch of a union."""
     path: list[str | int] = []
     fork: int | None = None
     for part in location:
@@ -72,9 +72,9 @@ def get_value(given: Any, path: Path) -> Any:
 
 
 def decode_nested_json(error: ValidationError, given: dict[str, Any]) -> dict[str, Any] | None:
-    """The arguments with strings decoded where an object or a list is expected and the string holds one.
+    """The arguments with strings decoded if an object or a list is expected and the string contains one.
 
-    None where there is nothing of that kind. Models that write JSON by hand encode nested values twice.
+    None if there is nothing to decode. Models that write JSON by hand encode nested values twice.
     """
     mended: dict[str, Any] | None = None
     for detail in _list_details(error):
@@ -94,7 +94,7 @@ def decode_nested_json(error: ValidationError, given: dict[str, Any]) -> dict[st
 
 
 def list_problems(error: ValidationError, given: dict[str, Any], schema: JSONSchema) -> list[ArgumentProblem]:
-    """A problem for each wrong place, in the order of pydantic's findings, each place once, `MAX_PROBLEMS` at most."""
+    """A problem for each wrong place, in pydantic's order, each place once, at most `MAX_PROBLEMS`."""
     problems: dict[Path, ArgumentProblem] = {}
     for detail in _list_details(error):
         if len(problems) == MAX_PROBLEMS:
@@ -121,7 +121,9 @@ def list_problems(error: ValidationError, given: dict[str, Any], schema: JSONSch
 def _report_mismatch(schema: JSONSchema, path: Path, given: Any, fallback: str = "") -> ArgumentProblem:
     value = get_value(given, path)
     place = find_schema(schema, path)
-    expected = fallback.removeprefix("Input should be ") if place is None and fallback else _describe_expected(schema, path)
+    expected = (
+        fallback.removeprefix("Input should be ") if place is None and fallback else _describe_expected(schema, path)
+    )
     cure = ""
     if isinstance(value, int | float) and not isinstance(value, bool) and expected.startswith("a string"):
         cure = f', in quotes: "{value}"'
@@ -131,7 +133,7 @@ def _report_mismatch(schema: JSONSchema, path: Path, given: Any, fallback: str =
 
 
 def _find_property_schema(schema: JSONSchema, path: Path) -> Mapping[str, Any] | None:
-    """The schema at `path` as it is written, so that "or null" isn't lost."""
+    """The schema at `path` as written, so that "or null" isn't lost."""
     parent = find_schema(schema, path[:-1])
     if parent is not None and path and isinstance(path[-1], str) and path[-1] in parent.get("properties", {}):
         found: Mapping[str, Any] = parent["properties"][path[-1]]
@@ -157,9 +159,9 @@ def _list_names(schema: JSONSchema, path: Path) -> list[str]:
 
 
 def find_boolean_problem(given: Any, bound: Any, schema: JSONSchema) -> ArgumentProblem | None:
-    """The problem of a `true` or `false` that became a number, None where none did.
+    """The problem of a `true` or `false` that became a number; None if there is none.
 
-    pydantic models are left out: their own rules may turn a boolean into anything.
+    pydantic models are excluded: their own rules may convert a boolean to anything.
     """
     path = _find_boolean_as_number(given, bound)
     return None if path is None else _report_mismatch(schema, path, given, fallback="a number")

@@ -29,24 +29,24 @@ import re
 from ferrule.toolspec import render_openai_tool
 
 ToolLike: TypeAlias = "Tool | Toolset | type[Toolset] | ToolSource | ToolRegistry | Callable[..., Any]"
-"""What a registry takes: a Tool, an annotated function, a Toolset (or what makes one), a registry, a source."""
+"""What a registry accepts: a Tool, an annotated function, a Toolset (or what creates one), a registry, a source."""
 
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """What has tools only while it is open, such as a server of another process; opened for each run.
+    """Has tools only while it is open, such as a server in another process; opened for each run.
 
-    One that can be held open (`async with source`) is, where there are several: so they get ready at the same time. The
-    task that enters it then is not the one that leaves it.
+    If there are several, those that are async context managers are entered concurrently, so that they get ready at the
+    same time; the task that enters one is not the one that exits it.
     """
 
     def open_tools(self, taken: Collection[str]) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Its tools while it is open, none of them under a name in `taken`. Raises `RegistryError`."""
+        """Its tools while it is open, none of them with a name in `taken`. Raises `RegistryError`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ToolsetFactory:
-    """A Toolset that is made anew for each run: one object for all its tools, however they are renamed."""
+    """A Toolset that is created anew for each run: one object for all its tools, however they are renamed."""
 
     name: str
     make: Callable[[], Toolset]
@@ -59,11 +59,11 @@ class _Offer:
 
 
 def find_nearest_names(name: str, names: Iterable[str]) -> list[str]:
-    """Up to three of `names` that look most like `name`, the nearest first; letter case doesn't count."""
+    """Up to three of `names` that are most similar to `name`, the nearest first, ignoring case."""
     by_folded: dict[str, str] = {}
     for known in names:
         by_folded.setdefault(known.casefold(), known)
-    # Only a mistake needs it, and it is slow to import.
+    # Only needed after a mistake, and slow to import.
     import difflib
 
     close = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
@@ -71,7 +71,7 @@ def find_nearest_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 class _ToolCollection:
-    """What both kinds of registry can be asked for."""
+    """What both kinds of registry have in common."""
 
     tools: tuple[Tool, ...]
     _by_name: dict[str, Tool]
@@ -83,19 +83,19 @@ class _ToolCollection:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as data. Raises `ToolDefinitionError` for a type that has no schema."""
+        """The tools as data. Raises `ToolDefinitionError` for a type without a schema."""
         return tuple([tool.spec for tool in self.tools])
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name, None where there is none."""
+        """The tool with that name; None if there is none."""
         return self._by_name.get(name)
 
     def find_nearest(self, name: str) -> list[str]:
-        """Up to three names on offer that look most like `name`, the nearest first."""
+        """Up to three names on offer that are most similar to `name`, the nearest first."""
         return find_nearest_names(name, self.names)
 
     def schemas(self, shape: Literal["openai", "anthropic"]) -> list[dict[str, Any]]:
-        """The offers as a provider's API takes them. Raises `RegistryError` for a name that it wouldn't."""
+        """The offers in the shape of a provider's API. Raises `RegistryError` for a name that it refuses."""
         return [_render_offer(spec, shape) for spec in self.specs]
 
     def __len__(self) -> int:
@@ -117,10 +117,10 @@ class BoundRegistry(_ToolCollection):
 
 
 class ToolRegistry(_ToolCollection):
-    """Tools on offer. `problems` tells of discovered files that couldn't be read.
+    """Tools on offer. `problems` are discovered files that couldn't be used.
 
-    Raises `RegistryError` where two tools have one name, or an item can't be offered, and `ToolDefinitionError` for
-    a function that can't be a tool.
+    Raises `RegistryError` if two tools have the same name, or an item can't be offered, and `ToolDefinitionError` for a
+    function that can't be a tool.
     """
 
     def __init__(self, items: Iterable[ToolLike | _Offer] = (), problems: Sequence[DiscoveryProblem] = ()) -> None:
@@ -131,16 +131,17 @@ class ToolRegistry(_ToolCollection):
         self.problems: tuple[DiscoveryProblem, ...] = (*inherited, *problems)
         self.tools = tuple(offer.tool for offer in self._offers)
         self._by_name = _index_by_name(self.tools)
-        # Where there is nothing to open, all runs share one.
+        # If there is nothing to open, all runs share one.
         opens = bool(self._sources) or any(offer.source is not None for offer in self._offers)
         self._shared = None if opens else nullcontext(BoundRegistry(self.tools))
 
     @classmethod
     def discover(cls, folder: str | Path) -> ToolRegistry:
-        """The tools of every `*_tool.py` in `folder` and below, of origin `project`; `problems` names unusable files.
+        """The tools of every `*_tool.py` in `folder` and below, with the origin `project`; `problems` are unusable
+        files.
 
-        `discovery.discover_tools` says what a file offers. Raises `RegistryError` for a folder that doesn't exist, or a
-        name that is used twice.
+        See `discovery.discover_tools` for what a file offers. Raises `RegistryError` for a folder that doesn't exist,
+        or a name that is used twice.
         """
         from ferrule.tools.discovery import DiscoveryProblem, discover_tools
 
@@ -153,7 +154,7 @@ class ToolRegistry(_ToolCollection):
             path, item = entry
             try:
                 registry = cls([item]).with_origin("project")
-                # A type without a schema shows only here; left for later, it would hide the tools of all files.
+                # A type without a schema is only detected here; later, it would make the tools of all files unusable.
                 _ = registry.specs
             except FerruleError as error:
                 problems.append(DiscoveryProblem(path, f"{type(error).__name__}: {error}"))
@@ -162,7 +163,7 @@ class ToolRegistry(_ToolCollection):
         return cls(found, problems)
 
     def add(self, *items: ToolLike) -> ToolRegistry:
-        """This registry and more."""
+        """This registry and more tools."""
         return ToolRegistry((self, *items))
 
     def __or__(self, other: ToolRegistry) -> ToolRegistry:
@@ -179,12 +180,12 @@ class ToolRegistry(_ToolCollection):
         return self._replace_offers(offer for offer in self._offers if offer.tool.name in chosen)
 
     def without(self, *patterns: str) -> ToolRegistry:
-        """The tools whose name matches none of the patterns; raises as `only` does."""
+        """The tools whose name matches none of the patterns; raises like `only`."""
         dropped = self._match(patterns)
         return self._replace_offers(offer for offer in self._offers if offer.tool.name not in dropped)
 
     def prefixed(self, prefix: str) -> ToolRegistry:
-        """Every tool under its name with `prefix` before it."""
+        """Every tool with `prefix` before its name."""
         return self._replace_offers(
             replace(one, tool=one.tool.with_name(prefix + one.tool.name)) for one in self._offers
         )
@@ -198,14 +199,14 @@ class ToolRegistry(_ToolCollection):
         )
 
     def with_origin(self, origin: str) -> ToolRegistry:
-        """The same tools, from elsewhere: `project`, `plugin` or `mcp:<server>`."""
+        """The same tools with another origin: `project`, `plugin` or `mcp:<server>`."""
         return self._replace_offers(replace(one, tool=one.tool.with_origin(origin)) for one in self._offers)
 
     def open(self) -> AbstractAsyncContextManager[BoundRegistry]:
-        """The tools for one run: Toolset classes and factories are made, opened, and closed at its end.
+        """The tools for one run: Toolset classes and factories are created, opened, and closed at its end.
 
-        Those none of whose tools is on offer aren't made. The tools of sources come last. Raises `RegistryError` where
-        making or opening one fails.
+        Those without a tool on offer aren't created. The tools of sources come last. Raises `RegistryError` if creating
+        or opening one fails.
         """
         return self._open_all() if self._shared is None else self._shared
 
@@ -283,7 +284,7 @@ def _collect_offers(item: Any) -> list[_Offer]:
     if isinstance(item, Tool):
         if item.unbound:
             owner = str(item.__dict__["__qualname__"]).rpartition(".")[0]
-            raise RegistryError(f"{item.name!r} is a method; give {owner} itself, an instance, or a tool of one")
+            raise RegistryError(f"{item.name!r} is a method; pass {owner} itself, an instance, or a tool of one")
         return [_Offer(item)]
     if isinstance(item, Toolset):
         return [_Offer(tool) for tool in _require_tools(item.tools, type(item))]
@@ -292,7 +293,7 @@ def _collect_offers(item: Any) -> list[_Offer]:
         source = _ToolsetFactory(toolset.__name__, item)
         return [_Offer(tool, source) for tool in _require_tools(find_method_tools(toolset), toolset)]
     if not callable(item):
-        raise RegistryError(f"{item!r} is no tool: give a Tool, an annotated function, a Toolset or a registry")
+        raise RegistryError(f"{item!r} is not a tool; expected a Tool, an annotated function, a Toolset or a registry")
     return [_Offer(Tool.from_callable(item))]
 
 
@@ -308,8 +309,8 @@ async def _open_toolset(source: _ToolsetFactory, stack: AsyncExitStack) -> Tools
 
 
 async def _enter_together(sources: Iterable[ToolSource], stack: AsyncExitStack) -> None:
-    """Begin to open sources, all at once, as far as they can be held open: each may take seconds to be ready."""
-    from asyncio import TaskGroup  # an import that programs without a loop can do without
+    """Begin to open sources concurrently, if they are async context managers: each may take seconds to be ready."""
+    from asyncio import TaskGroup  # not needed by programs without a loop
 
     async def hold(source: AbstractAsyncContextManager[object]) -> None:
         await source.__aenter__()
@@ -326,7 +327,7 @@ async def _enter_together(sources: Iterable[ToolSource], stack: AsyncExitStack) 
 
 async def _call_lifecycle(toolset: Toolset, name: Literal["open", "close"]) -> None:
     method = getattr(toolset, name, None)
-    # A file Toolset may well offer a tool called open; that one is the model's to call.
+    # A file Toolset may well offer a tool called open, which is for the model.
     if callable(method) and not isinstance(method, Tool):
         outcome = method()
         if inspect.isawaitable(outcome):
@@ -335,12 +336,12 @@ async def _call_lifecycle(toolset: Toolset, name: Literal["open", "close"]) -> N
 
 def _check_makeable(toolset: type[Toolset]) -> None:
     if inspect.isabstract(toolset):
-        raise RegistryError(f"the Toolset {toolset.__name__} is abstract; give a class that can be made")
+        raise RegistryError(f"the Toolset {toolset.__name__} is abstract; pass a concrete class")
     needed = find_required_arguments(toolset)
     if needed:
         raise RegistryError(
-            f"the Toolset {toolset.__name__} needs {', '.join(needed)} to be made; give an instance to share, "
-            f"or functools.partial({toolset.__name__}, {needed[0]}=...) to make one for each run"
+            f"the Toolset {toolset.__name__} can't be created without {', '.join(needed)}; pass an instance to share, "
+            f"or functools.partial({toolset.__name__}, {needed[0]}=...) to create one for each run"
         )
 
 
@@ -351,7 +352,7 @@ def _require_tools(tools: tuple[Tool, ...], toolset: type[Toolset]) -> tuple[Too
 
 
 def _find_toolset_class(item: Any) -> type[Toolset] | None:
-    """The Toolset class that calling `item` gives, None where it gives something else.
+    """The Toolset class that calling `item` returns; None if it returns something else.
 
     A class, a `functools.partial` of one, or a function (plain or async) without parameters whose return type is one.
     """
@@ -359,7 +360,9 @@ def _find_toolset_class(item: Any) -> type[Toolset] | None:
         return item.func if isinstance(item.func, type) and issubclass(item.func, Toolset) else None
     if isinstance(item, type):
         if not issubclass(item, Toolset):
-            raise RegistryError(f"{item.__name__!r} is a class but no Toolset; inherit Toolset, or give its functions")
+            raise RegistryError(
+                f"{item.__name__!r} is a class but not a Toolset; inherit Toolset, or pass its functions"
+            )
         _check_makeable(item)
         return item
     if not inspect.isroutine(item):
@@ -375,14 +378,14 @@ _PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def _render_offer(spec: ToolSpec, shape: Literal["openai", "anthropic"]) -> dict[str, Any]:
-    """A tool as OpenAI's Chat Completions or Anthropic's Messages take it.
+    """A tool in the shape of OpenAI's Chat Completions or Anthropic's Messages.
 
-    Raises `RegistryError` for a name with a dot, which both refuse, and for a shape that isn't known.
+    Raises `RegistryError` for a name with a dot, which both refuse, and for an unknown shape.
     """
     if not _PROVIDER_NAME.fullmatch(spec.name):
-        raise RegistryError(f"{spec.name!r} holds a '.', which {shape} refuses in a name; use renamed")
+        raise RegistryError(f"{spec.name!r} contains a '.', which {shape} refuses in a name; use renamed")
     if shape == "openai":
         return render_openai_tool(spec)
     if shape == "anthropic":
         return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
-    raise RegistryError(f"there is no shape {shape!r}; the shapes are openai and anthropic")
+    raise RegistryError(f"unknown shape {shape!r}; expected openai or anthropic")

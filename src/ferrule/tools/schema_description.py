@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Any
 
 _MAX_LISTED = 20
-"""How many values, choices or fields are named; what lies inside one names half as many, and so on."""
+"""How many values, choices or fields are named; half as many at each level of nesting."""
 _MAX_DEPTH = 4
 _MAX_HOPS = 8
 
 
 def find_schema(schema: Mapping[str, Any], path: Sequence[str | int]) -> Mapping[str, Any] | None:
-    """The schema of the value at `path`, or None where the way there isn't plain (a choice of several)."""
+    """The schema of the value at `path`, or None if the way there is ambiguous (several alternatives)."""
     here: Any = _resolve(schema, schema)
     for part in path:
         if isinstance(part, int):
@@ -30,7 +30,7 @@ def find_schema(schema: Mapping[str, Any], path: Sequence[str | int]) -> Mapping
 
 
 def _resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema behind local references and "this or null"; words beside a reference are kept."""
+    """The schema behind local references and "this or null"; keywords next to a reference are kept."""
     for _ in range(_MAX_HOPS):
         target = _find_reference(schema.get("$ref"), root)
         choices = [c for c in schema.get("anyOf", ()) if isinstance(c, Mapping) and c.get("type") != "null"]
@@ -55,7 +55,7 @@ def _find_reference(reference: Any, root: Mapping[str, Any]) -> Mapping[str, Any
 def describe_schema(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
     """A schema in words: "an integer from 1 to 10", "one of "km", "miles"", "a list, each item a string".
 
-    Schemas may hold themselves, so what lies deeper than `depth` 4 is only "a JSON value".
+    Schemas may be recursive, so anything deeper than `depth` 4 is only "a JSON value".
     """
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return "nothing" if schema is False else "a JSON value"

@@ -1,6 +1,6 @@
-"""Tools that come with a JSON Schema instead of annotations: an MCP server's, or one written by hand.
+"""Tools with a JSON Schema instead of annotations: an MCP server's, or a handwritten one.
 
-How a value is checked against a schema is in `schema_validator.py`.
+For checking a value against a schema see `schema_validator.py`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 
 
 class SchemaRules:
-    """The rules that a JSON Schema states; its function gets the arguments as keywords.
+    """The rules given by a JSON Schema; its function receives the arguments as keywords.
 
-    A string is decoded where the schema wants a number, a boolean, an object or a list and the string holds one,
-    as for tools made from a signature. Defaults in the schema are the function's to apply.
+    A string is decoded if the schema expects a number, a boolean, an object or a list and the string contains one, as
+    for tools made from a signature. Defaults in the schema are left to the function.
     """
 
     docstring = ParsedDocstring()
@@ -61,7 +61,7 @@ class SchemaRules:
         refused = [name for name in self._schema["properties"] if not self._accepts(name)]
         if refused:
             raise ToolDefinitionError(
-                f"{subject}: its function takes no keyword {refused[0]!r}, which its schema has; add it, or **arguments"
+                f"{subject}: its function lacks the parameter {refused[0]!r} of its schema; add it, or **arguments"
             )
 
     def _accepts(self, name: str) -> bool:
@@ -91,12 +91,12 @@ class SchemaRules:
 
     @property
     def unchecked_rules(self) -> tuple[str, ...]:
-        """The rules of the schema that arguments aren't held to, each with its place and the reason."""
+        """The rules of the schema that are not enforced, each with its place and the reason."""
         return self._validator.unchecked_rules
 
     @property
     def schema(self) -> JSONSchema:
-        """The schema as it was given. Raises `ToolDefinitionError` where it is none."""
+        """The schema as given. Raises `ToolDefinitionError` if it is invalid."""
         _ = self._validator
         return self._schema
 
@@ -129,14 +129,14 @@ class SchemaRules:
             found = self._validator.errors(decoded)
         except Unresolvable as error:
             raise ToolDefinitionError(
-                f"{self._subject}: its schema refers to {error.ref!r}, which it doesn't hold; put it under $defs"
+                f"{self._subject}: its schema refers to {error.ref!r}, which it doesn't contain; put it under $defs"
             ) from None
         except RecursionError:
-            raise ToolDefinitionError(f"{self._subject}: its schema refers to itself without end; mend it") from None
+            raise ToolDefinitionError(f"{self._subject}: its schema refers to itself infinitely; change it") from None
         except TooManySteps:
             words = "checking them against the tool's schema takes too many steps; give fewer or shorter values"
             raise ArgumentsInvalid((ArgumentProblem(WHOLE, "", words),)) from None
-        except Exception as error:  # noqa: BLE001 - a reference may lead to what is no schema, which fails in any way
+        except Exception as error:  # noqa: BLE001 - a reference to something other than a schema fails in any way
             raise ToolDefinitionError(f"{self._subject}: its schema can't be applied: {error}") from None
         return sorted(found, key=lambda error: str(list(error.absolute_path)))
 
@@ -162,7 +162,7 @@ class SchemaRules:
 def _read_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a builtin that tells nothing of itself takes what it takes
+    except (TypeError, ValueError):  # a builtin without a signature accepts whatever it accepts
         return [inspect.Parameter("arguments", inspect.Parameter.VAR_KEYWORD)]
 
 
@@ -175,7 +175,7 @@ def _iterate_leaves(error: Any) -> Iterator[Any]:
 
 
 def _repair_types(decoded: dict[str, Any], errors: list[Any]) -> dict[str, Any]:
-    """The arguments with each value of the wrong type replaced where it plainly holds one of the right type."""
+    """The arguments with each value of the wrong type replaced if it clearly contains one of the right type."""
     mended = copy.deepcopy(decoded)
     for error in (leaf for outer in errors for leaf in _iterate_leaves(outer)):
         path = list(error.absolute_path)

@@ -1,7 +1,7 @@
-"""The types of a schema in JSON Schema's words, whatever language they were written in.
+"""The types of a schema as JSON Schema's, whatever language they were written in.
 
-Documents of tools say `Boolean`, `long`, `ArrayList`, `String[]`, `List<Integer>`, `Optional[str]`, `float64`. Whoever
-offers such a tool and whoever reads a call of it ask here, so that both have one understanding of it.
+Tool documentation says `Boolean`, `long`, `ArrayList`, `String[]`, `List<Integer>`, `Optional[str]`, `float64`. Offers
+and readers both use this module, so that they agree.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _ANYTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def standardize_type(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema with its own type in JSON Schema's words; the same object where it is so already.
+    """The schema with its own type as JSON Schema's; the same object if it already is.
 
-    A type that says more than a name (`List<Integer>`) says it in the words for that, where the schema itself doesn't.
-    One that is unknown goes: the schema then allows anything. What lies inside the schema stays as it is.
+    A type that is more than a name (`List<Integer>`) is expanded to the corresponding keywords, unless the schema has
+    these itself. An unknown type is removed: the schema then allows anything. Nested schemas are unchanged.
     """
     given = schema.get("type")
     if given is None and "type" not in schema:
@@ -54,7 +54,7 @@ def standardize_type(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _parse_type(text: str) -> Mapping[str, Any]:
-    """What a type stands for, as a schema; an empty one where that is not known."""
+    """A type as a schema; empty if it is unknown."""
     if len(text) > _MAX_LENGTH:
         return _ANYTHING
     text = _ASIDE.sub("", text.strip()).strip()
@@ -80,7 +80,7 @@ def _parse_type(text: str) -> Mapping[str, Any]:
 
 
 def _parse_generic(name: str, inside: str) -> Mapping[str, Any]:
-    """A type with others in brackets: `Map<String, Integer>`, `Union[int, str]`, `varchar(20)`."""
+    """Parse a type with others in brackets: `Map<String, Integer>`, `Union[int, str]`, `varchar(20)`."""
     arguments = [one for one in _split(inside, ",") if one not in ("", "...")]
     if name == "optional":
         return _make_union([*map(_parse_type, arguments), {"type": "null"}])
@@ -98,7 +98,7 @@ def _parse_generic(name: str, inside: str) -> Mapping[str, Any]:
 
 
 def _make_list(items: list[str]) -> Mapping[str, Any]:
-    """A list; of what, where all its items are of one type."""
+    """A list, with the type of its items if they all have the same."""
     kinds = [_parse_type(one) for one in items]
     same = bool(kinds) and bool(kinds[0]) and all(kind == kinds[0] for kind in kinds)
     return {"type": "array", "items": kinds[0]} if same else {"type": "array"}
@@ -117,7 +117,7 @@ def _make_union(schemas: list[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The parts of a text between separators that stand in no brackets."""
+    """Split a text at separators outside brackets."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(text):
         depth += (character in "<[(") - (character in ">])")

@@ -1,8 +1,8 @@
-"""Checking a value against a JSON Schema of others, at a bounded cost.
+"""Checks a value against somebody else's JSON Schema, at a bounded cost.
 
-jsonschema does the checking (imported at the first use). What a schema can make expensive is done otherwise here:
-patterns are searched without backtracking (`patterns.py`), equal items are found by their text, and every step is
-counted, so that a schema that branches without end is given up. References to other documents are never fetched.
+jsonschema does the checking (imported at the first use). What a schema can make expensive is replaced here: patterns
+are searched without backtracking (`patterns.py`), equal items are found by their text, and every step is counted, so
+that an endlessly branching schema is abandoned. References to other documents are never fetched.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ferrule._util.patterns import Pattern, PatternRefused, compile_pattern
 from ferrule.tools.argument_errors import describe_value
 
 MAX_STEPS = 10_000_000
-"""What one check may cost, in steps of about 0.1 µs; 1 MB of text against a pattern of 100 places is about as much."""
+"""The maximum cost of one check, in steps of about 0.1 µs; like 1 MB of text against a pattern of 100 places."""
 
 MAX_SCHEMA_PLACES = 20_000
-"""How many places the patterns of one schema may have together; see `patterns.py`."""
+"""The maximum number of places in all patterns of one schema; see `patterns.py`."""
 
 _KEYWORD = 150
 _PLACE = 50
 """Steps to check one keyword, and to compile one place of a pattern."""
 
 _MAX_DEPTH = 200
-"""How many keywords may be checked inside one another. Each takes three or four frames, and the library that jsonschema
-keeps its references in doesn't survive the end of the interpreter's stack."""
+"""How deeply checked keywords may be nested. Each takes three or four frames, and the library in which jsonschema keeps
+its references doesn't survive a stack overflow."""
 
 _NOT_SCHEMAS = frozenset({"enum", "const", "default", "examples", "example"})
 _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
@@ -36,12 +36,12 @@ _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions",
 Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
-class TooManySteps(Exception):  # noqa: N818 - it is no error of the schema's words, and is caught by its neighbour
-    """Checking a value took more steps than it may."""
+class TooManySteps(Exception):  # noqa: N818 - it is not a schema error, and is caught by its neighbour
+    """Checking a value took too many steps."""
 
 
 class _Check:
-    """One check: what it may still cost, and the patterns that it has compiled; `allowed` are those that it may."""
+    """One check: its remaining steps, and the patterns that it has compiled; `allowed` are those that it may search."""
 
     def __init__(self, allowed: frozenset[str] | None, skips_unevaluated: bool, most_steps: int) -> None:
         self.skips_unevaluated = skips_unevaluated
@@ -57,7 +57,7 @@ class _Check:
             raise TooManySteps
 
     def descend(self) -> None:
-        """Begin a keyword inside the one that is being checked, until `ascend`. Raises `RecursionError`."""
+        """Enter a keyword inside the one being checked, until `ascend`. Raises `RecursionError`."""
         self._level += 1
         if self._level > _MAX_DEPTH:
             raise RecursionError
@@ -66,7 +66,7 @@ class _Check:
         self._level -= 1
 
     def matches(self, pattern: str, text: str) -> bool | None:
-        """Whether a pattern is in a text, or None where it isn't searched for."""
+        """Whether a text matches a pattern, or None if the pattern isn't searched."""
         known = self._patterns.get(pattern)
         if known is None:
             if self._allowed is not None and pattern not in self._allowed:
@@ -77,7 +77,7 @@ class _Check:
         return known.matches(text)
 
     def keys(self, values: Any) -> frozenset[str]:
-        """What the values of a schema's `enum` are compared by; see `_make_key`."""
+        """The keys by which the values of a schema's `enum` are compared; see `_make_key`."""
         if id(values) not in self._keys:
             self._keys[id(values)] = frozenset(map(_make_key, values))
         return self._keys[id(values)]
@@ -87,10 +87,10 @@ _check: ContextVar[_Check] = ContextVar("_check")
 
 
 class SchemaValidator:
-    """Checks values against one schema. `unchecked_rules` says which of its rules aren't held to, and why.
+    """Checks values against one schema. `unchecked_rules` lists the rules that aren't enforced, and why.
 
-    Raises jsonschema's `SchemaError` for what is no JSON Schema, `RecursionError` where it is nested too deeply and
-    `TooManySteps` where it is too large to be checked.
+    Raises jsonschema's `SchemaError` for an invalid JSON Schema, `RecursionError` if it is nested too deeply and
+    `TooManySteps` if it is too large to be checked.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -100,12 +100,12 @@ class SchemaValidator:
 
         validators: Any = jsonschema.validators
         kind = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-        # What this costs grows as the schema does, and no faster; one of 10,000 schemas inside is still checked.
+        # The cost is linear in the schema; one with 10,000 nested schemas is still checked.
         for error in _collect_errors(_make_bounded(kind)(kind.META_SCHEMA), schema, _Check(None, False, 5 * MAX_STEPS)):
             raise SchemaError.create_from(error)
         self._allowed, unchecked = _examine_patterns(schema)
-        # jsonschema searches for the patterns itself where it looks for what no other keyword has seen; they may
-        # stand anywhere, for a reference may lead anywhere.
+        # jsonschema itself searches the patterns to find properties that no other keyword has seen; they may be
+        # anywhere, since a reference may lead anywhere.
         self._skips_unevaluated = '"patternProperties"' in json.dumps(schema, default=str)
         if self._skips_unevaluated and _has_keyword(schema, "unevaluatedProperties"):
             unchecked.append("unevaluatedProperties: it isn't checked beside patternProperties")
@@ -114,7 +114,7 @@ class SchemaValidator:
         self._validator = _make_bounded(kind)(schema, registry=Registry(), _resolver=_make_resolver(kind, schema))
 
     def errors(self, value: Any) -> list[Any]:
-        """jsonschema's errors. Raises `TooManySteps`, `RecursionError` and what jsonschema raises for a reference."""
+        """jsonschema's errors. Raises `TooManySteps`, `RecursionError` and jsonschema's errors for references."""
         return _collect_errors(self._validator, value, _Check(self._allowed, self._skips_unevaluated, MAX_STEPS))
 
 
@@ -127,12 +127,13 @@ def _collect_errors(validator: Any, value: Any, check: _Check) -> list[Any]:
 
 
 def _make_resolver(kind: Any, schema: Mapping[str, Any]) -> Any:
-    """What finds the references in a schema, crawled once: else one to an anchor would crawl all of it each time."""
+    """Resolves the references in a schema, crawled once: otherwise each reference to an anchor would crawl all of
+    it."""
     import jsonschema
     from referencing import Specification
     from referencing.jsonschema import specification_with
 
-    # A dialect without a specification of its own, as its validator does.
+    # Without a known specification, use the same default as its validator.
     specification: Any = specification_with(kind.ID_OF(kind.META_SCHEMA), default=Specification.OPAQUE)
     resource = specification.create_resource(schema)
     validators: Any = jsonschema.validators
@@ -142,7 +143,7 @@ def _make_resolver(kind: Any, schema: Mapping[str, Any]) -> Any:
 
 @cache
 def _make_bounded(kind: Any) -> Any:
-    """A validator class of jsonschema's, with its keywords counted, and those replaced that may cost much."""
+    """A validator class like jsonschema's, with its keywords counted, and the expensive ones replaced."""
     import jsonschema
 
     validators: Any = jsonschema.validators
@@ -151,7 +152,7 @@ def _make_bounded(kind: Any) -> Any:
     }
     if "unevaluatedProperties" in words:
         words["unevaluatedProperties"] = _allow_skipping(words["unevaluatedProperties"])
-    # 7.0 counts as an integer in JSON Schema; here it is made one first, for functions that index with it.
+    # 7.0 counts as an integer in JSON Schema; here it is converted first, for functions that index with it.
     checker = kind.TYPE_CHECKER.redefine_many({"integer": _is_integer, "boolean": _is_boolean})
     bounded: Any = validators.extend(kind, validators=words, type_checker=checker)
     bounded.evolve = _evolve
@@ -159,7 +160,7 @@ def _make_bounded(kind: Any) -> Any:
 
 
 def _evolve(self: Any, **changes: Any) -> Any:
-    """The validator with another schema: of the same class, also where that names another in its `$schema`."""
+    """The validator with another schema: of the same class, even if that names another in its `$schema`."""
     resolver = changes.get("_resolver", self._resolver)
     return type(self)(changes.get("schema", self.schema), registry=self._registry, _resolver=resolver)
 
@@ -169,7 +170,7 @@ def _is_integer(_checker: Any, value: Any) -> bool:
 
 
 def _is_boolean(_checker: Any, value: Any) -> bool:
-    # Asked at each step of what follows references for `unevaluatedProperties`, which checks no keyword.
+    # Called at each step of following references for `unevaluatedProperties`, which checks no keyword.
     _check.get().spend(_KEYWORD)
     return isinstance(value, bool)
 
@@ -204,7 +205,7 @@ def _measure(value: Any) -> int:
 
 
 def _make_key(value: Any) -> str:
-    """A text that equal values of JSON share, and no others: 1 and 1.0 are equal, 1 and true are not."""
+    """A text that is the same for equal JSON values only: 1 and 1.0 are equal, 1 and true are not."""
     if isinstance(value, str) or value is None or isinstance(value, bool):
         return json.dumps(value)
     text = json.dumps(_normalize_numbers(value), sort_keys=True)
@@ -266,7 +267,7 @@ def _check_additional_properties(validator: Any, additional: Any, value: Any, sc
         return
     properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     for name, field in value.items():
-        # A pattern that isn't searched for may be about any name.
+        # A pattern that isn't searched may match any name.
         if name in properties or any(_check.get().matches(pattern, name) is not False for pattern in patterns):
             continue
         if validator.is_type(additional, "object"):
@@ -286,7 +287,7 @@ _REPLACED: Mapping[str, Keyword] = {
 
 
 def _iterate_schemas(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """A schema and those inside it, each with its place."""
+    """A schema and those nested in it, each with its place."""
     if isinstance(schema, list | tuple):
         for number, inner in enumerate(schema):
             yield from _iterate_schemas(inner, f"{place}[{number}]")
@@ -307,7 +308,7 @@ def _has_keyword(schema: Mapping[str, Any], word: str) -> bool:
 
 
 def _examine_patterns(schema: Mapping[str, Any]) -> tuple[frozenset[str], list[str]]:
-    """The patterns of a schema that can be searched for, and which can't, and why."""
+    """The patterns of a schema that can be searched, and the others with the reasons."""
     reasons: dict[str, str] = {}
     unchecked = []
     places = 0
@@ -326,7 +327,7 @@ def _examine_patterns(schema: Mapping[str, Any]) -> tuple[frozenset[str], list[s
 
 
 def _find_refusal(pattern: str, left: int) -> tuple[str, int]:
-    """Why a pattern isn't searched for, "" where it is, and how many places it has."""
+    """Why a pattern isn't searched, "" if it is, and its number of places."""
     if left <= 0:
         return "the schema's patterns are too large together", 0
     try:

@@ -1,9 +1,9 @@
-"""What a running tool may see and do: the reserved parameter that the executor fills in.
+"""What a running tool may see and do: the reserved parameter that the executor passes.
 
     @tool
     async def index(folder: str, scope: CallScope) -> str: ...
 
-It stands on the lowest floor because a tool's signature names it; only the executor makes one.
+It is on the lowest floor because a tool's signature names it; only the executor creates one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferrule.events import ToolProgress
 
 
 def _ignore_progress(_event: ToolProgress) -> None:
-    """Drop progress that nobody listens to."""
+    """Ignore progress without a listener."""
 
 
 @quick_init
@@ -28,8 +28,8 @@ def _ignore_progress(_event: ToolProgress) -> None:
 class CallScope:
     """The surroundings of one call.
 
-    `deadline` is a `time.monotonic()` value in seconds, None where the call may take any time. `workspace` is the
-    folder in which a policy may let paths be touched without asking, None where there is none.
+    `deadline` is a `time.monotonic()` value in seconds, None for no limit. `workspace` is the folder in which a policy
+    may allow access to paths without asking, None if there is none.
     """
 
     call: ToolCall | None = None
@@ -40,12 +40,12 @@ class CallScope:
     workspace: Path | None = None
 
     def report_progress(self, text: str, fraction: float | None = None) -> None:
-        """Report how far this call is; `fraction` lies between 0 and 1. Callable from any thread."""
+        """Report how far this call is; `fraction` lies between 0 and 1. May be called from any thread."""
         self.emit(ToolProgress(self.call.id if self.call else "", text, fraction))
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the deadline, never negative; None where there is none."""
+        """Seconds until the deadline, never negative; None if there is none."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property

@@ -1,6 +1,6 @@
-"""A function's parameters: checked at once, their annotations resolved where Python can see the names.
+"""A function's parameters: checked at once, with annotations resolved where Python can see the names.
 
-It knows nothing of JSON. What can't be offered to a model (`*args`, a parameter without a type) is refused here.
+It is independent of JSON. Parameters that can't be offered to a model (`*args`, or without a type) are refused here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MISSING = inspect.Parameter.empty
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter as it is written; `annotation` may still be a string. `default` is MISSING where it has none."""
+    """A parameter as written; `annotation` may still be a string. `default` is MISSING if there is none."""
 
     name: str
     annotation: Any
@@ -30,9 +30,9 @@ class Parameter:
 
 
 def read_parameters(function: Callable[..., Any], subject: str, skip_first: bool = False) -> tuple[Parameter, ...]:
-    """The parameters that a model can fill in, without the first one for a method.
+    """The parameters that a model can provide, without the first one of a method.
 
-    Raises `ToolDefinitionError`, naming the parameter and the cure.
+    Raises `ToolDefinitionError`, naming the parameter and the solution.
     """
     parameters = list(read_signature(function, subject).parameters.values())
     if skip_first:
@@ -43,7 +43,7 @@ def read_parameters(function: Callable[..., Any], subject: str, skip_first: bool
 
 
 def read_signature(function: Callable[..., Any], subject: str) -> inspect.Signature:
-    """The signature, names in it unresolved. Raises `ToolDefinitionError` where there is none to read."""
+    """The signature, with unresolved names. Raises `ToolDefinitionError` if there is none."""
     try:
         if sys.version_info >= (3, 14):
             from annotationlib import Format
@@ -59,10 +59,10 @@ def read_signature(function: Callable[..., Any], subject: str) -> inspect.Signat
 def _check_parameter(parameter: inspect.Parameter, subject: str) -> None:
     name, kind = parameter.name, parameter.kind
     if kind is inspect.Parameter.VAR_POSITIONAL:
-        fault = f"*{name} has no place in a schema; take a list: {name}: list[str]"
+        fault = f"*{name} can't be expressed in a schema; take a list: {name}: list[str]"
     elif kind is inspect.Parameter.VAR_KEYWORD:
         fault = (
-            f"**{name} has no place in a schema; name the parameters, or take a dict: {name}: dict[str, str] "
+            f"**{name} can't be expressed in a schema; name the parameters, or take a dict: {name}: dict[str, str] "
             "(a decorator above needs functools.wraps)"
         )
     elif kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -75,9 +75,9 @@ def _check_parameter(parameter: inspect.Parameter, subject: str) -> None:
 
 
 def find_enclosing_names(function: Callable[..., Any]) -> dict[str, Any]:
-    """What a function defined inside another can see: its closure, and the locals of the frames around it.
+    """The names that a nested function can see: its closure, and the locals of the frames around it.
 
-    Annotations that are strings may name a class that exists nowhere else.
+    Annotations that are strings may name a class that is defined nowhere else.
     """
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)
@@ -92,13 +92,13 @@ def find_enclosing_names(function: Callable[..., Any]) -> dict[str, Any]:
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             names[name] = cell.cell_contents
-        except ValueError:  # a cell that isn't filled yet
+        except ValueError:  # an empty cell
             continue
     return names
 
 
 def select_type_names(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Those names that annotations are made of: a tool must not keep every local of its maker alive."""
+    """Select the names that annotations consist of: a tool must not keep all locals of its creator alive."""
     return {
         name: value
         for name, value in names.items()
@@ -111,17 +111,17 @@ def resolve_annotations(
 ) -> dict[str, Any]:
     """Each parameter's annotation as an object, `Annotated` kept.
 
-    Raises `ToolDefinitionError` for one that names nothing that can be seen from the function.
+    Raises `ToolDefinitionError` for a name that can't be resolved from the function.
     """
     while isinstance(function, partial):
         function = function.func
     call = function if hasattr(function, "__globals__") or inspect.ismethod(function) else type(function).__call__
     reachable = getattr(inspect.unwrap(call), "__globals__", {})
-    # A CallScope imported for type checkers alone is no reason to fail.
+    # A CallScope imported only for type checkers must not cause an error.
     visible = {"CallScope": CallScope, **reachable, **names}
 
     def holder() -> None:
-        """Carries one annotation, so that a failure has a name."""
+        """Carries one annotation, so that an error can be attributed to it."""
 
     hints: dict[str, Any] = {}
     for parameter in parameters:
@@ -141,7 +141,7 @@ def _format_annotation(annotation: Any) -> str:
 
 
 def is_scope(hint: Any) -> bool:
-    """Whether a parameter asks for the `CallScope`: annotated so, or as an optional one."""
+    """Whether a parameter is for the `CallScope`: its annotation is that class, possibly optional."""
     if typing.get_origin(hint) is typing.Annotated:
         hint = typing.get_args(hint)[0]
     if typing.get_origin(hint) in (typing.Union, UnionType):

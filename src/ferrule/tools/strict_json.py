@@ -1,6 +1,6 @@
-"""Strict JSON for arguments: one object, no key twice, no NaN, no number that isn't finite.
+"""Strict JSON for arguments: one object, no duplicate keys, no NaN, only finite numbers.
 
-The standard reader is used because it can see a key given twice; the error says where and what to write.
+The standard parser is used because it can detect duplicate keys; the error says where and what to write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _parse(text: str) -> Any:
-    if text.startswith("{"):  # as nearly all does: there is no white space to be looked for
+    if text.startswith("{"):  # the common case: no white space to look for
         value, end = _DECODER.raw_decode(text)
         if end == len(text):
             return value
@@ -47,7 +47,7 @@ def _parse(text: str) -> Any:
 
 
 def decode_json(text: str) -> Any:
-    """The value of strict JSON. Raises `ValueError` with words that a model can act on."""
+    """Decode strict JSON. Raises `ValueError` with a text that a model can act on."""
     try:
         decoded = _parse(text)
         if not text.isascii() or "\\u" in text:
@@ -60,7 +60,7 @@ def decode_json(text: str) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply; give a flatter value") from None
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair is no character; write the character itself") from None
+        raise ValueError("half of a surrogate pair is not a character; write the character itself") from None
     except ValueError as error:
         if str(error).startswith("Exceeds the limit"):
             raise ValueError("a number has too many digits; give a shorter one") from None
@@ -69,9 +69,9 @@ def decode_json(text: str) -> Any:
 
 
 def decode_arguments(text: str) -> tuple[dict[str, Any], str]:
-    """The object that `text` holds, and its JSON text; no text at all is an object without fields.
+    """The object in `text`, and its JSON text; an empty text is an object without fields.
 
-    An object that was encoded twice (a JSON string that holds one) is accepted. Raises `ArgumentsInvalid`.
+    An object that was encoded twice (a JSON string that contains one) is accepted. Raises `ArgumentsInvalid`.
     """
     if not text.strip():
         return {}, "{}"
@@ -89,7 +89,7 @@ def decode_arguments(text: str) -> tuple[dict[str, Any], str]:
 
 
 def encode_json(value: Any) -> str:
-    """JSON of a value. Raises `ArgumentsInvalid` where it holds something that JSON has no form for."""
+    """Encode a value as JSON. Raises `ArgumentsInvalid` if it contains something that JSON can't express."""
     try:
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:

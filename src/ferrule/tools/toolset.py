@@ -13,14 +13,14 @@ from ferrule.toolspec import ToolGroup
 
 
 class Toolset:
-    """Base of objects with tools: methods marked `@tool`, sync or async, that share what `self` holds.
+    """Base of objects with tools: methods marked `@tool`, sync or async, that share the state of `self`.
 
-    Given to a registry as a class or factory, it is made anew for each run, and its `open` and `close` methods
-    (plain or async, where it has them) are called around that run. Given as an instance, it is shared on purpose, and
-    whoever made it opens and closes it.
+    Given to a registry as a class or factory, it is created anew for each run, and its `open` and `close` methods
+    (plain or async, if it has them) are called around that run. Given as an instance, it is shared on purpose, and its
+    creator opens and closes it.
 
-    Where a notation tells of the tools of one owner together, it goes by the texts `name` and `description` of the
-    class, where it has them, or else by its own name and its docstring's first paragraph.
+    A notation that groups the tools of one owner uses the class attributes `name` and `description` if they are texts,
+    otherwise the class's own name and its docstring's first paragraph.
     """
 
     shares_state: ClassVar[bool] = True
@@ -35,12 +35,12 @@ class Toolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Its tools, bound to this instance, in the order in which they are written; a base's come first."""
+        """Its tools, bound to this instance, in the order of definition; a base's come first."""
         return tuple(tool.__get__(self) for tool in _find_marked(type(self)))
 
 
 def find_method_tools(toolset: type[Toolset]) -> tuple[Tool, ...]:
-    """The tools of a Toolset class, not yet bound to an object. A method overridden without `@tool` is none."""
+    """The tools of a Toolset class, not yet bound to an object. A method overridden without `@tool` is not one."""
     return tuple(replace(one, group=toolset._ferrule_group) for one in _find_marked(toolset))
 
 
@@ -51,7 +51,7 @@ def _find_marked(toolset: type[Toolset]) -> tuple[Tool, ...]:
 
 
 def find_required_arguments(toolset: type[Toolset]) -> list[str]:
-    """The arguments without which a Toolset class can't be made."""
+    """The arguments without which a Toolset class can't be created."""
     empty = inspect.Parameter.empty
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(toolset).parameters.values()
@@ -59,7 +59,7 @@ def find_required_arguments(toolset: type[Toolset]) -> list[str]:
 
 
 def _make_group(toolset: type[Toolset]) -> ToolGroup:
-    """How the tools of a Toolset are told of together. A `name` that is no text (a property, a tool) is another's."""
+    """How a notation groups the tools of a Toolset. A `name` that is not a text (a property, a tool) is ignored."""
     name, described = getattr(toolset, "name", None), getattr(toolset, "description", None)
     if not isinstance(described, str):
         described = "" if _is_written_by_dataclass(toolset) else _read_first_paragraph(toolset.__doc__)
@@ -67,10 +67,10 @@ def _make_group(toolset: type[Toolset]) -> ToolGroup:
 
 
 def _read_first_paragraph(docstring: str | None) -> str:
-    """The sections below it are left alone, since reading them is what costs time."""
+    """Read only the first paragraph, since parsing the sections below it takes time."""
     return read_docstring(inspect.cleandoc(docstring or "").partition("\n\n")[0], ()).description
 
 
 def _is_written_by_dataclass(toolset: type[Toolset]) -> bool:
-    """Whether the docstring is the signature that `dataclass` puts there where there is none."""
+    """Whether the docstring is the signature that `dataclass` generates if there is none."""
     return (toolset.__doc__ or "").startswith(f"{toolset.__name__}(")
