@@ -15,6 +15,7 @@ from ferrule.dialects.framing.turns import Turns
 from ferrule.dialects.segments import Content, Control, TextSegment
 from ferrule.errors import DialectError
 
+_LIMITS = frozenset({NO_PARALLEL, NO_TEXT_BESIDE})
 _PLAIN = Turns(user=("", ""), assistant="", end="", results=("", ""))
 
 
@@ -25,7 +26,7 @@ def write_parts(
     turns: Turns = _PLAIN,
     opens: str = "",
 ) -> Iterator[TextSegment]:
-    """The parts as segments; consecutive calls are passed to `write_calls` together.
+    """The parts as segments, none of them empty; consecutive calls are passed to `write_calls` together.
 
     `opens` is the part of the message that the prompt already wrote. Reasoning is left out if the family has no place
     for it, which the caller must report. Raises `DialectError` for text or calls that can't be written.
@@ -40,11 +41,15 @@ def write_parts(
     for piece in _write_pieces(family, parts, write_calls, turns):
         if family.message.between and not is_first:
             yield Control(family.message.between, trained=True)
-        yield from (segment for segment in piece if segment.text)
+        for segment in piece:
+            if segment.text:
+                yield segment
         is_first = False
 
 
 def _check_places(family: Family, parts: Sequence[Part]) -> None:
+    if family.losses.isdisjoint(_LIMITS):
+        return
     calls = [part for part in parts if isinstance(part, ToolCall)]
     if len(calls) > 1 and NO_PARALLEL in family.losses:
         raise DialectError(f"the {family.name} notation allows one call per message, got {len(calls)}")
@@ -72,11 +77,11 @@ def _write_pieces(
 ) -> Iterator[list[TextSegment]]:
     """Write the parts, yielding the segments of each part or run of calls."""
     markers = family.message
-    before, after = markers.preamble if any(isinstance(part, ToolCall) for part in parts) else markers.answer
+    before, after = markers.preamble if any(map(_is_call, parts)) else markers.answer
     # Whether the next call follows text directly, and not a marker.
     is_beside_text = False
     following = 0
-    for is_calls, run in groupby(parts, lambda part: isinstance(part, ToolCall)):
+    for is_calls, run in groupby(parts, _is_call):
         if is_calls:
             calls = [part for part in run if isinstance(part, ToolCall)]
             following += len(calls)
@@ -96,6 +101,10 @@ def _write_pieces(
             elif isinstance(part, MalformedCall):
                 is_beside_text = not turns.tight_calls
                 yield [Content(part.raw)]
+
+
+def _is_call(part: Part) -> bool:
+    return isinstance(part, ToolCall)
 
 
 def _write_reasoning(family: Family, part: Reasoning, *, is_open: bool) -> list[TextSegment]:

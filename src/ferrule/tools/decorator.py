@@ -244,7 +244,8 @@ class Tool(Generic[Parameters, Returned]):
         return f"<Tool {self.name} from {self.origin}>"
 
 
-# Static methods first: accessed through an instance, they don't lose their first parameter.
+# For `tool(staticmethod(f))`. Type checkers treat `@staticmethod` below `@tool` as a plain function, so for them such a
+# tool loses its first parameter if it is accessed through an instance, though not through the class.
 @overload
 def tool(function: staticmethod[Rest, Value], /, **options: Unpack[ToolOptions]) -> Tool[..., Value]: ...
 @overload
