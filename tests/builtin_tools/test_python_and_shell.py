@@ -252,7 +252,7 @@ def test_profiles_on_python() -> None:
     assert contained.intent({"code": "1"}).preview == "1"
     free = python_tool(PythonSandbox(packages=(), tier="none"))
     assert [judged(free, profile, code="1") for profile in PROFILES] == ["deny", "ask", "ask", "allow", "allow"]
-    with pytest.raises(ToolDefinitionError, match="has to contain it"):
+    with pytest.raises(ToolDefinitionError, match="must be contained"):
         PythonSession(PythonSandbox(packages=(), tier="none"))
 
 

@@ -232,7 +232,7 @@ async def test_a_server_belongs_to_one_loop(addresses: dict[str, str]) -> None:
 @pytest.mark.parametrize("is_legacy", [False, True])
 async def test_a_server_at_an_address_may_be_started_anew(monkeypatch: pytest.MonkeyPatch, is_legacy: bool) -> None:
     monkeypatch.setattr(sdk_server, "LEGACY", is_legacy)
-    monkeypatch.setattr(serving, "_PATIENCE", 1)  # the newest protocol holds a request open to hear of changes
+    monkeypatch.setattr(serving, "_GRACE_SECONDS", 1)  # the newest protocol holds a request open to hear of changes
 
     async def started(port: int) -> tuple[asyncio.Task[None], str]:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()

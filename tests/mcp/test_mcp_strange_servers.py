@@ -19,7 +19,7 @@ Strange = Callable[[str], list[str]]
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_PATIENCE", 0.3)
+    monkeypatch.setattr(connection, "_GRACE_SECONDS", 0.3)
 
 
 def processes(folder: Path) -> list[int]:
@@ -91,7 +91,7 @@ async def test_one_that_writes_what_is_no_protocol_is_borne(strange: Strange, ca
     ("server", "message"),
     [
         (["/no/such/program"], "can't be reached: file not found: '/no/such/program'"),
-        (["true"], "ended before it was ready; what it wrote to stderr says why"),
+        (["true"], "ended before it was ready; its output on stderr may say why"),
         (["cat"], "can't be reached: Method not found"),
         ("http://127.0.0.1:1/mcp", "can't be reached: ConnectError"),
     ],

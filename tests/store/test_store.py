@@ -141,7 +141,7 @@ def test_an_id_may_be_shortened_while_it_is_one_conversations(store: Store) -> N
     names = [store.save(Conversation((user(str(number)),), NOW)) for number in range(17)]
     assert store.load(names[3][:9].upper()).summary.id == names[3]
     twice = next(name[0] for name in names if sum(other[0] == name[0] for other in names) > 1)
-    with pytest.raises(ConversationError, match=f"'{twice}' begins the ids of several"):
+    with pytest.raises(ConversationError, match=f"'{twice}' several ids begin with"):
         store.load(twice)
     for wrong in ("", "xyz", "%"):
         for use in (store.load, store.delete, store.fork, lambda name: store.save(TALK, id=name)):
@@ -394,7 +394,7 @@ def test_files_that_are_no_store_are_refused(tmp_path: Path) -> None:
             Store(path)
         assert str(path) in str(refused.value)
     assert other.read_bytes() == before
-    with pytest.raises(ConversationError, match="there is no store of conversations"):
+    with pytest.raises(ConversationError, match="no such store of conversations"):
         Store(tmp_path / "nowhere.db", create=False)
     assert not (tmp_path / "nowhere.db").exists()
 

@@ -1,7 +1,7 @@
-"""Tools that come with ferrule. What they do is done in `sandbox/`; here it gets a name, a schema and an intent.
+"""Tools that come with ferrule. `sandbox/` does their work; here they get a name, a schema and an intent.
 
-`calculator`, `python` and `shell` are ready to be offered; `python_tool` and `shell_tool` make others like them, and
-`PythonSession` keeps variables from call to call. Importing them starts nothing.
+`calculator`, `python` and `shell` are ready to use; `python_tool` and `shell_tool` make configured ones, and
+`PythonSession` keeps variables between calls. Importing them starts nothing.
 """
 
 from ferrule.builtin_tools.calculator_tool import calculator

@@ -1,4 +1,4 @@
-"""Sandboxes that tools start at their first call, and that are closed when the program ends."""
+"""Sandboxes that tools create at their first call, and that are closed when the program ends."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ class Closing(Protocol):
     """A sandbox that can be closed."""
 
     def aclose(self) -> Coroutine[Any, Any, None]:
-        """Let go of what it holds. Can be called again."""
+        """Release its resources. May be called again."""
 
 
 Sandbox = TypeVar("Sandbox", bound=Closing)
 
 
 def make_once(make: Callable[[], Sandbox]) -> Callable[[], Sandbox]:
-    """What gives the same sandbox each time, made when it is first asked for."""
+    """Return a function that creates a sandbox at its first call and returns the same one from then on."""
     lock = threading.Lock()
     made: list[Sandbox] = []
 
-    def found() -> Sandbox:
+    def get() -> Sandbox:
         with lock:
             if not made:
                 made.append(close_at_exit(make()))
             return made[0]
 
-    return found
+    return get
 
 
 def close_at_exit(sandbox: Sandbox) -> Sandbox:
-    """The same sandbox, which is closed when the program ends."""
+    """Close a sandbox when the program ends; returns it."""
     atexit.register(_close, sandbox)
     return sandbox
 
@@ -47,11 +47,11 @@ def _close(sandbox: Closing) -> None:
     run_synchronously(sandbox.aclose())
 
 
-def _python() -> PythonSandbox:
+def _make_python_sandbox() -> PythonSandbox:
     from ferrule.sandbox.python import PythonSandbox
 
     return PythonSandbox()
 
 
-default_python = make_once(_python)
-"""The one `PythonSandbox` of the process, as its defaults have it."""
+default_python = make_once(_make_python_sandbox)
+"""Returns the process's own `PythonSandbox`, with default options."""

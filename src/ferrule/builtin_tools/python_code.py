@@ -1,9 +1,8 @@
-"""Python as a tool: code that a model writes runs contained, and its value, output and images come back.
+"""Python as a tool: a model's code runs contained, and its value, output and images are returned.
 
-A call says nothing but the code: which tier, what may be read and how much may be used is said by whoever makes the
-tool. Contained code changes nothing outside of its own run, so the tool is `read_only` and the profiles `plan` and
-`ask` let it run. With a sandbox that the user made without containment (`tier="none"`) it is not: then each call is an
-effect `run`, which those profiles refuse or ask about.
+The only argument of a call is the code; tier, readable files and limits are set where the tool is made. Contained code
+changes nothing outside of its own run, so the tool is `read_only`, and the profiles `plan` and `ask` allow it. In a
+sandbox without containment (`tier="none"`) each call has an effect `run`, which those profiles deny or ask about.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     from ferrule.sandbox.python import Mount, PythonSandbox
 
 TIMEOUT: Final = 30.0
-"""Seconds of one call, unless the tool's maker says otherwise."""
+"""The default timeout of a call, in seconds."""
 MEMORY: Final = 512 * 1024 * 1024
-"""Bytes that one call may use beside the interpreter and its packages."""
+"""The default limit of a call, in bytes, in addition to the interpreter and its packages."""
 
 CONTAINED: Final = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 _DESCRIPTION: Final = (
     "Run Python code and get back what it prints, the value of its last line, and the figures that it draws. Each "
-    "call starts anew. The packages that are installed can be imported; there is no network, and no files but the "
+    "call starts fresh. The packages that are installed can be imported; there is no network, and no files but the "
     "code's own."
 )
 Code = Annotated[str, "The code; the value of its last line comes back, as in a notebook"]
@@ -46,10 +45,10 @@ def python_tool(
     inputs: Mapping[str, Any] | None = None,
     mounts: Sequence[Mount] = (),
 ) -> Tool:
-    """A tool that runs Python in `sandbox`, which whoever made it closes; by default in one of the process's own.
+    """Make a tool that runs Python in `sandbox`, by default the process's own. The caller closes a given sandbox.
 
-    `timeout` is in seconds, `memory` in bytes. Each call is given `inputs` anew: variables, and files by their names.
-    `mounts` are files that the code reads without a copy, and can't change.
+    `timeout` is in seconds, `memory` in bytes. Each call gets new copies of `inputs`: variables, and files by name.
+    `mounts` are files that the code can read without a copy, and can't change.
     """
 
     async def run(code: Code, scope: CallScope) -> list[Text | Image]:
@@ -68,17 +67,17 @@ def python_tool(
         name=name,
         description=_DESCRIPTION + (f" These are at hand: {', '.join(at_hand)}." if at_hand else ""),
         annotations=CONTAINED if is_contained(sandbox) else Annotations(),
-        intent=_intent_of(sandbox, mounts),
+        intent=_make_intent(sandbox, mounts),
     )(run)
 
 
 def preview_code(arguments: Mapping[str, Any]) -> Intent:
-    """The intent of contained code: nothing outside, and the code to look at."""
+    """Make the intent of contained code: no effects outside, and the code as preview."""
     return Intent(preview=str(arguments["code"]))
 
 
-def _intent_of(sandbox: PythonSandbox | None, mounts: Sequence[Mount]) -> Callable[[Mapping[str, Any]], Intent]:
-    """What a call would do: nothing outside, besides reading what the sandbox was told to show."""
+def _make_intent(sandbox: PythonSandbox | None, mounts: Sequence[Mount]) -> Callable[[Mapping[str, Any]], Intent]:
+    """Make the intent function: the effects are reading what the sandbox shows, and running if it isn't contained."""
     paths = (*getattr(sandbox, "readable", ()), *(mount.path for mount in mounts))
     effects = [Effect("read", str(path)) for path in paths]
     if not is_contained(sandbox):
@@ -87,15 +86,15 @@ def _intent_of(sandbox: PythonSandbox | None, mounts: Sequence[Mount]) -> Callab
 
 
 def is_contained(sandbox: PythonSandbox | None) -> bool:
-    """Whether a sandbox is one that contains: the default one always is."""
+    """Whether a sandbox contains code; the default one always does."""
     return sandbox is None or sandbox.tier != "none"
 
 
 def limit_seconds(timeout: float, scope: CallScope) -> float:
-    """The time of a call, so that it ends before the caller's own time is up and its output isn't lost."""
+    """Limit the timeout of a call so that it ends before the caller's deadline, and its output isn't lost."""
     left = scope.seconds_left
     return timeout if left is None else max(0.05, min(timeout, left - 0.25))
 
 
 python = python_tool()
-"""Runs Python in the process's own sandbox, which is started at the first call."""
+"""Runs Python in the process's own sandbox, which is created at the first call."""

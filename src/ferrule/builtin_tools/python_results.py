@@ -1,4 +1,4 @@
-"""A run of Python as the parts that a model reads, or as the reason for which the call failed."""
+"""Renders a run of Python as the parts that a model reads, or as the reason why the call failed."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ _MAGIC: Final = (
 
 _MOST_IMAGES: Final = 16
 _IMAGE_BYTES: Final = 8 * 1024 * 1024
-"""Of all images of one result together."""
+"""The limit of all images of one result together."""
 
 
 async def render_call(run: PythonResult, blobs: BlobStore) -> list[Text | Image]:
-    """`render_result`, in a thread where the run left files: hashing and writing many bytes takes its time."""
+    """Run `render_result`, in a thread if the run left files, since hashing and writing them takes time."""
     return await asyncio.to_thread(render_result, run, blobs) if run.files else render_result(run, blobs)
 
 
 def render_result(run: PythonResult, blobs: BlobStore | None = None) -> list[Text | Image]:
-    """What a run printed, its value and notes as one text, and its images, within their limits.
+    """Render a run: its output, value and notes as one text, and its images, within their limits.
 
-    The files that it left are put into `blobs`, and the notes refer to each by its content hash; so they do to images
-    beyond the limits.
+    The files that it left, and images beyond the limits, are stored in `blobs`, and the notes give their content
+    hashes.
 
-    Raises `ToolRetry` where nothing ran, since the code can be written again: a syntax error, or what the checks
-    refuse. Raises `ToolFailed` with the error and what was printed before it for every other error.
+    Raises `ToolRetry` if nothing ran, because of a syntax error or refused code, since the model can write the code
+    again. Raises `ToolFailed` for every other error, with the output before it.
     """
     error = run.error
     if error is not None:
         if error.kind in ("syntax", "refused"):
             raise ToolRetry(f"not run: {str(error).rstrip()}")
-        raise ToolFailed("\n".join((str(error).rstrip(), *_printed(run), *_notes(run, blobs))))
-    found = [*find_images(run.value), *run.images, *_image_files(run)]
+        raise ToolFailed("\n".join((str(error).rstrip(), *_list_output(run), *_list_notes(run, blobs))))
+    found = [*find_images(run.value), *run.images, *_find_image_files(run)]
     images, left = _limit_images(list({image.hash: image for image in found}.values()))
-    texts = list(_printed(run))
+    texts = list(_list_output(run))
     is_shown = run.value is not None and not isinstance(run.value, Image)
     if is_shown:
         value = render_value(run.value)
@@ -54,7 +54,7 @@ def render_result(run: PythonResult, blobs: BlobStore | None = None) -> list[Tex
     if left:
         kept = f", kept as {', '.join(blobs.put(image.data) for image in left)}" if blobs is not None else ""
         texts.append(f"[left out: {len(left)} of {len(images) + len(left)} images{kept}]")
-    texts += _notes(run, blobs)
+    texts += _list_notes(run, blobs)
     if not texts and not images:
         texts.append("[no output: the code printed nothing, and its last line has no value]")
     text = [Text("\n".join(texts))] if texts else []
@@ -62,11 +62,11 @@ def render_result(run: PythonResult, blobs: BlobStore | None = None) -> list[Tex
 
 
 def convert_error(error: FerruleError) -> ToolFailed:
-    """What a model is told where nothing could run at all."""
+    """Convert the error of a run that couldn't start."""
     return ToolFailed(f"not run: {error}")
 
 
-def _printed(run: PythonResult) -> Iterator[str]:
+def _list_output(run: PythonResult) -> Iterator[str]:
     if run.stdout:
         yield run.stdout.rstrip("\n")
     if run.stderr:
@@ -74,7 +74,7 @@ def _printed(run: PythonResult) -> Iterator[str]:
 
 
 def _limit_images(images: Sequence[Image]) -> tuple[list[Image], list[Image]]:
-    """The images that are shown, and those that are not since they are too many or too large."""
+    """Split images into those that are shown, and those beyond the limits."""
     shown: list[Image] = []
     left: list[Image] = []
     room = _IMAGE_BYTES
@@ -87,7 +87,7 @@ def _limit_images(images: Sequence[Image]) -> tuple[list[Image], list[Image]]:
     return shown, left
 
 
-def _notes(run: PythonResult, blobs: BlobStore | None) -> Iterator[str]:
+def _list_notes(run: PythonResult, blobs: BlobStore | None) -> Iterator[str]:
     if run.omitted:
         yield "[left out: " + "; ".join(run.omitted) + "]"
     if run.files and blobs is not None:
@@ -100,8 +100,8 @@ def _notes(run: PythonResult, blobs: BlobStore | None) -> Iterator[str]:
         yield "[advice] " + explain_findings(advice)
 
 
-def _image_files(run: PythonResult) -> Iterator[Image]:
-    """Files that the code saved as images."""
+def _find_image_files(run: PythonResult) -> Iterator[Image]:
+    """Find the files that are images."""
     for data in run.files.values():
         for magic, media_type in _MAGIC:
             if data.startswith(magic):

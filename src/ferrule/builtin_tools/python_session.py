@@ -1,4 +1,4 @@
-"""Python that keeps its variables from call to call, as a Toolset: one session a run of the pipeline."""
+"""Python that keeps its variables between calls, as a Toolset: one session per run of the pipeline."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ferrule.tools.toolset import Toolset
 if TYPE_CHECKING:
     from ferrule.sandbox.python import Mount, PythonSandbox, SandboxSession
 
-_KEEPING = replace(CONTAINED, idempotent=False)
+_STATEFUL = replace(CONTAINED, idempotent=False)
 
 
 class PythonSession(Toolset):
-    """Runs Python code, with variables and imports kept from call to call.
+    """Runs Python code, keeping variables and imports between calls.
 
-    The session begins at the first call, in `sandbox` or in the process's own, and ends when the Toolset is closed.
-    It is contained as `ferrule.builtin_tools.python` is, and so `read_only`: what it changes are its own variables.
-    `timeout` is in seconds a call, `memory` in bytes for the whole session. `inputs` are there from the beginning, as
-    variables and files; `mounts` are files that the code reads without a copy. An instance belongs to one event loop.
+    The session begins at the first call, in `sandbox` or the process's own, and ends when the Toolset is closed. It is
+    contained like `ferrule.builtin_tools.python`, and so `read_only`: it changes only its own variables. `timeout` is
+    in seconds per call, `memory` in bytes for the whole session. `inputs` are present from the start, as variables and
+    files; `mounts` are files that the code reads without a copy. An instance belongs to one event loop.
 
     Raises `ToolDefinitionError` for a sandbox without containment.
     """
@@ -53,7 +53,7 @@ class PythonSession(Toolset):
         mounts: Sequence[Mount] = (),
     ) -> None:
         if not is_contained(sandbox):
-            raise ToolDefinitionError("a PythonSession is said to be read-only, so its sandbox has to contain it")
+            raise ToolDefinitionError("a PythonSession is annotated as read-only, so its sandbox must be contained")
         self._sandbox = sandbox
         self._timeout = timeout
         self._memory = memory
@@ -62,7 +62,7 @@ class PythonSession(Toolset):
         self._session: SandboxSession | None = None
         self._turn = asyncio.Lock()
 
-    @tool(annotations=_KEEPING, serial=True, intent=preview_code)
+    @tool(annotations=_STATEFUL, serial=True, intent=preview_code)
     async def python(self, code: Code, scope: CallScope) -> list[Text | Image]:
         """Run Python code and get back what it prints, the value of its last line, and the figures that it draws.
         Variables and imports are kept from call to call. The packages that are installed can be imported; there is
@@ -72,13 +72,13 @@ class PythonSession(Toolset):
 
         async with self._turn:
             try:
-                session = await self._begun()
+                session = await self._open_session()
                 run = await session.run(code, timeout=limit_seconds(self._timeout, scope))
             except FerruleError as error:
                 raise convert_error(error) from error
         return await render_call(run, scope.blobs)
 
-    @tool(annotations=_KEEPING, serial=True)
+    @tool(annotations=_STATEFUL, serial=True)
     async def python_undo(self) -> str:
         """Undo the last call of python: every variable is again as it was before that call."""
         async with self._turn:
@@ -96,14 +96,14 @@ class PythonSession(Toolset):
         if session is not None:
             await session.aclose()
 
-    async def _begun(self) -> SandboxSession:
+    async def _open_session(self) -> SandboxSession:
         if self._session is None:
             sandbox = default_python() if self._sandbox is None else self._sandbox
             session = await sandbox.session(memory=self._memory, mounts=self._mounts)
-            # By a run of its own, so that to undo the first call takes nothing of this away.
+            # In a run of its own, so that undoing the first call doesn't remove the inputs.
             given = await session.run("", self._inputs) if self._inputs else None
             if given is not None and given.error is not None:
                 await session.aclose()
-                raise SandboxInputError(f"the inputs can't be given to the session: {given.error}")
+                raise SandboxInputError(f"the inputs can't be loaded into the session: {given.error}")
             self._session = session
         return self._session

@@ -1,4 +1,4 @@
-"""What model-written code gave back, as text for a model and as JSON for a program."""
+"""Renders the values of model-written code, as text for a model and as JSON for a program."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ferrule.sandbox.python.wire.display import array_text, format_value, fracti
 
 _SCALARS: Final = (str, bool, int, type(None))
 _COLUMN: Final = 60
-"""Characters of one field of a table; a text that is longer ends in `…`."""
+"""Characters of one field of a table; a longer text ends in `…`."""
 _BITS: Final = 1 << 16
-"""Of an integer that is written in decimal: some 20,000 digits."""
+"""The largest integer written in decimal: some 20,000 digits."""
 _ITEMS: Final = 100_000
-"""Items of an array that become JSON; a larger one is shown as numpy does."""
+"""The most items of an array written as JSON; a larger one is written as numpy prints it."""
 
 
 def render_value(value: Any) -> str:
-    """A value as a model reads it: text as it is, a table in columns, JSON values and what is near to them as JSON."""
+    """Render a value for a model: text unchanged, a table in columns, JSON and similar values as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, DataTable):
@@ -36,15 +36,15 @@ def render_value(value: Any) -> str:
     if _is_array(value):
         return array_text(value)
     if type(value) is int:
-        # Decimal knows no limit of digits, and takes quadratic time.
+        # Decimal has no limit of digits, but takes quadratic time.
         return str(Decimal(value)) if value.bit_length() <= _BITS else integer_text(value)
     return json.dumps(to_plain_json(value), ensure_ascii=False)
 
 
 def render_table(table: DataTable) -> str:
-    """A table as lines of aligned columns, its index first, and how many of its rows those are."""
-    head = ["", *map(_field, table.columns)]
-    body = [[_field(name), *map(_field, row)] for name, row in zip(table.index, table.rows, strict=True)]
+    """Render a table as lines of aligned columns, its index first, and the number of rows if it is cut."""
+    head = ["", *map(_format_field, table.columns)]
+    body = [[_format_field(name), *map(_format_field, row)] for name, row in zip(table.index, table.rows, strict=True)]
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
     lines = ["  ".join(field.rjust(width) for field, width in zip(row, widths, strict=True)) for row in (head, *body)]
     if table.is_cut:
@@ -53,7 +53,7 @@ def render_table(table: DataTable) -> str:
 
 
 def to_plain_json(value: Any) -> Any:
-    """A value as JSON can hold it; what JSON has no word for becomes text, or an object that names its type."""
+    """Convert a value to JSON; what JSON can't express becomes text, or an object that names its type."""
     if isinstance(value, int) and not is_writable(value):
         return {"int": hex(value)}
     if isinstance(value, _SCALARS):
@@ -61,27 +61,27 @@ def to_plain_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else _UNBOUNDED.get(value, "NaN")
     if isinstance(value, Mapping):
-        return _object(value)
+        return _convert_mapping(value)
     if isinstance(value, list | tuple):
         return [to_plain_json(one) for one in value]
     if isinstance(value, set | frozenset):
-        return [to_plain_json(one) for one in sorted(value, key=lambda one: (type(one).__name__, _text(one)))]
+        return [to_plain_json(one) for one in sorted(value, key=lambda one: (type(one).__name__, _to_text(one)))]
     if isinstance(value, UnhashedDict):
         return [[to_plain_json(key), to_plain_json(one)] for key, one in value.items]
     if isinstance(value, UnhashedSet):
         return [to_plain_json(one) for one in value.items]
-    return _named(value)
+    return _convert_other(value)
 
 
-def _object(value: Mapping[Any, Any]) -> Any:
-    """A mapping; as pairs where its keys are no text, or would be the same text."""
-    keys = [_text(key) if isinstance(key, (*_SCALARS, float)) else None for key in value]
+def _convert_mapping(value: Mapping[Any, Any]) -> Any:
+    """Convert a mapping, to pairs if its keys aren't text or would become the same text."""
+    keys = [_to_text(key) if isinstance(key, (*_SCALARS, float)) else None for key in value]
     if None in keys or len(set(keys)) < len(keys):
         return [[to_plain_json(key), to_plain_json(one)] for key, one in value.items()]
-    return {_text(key): to_plain_json(one) for key, one in value.items()}
+    return {_to_text(key): to_plain_json(one) for key, one in value.items()}
 
 
-def _named(value: Any) -> Any:
+def _convert_other(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, Image):
@@ -96,16 +96,16 @@ def _named(value: Any) -> Any:
     if isinstance(value, Opaque):
         return {"type": value.type, "repr": value.text}
     if not _is_array(value):
-        return _text(value)
+        return _to_text(value)
     if value.size > _ITEMS:
         return {"array": value.dtype.str, "shape": list(value.shape), "repr": array_text(value)}
     items = value.tolist()
-    # An extended float is its own list.
-    return _text(value) if type(items) is type(value) else to_plain_json(items)
+    # `tolist` of an extended float returns the float itself.
+    return _to_text(value) if type(items) is type(value) else to_plain_json(items)
 
 
-def _text(value: Any) -> str:
-    """A value as text; of what holds a long integer Python makes none."""
+def _to_text(value: Any) -> str:
+    """Convert a value to text; `str` would fail for a long integer."""
     if isinstance(value, int) and not isinstance(value, bool):
         return integer_text(value)
     if isinstance(value, Fraction):
@@ -114,7 +114,7 @@ def _text(value: Any) -> str:
 
 
 def find_images(value: Any) -> Iterator[Image]:
-    """The images in a value, in order."""
+    """Find the images in a value, in order."""
     if isinstance(value, Image):
         yield value
     elif isinstance(value, Mapping):
@@ -127,14 +127,14 @@ def find_images(value: Any) -> Iterator[Image]:
             yield from find_images(one)
 
 
-def _field(value: Any) -> str:
+def _format_field(value: Any) -> str:
     text = str(value) if isinstance(value, str | float) else render_value(value)
     text = " ".join(text.splitlines())
     return text if len(text) <= _COLUMN else f"{text[: _COLUMN - 1]}…"
 
 
 def _is_array(value: Any) -> bool:
-    """Whether it is numpy's, without importing numpy to know."""
+    """Whether a value is a numpy array or scalar, without importing numpy."""
     return type(value).__module__ == "numpy" and hasattr(value, "tolist")
 
 

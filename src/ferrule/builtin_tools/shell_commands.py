@@ -1,12 +1,12 @@
-"""Shell commands as a tool: what a model writes runs contained in one workspace.
+"""Shell commands as a tool: a model's commands run contained in one workspace.
 
-A call says the command, how long it may take, and which protected places it must write (`.git`, to commit): for such a
-call somebody is asked, whatever the policy says. The mode, the network and what is hidden are the maker's to say; no
-argument reaches them.
+The arguments of a call are the command, its timeout, and the protected places that it must write (`.git`, to commit),
+for which a person is always asked. Mode, network and hidden files are set where the tool is made; no argument changes
+them.
 
-What a policy sees: in `read-only` mode without network an effect `read`, so that the profiles `plan` and `ask` let it
-run; in `workspace-write` the effects `run` and `write`, which `ask` and `accept-edits` ask about and `auto` lets run;
-in `full` mode, or not contained, it is `destructive`, which `auto` asks about too. Each host is an effect `net`.
+The effects that a policy sees: in `read-only` mode without network `read`, which the profiles `plan` and `ask` allow;
+in `workspace-write` mode `run` and `write`, which `ask` and `accept-edits` ask about and `auto` allows; in `full` mode,
+or not contained, the tool is `destructive`, which `auto` asks about too. Each host is an effect `net`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TIMEOUT: Final = 120.0
 LONGEST: Final = 600.0
-"""Seconds that a command may take where it says nothing, and at most."""
+"""The default and the longest timeout of a command, in seconds."""
 MAY_WRITE: Final = (".git",)
 
 ModeName = Literal["read-only", "workspace-write", "full"]
@@ -47,7 +47,7 @@ _DESCRIPTION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _SandboxTraits:
-    """What a policy has to know of a sandbox; `*` among the hosts is all of the network."""
+    """What a policy needs to know about a sandbox; the host `*` is the whole network."""
 
     mode: str
     hosts: tuple[str, ...]
@@ -79,18 +79,18 @@ def shell_tool(
     timeout: float = TIMEOUT,
     longest: float = LONGEST,
 ) -> Tool:
-    """A tool that runs commands in a workspace: a folder, or a `ShellSandbox`, which whoever made it closes.
+    """Make a tool that runs commands in a workspace: a folder, or a `ShellSandbox`, which the caller closes.
 
-    Without either it is the folder that is current at the first call. `mode` and `network` are for a folder; a sandbox
-    has its own. `timeout` and `longest` are seconds: where a call says none, and at most.
+    The default is the current folder at the first call. `mode` and `network` are for a folder; a sandbox has its own.
+    `timeout` and `longest` are the default and the longest timeout of a call, in seconds.
 
-    `may_write` names the protected places that a command may ask to write. Somebody is asked about each such call: who
-    can write `.git` can have git run something later, outside of the sandbox.
+    `may_write` lists the protected places that a command may ask to write. A person is asked about each such call:
+    whoever can write `.git` can make git run something later, outside of the sandbox.
     """
     if workspace is None or isinstance(workspace, str | os.PathLike):
-        find, terms = _make_finder(workspace, mode, network), _SandboxTraits.of(mode, network, None)
+        find, traits = _make_finder(workspace, mode, network), _SandboxTraits.of(mode, network, None)
     else:
-        find, terms = (lambda: workspace), _SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
+        find, traits = (lambda: workspace), _SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
 
     async def run(
         command: Command, scope: CallScope, timeout: Seconds = timeout, writable: Writable | None = None
@@ -100,9 +100,9 @@ def shell_tool(
 
     return tool(
         name=name,
-        description=_DESCRIPTION[terms.mode] + _describe_network(terms.hosts),
-        annotations=_annotations(terms),
-        intent=_intent_of(find, terms, may_write),
+        description=_DESCRIPTION[traits.mode] + _describe_network(traits.hosts),
+        annotations=_make_annotations(traits),
+        intent=_make_intent(find, traits, may_write),
     )(run)
 
 
@@ -116,7 +116,7 @@ def _make_finder(
 
     if workspace is None:
         return make_once(make)
-    # At once, so that a folder that isn't there is told where the tool is made.
+    # Created now, so that a missing folder is an error where the tool is made.
     made = close_at_exit(make())
     return lambda: made
 
@@ -131,7 +131,7 @@ async def _run(sandbox: ShellSandbox, command: str, seconds: float, writable: tu
 
 def _choose_seconds(timeout: float, longest: float, scope: CallScope) -> float:
     if not timeout > 0:
-        raise ToolRetry(f"timeout is a number of seconds above 0, not {timeout:g}")
+        raise ToolRetry(f"timeout must be a number of seconds above 0, not {timeout:g}")
     return limit_seconds(min(timeout, longest), scope)
 
 
@@ -142,37 +142,40 @@ def _check_writable(writable: Collection[str], may_write: Collection[str]) -> No
         raise ToolFailed(f"writable names {', '.join(refused)}: {allowed} can be asked for")
 
 
-def _annotations(terms: _SandboxTraits) -> Annotations:
-    """What `workspace-write` destroys is in the workspace, which is what it is for: nothing is said of it."""
-    if terms.only_reads:
+def _make_annotations(traits: _SandboxTraits) -> Annotations:
+    """Make the annotations. `workspace-write` leaves `destructive` open: it can destroy only the workspace."""
+    if traits.only_reads:
         return Annotations(read_only=True, destructive=False, open_world=False)
     return Annotations(
-        read_only=False, destructive=True if terms.writes_anywhere else None, open_world=bool(terms.hosts)
+        read_only=False, destructive=True if traits.writes_anywhere else None, open_world=bool(traits.hosts)
     )
 
 
-def _intent_of(
-    find: Callable[[], ShellSandbox], terms: _SandboxTraits, may_write: Collection[str]
+def _make_intent(
+    find: Callable[[], ShellSandbox], traits: _SandboxTraits, may_write: Collection[str]
 ) -> Callable[[Mapping[str, Any]], Intent]:
     def intent(arguments: Mapping[str, Any]) -> Intent:
         workspace, command = str(find().workspace), str(arguments["command"])
         writable = list(arguments.get("writable") or ())
         _check_writable(writable, may_write)
-        effects = [*_file_effects(terms, command, workspace, writable), *(Effect("net", one) for one in terms.hosts)]
-        notes = [f"in {workspace}", terms.mode if terms.is_contained else "not contained"]
+        effects = [
+            *_list_file_effects(traits, command, workspace, writable),
+            *(Effect("net", one) for one in traits.hosts),
+        ]
+        notes = [f"in {workspace}", traits.mode if traits.is_contained else "not contained"]
         notes += [f"writes {name}, which is protected" for name in writable]
-        notes += [f"reaches {host}" for host in terms.hosts]
+        notes += [f"reaches {host}" for host in traits.hosts]
         return Intent(tuple(effects), f"$ {command}\n[{'; '.join(notes)}]", asks=bool(writable))
 
     return intent
 
 
-def _file_effects(terms: _SandboxTraits, command: str, workspace: str, writable: Sequence[str]) -> list[Effect]:
+def _list_file_effects(traits: _SandboxTraits, command: str, workspace: str, writable: Sequence[str]) -> list[Effect]:
     run = Effect("run", command)
-    if terms.writes_anywhere:
+    if traits.writes_anywhere:
         return [run, Effect("write", "/")]
-    if terms.mode == "read-only":
-        return [Effect("read", "/")] if terms.only_reads else [run]
+    if traits.mode == "read-only":
+        return [Effect("read", "/")] if traits.only_reads else [run]
     return [run, Effect("write", workspace), *(Effect("write", str(Path(workspace, name))) for name in writable)]
 
 
@@ -183,12 +186,12 @@ def _describe_network(hosts: Sequence[str]) -> str:
 
 
 def _render_result(done: CommandResult) -> str:
-    """What a command wrote; as the reason of a failure where it ended in anything but the exit status 0."""
+    """Render the output of a command. Raises `ToolFailed` with it unless the exit status is 0."""
     lines = [done.output.rstrip("\n")] if done.output.strip() else []
     if done.appeared:
-        lines.append(f"[it made places that are protected: {', '.join(done.appeared)}]")
+        lines.append(f"[it created protected places: {', '.join(done.appeared)}]")
     if done.unsearched:
-        lines.append(f"[hidden, since too many folders lie in them: {', '.join(done.unsearched)}]")
+        lines.append(f"[hidden, since they contain too many folders: {', '.join(done.unsearched)}]")
     if done.hint:
         lines.append(f"[{done.hint}]")
     if done.ended == "exit" and done.exit_code == 0:
@@ -197,11 +200,11 @@ def _render_result(done: CommandResult) -> str:
 
 
 _ENDS: Final[dict[str, str]] = {
-    "timeout": "timed out and was stopped; it may have taken part of its effect",
-    "output": "stopped, since it wrote more than it may",
+    "timeout": "timed out and was stopped; it may have had some of its effects",
+    "output": "stopped, since it wrote too much output",
     "signal": "ended by a signal",
-    "killed": "stopped; it may have taken part of its effect",
+    "killed": "stopped; it may have had some of its effects",
 }
 
 shell = shell_tool()
-"""Runs commands in the folder that is current at the first call, in `workspace-write` mode and without network."""
+"""Runs commands in the current folder at the first call, in `workspace-write` mode and without network."""

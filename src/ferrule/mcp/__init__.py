@@ -1,4 +1,4 @@
-"""Floor 7: the Model Context Protocol, by its official SDK: any server's tools in a registry, any registry served.
+"""Floor 7: the Model Context Protocol, through its official SDK: any server's tools in a registry, any registry served.
 
     async with MCPServer("npx -y @modelcontextprotocol/server-filesystem .", name="files") as files:
         answer = await model("openai:gpt-5").chat("What is in notes.md?").using(files).run()

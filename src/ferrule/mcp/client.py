@@ -31,22 +31,22 @@ from ferrule.tools.scope import CallScope
 _log = logging.getLogger("ferrule.mcp")
 
 _NO_SESSION = ("Session terminated", "Session not found")
-"""What the SDK says, on either side, where a server over HTTP doesn't know the session: it was restarted."""
+"""The SDK's messages, on either side, if a server over HTTP doesn't know the session because it was restarted."""
 
 
 class MCPServer:
-    """An MCP server, by the command that starts it (a line, or its words) or by its `http(s)://` address.
+    """An MCP server, given by the command that starts it (a line, or its words) or by its `http(s)://` address.
 
-    A registry, and so `using`, takes it as it is: it is opened for each run, or shared where it is open already. While
-    it is open, `registry` holds its current tools, and `problems` lists the tools that can't be offered, and the parts
+    A registry, and so `using`, takes it like a tool: it is opened for each run, or shared if it is open already. While
+    it is open, `registry` has its current tools, and `problems` lists the tools that can't be offered and the parts
     of schemas that aren't checked. It belongs to one event loop at a time.
 
-    `name` makes its origin and the prefix of its tools; by default it is derived from the command or address.
+    `name` is used in its origin and the prefix of its tools; by default it is derived from the command or address.
     `timeout` is for each call and `start_timeout` for starting, both in seconds. `env` is added to the few
     variables that a started server inherits, `cwd` is its folder; `headers` go with each request to an address.
     `on_change` gets the new registry each time the server reports that its tools changed.
 
-    Raises `SettingsError` for what can't be read; an unreachable server is reported when it is opened.
+    Raises `SettingsError` for an invalid command or address; an unreachable server is an error when it is opened.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class MCPServer:
 
     @property
     def registry(self) -> ToolRegistry:
-        """Its tools, as they were last listed. Raises `RegistryError` where it isn't open."""
+        """Its tools, as last listed. Raises `RegistryError` if it isn't open."""
         if not self._users:
             raise RegistryError(f"the MCP server {self.name!r} isn't open; use it inside `async with`")
         return ToolRegistry(self._tools)
 
     async def __aenter__(self) -> MCPServer:
-        """Start or reach it. Raises `RegistryError` where it doesn't answer, and `SettingsError` without the SDK."""
+        """Start or connect to it. Raises `RegistryError` if it doesn't answer, and `SettingsError` without the SDK."""
         _require_sdk()
         loop = asyncio.get_running_loop()
         if self._users and self._loop is not loop:
@@ -113,10 +113,10 @@ class MCPServer:
 
     @asynccontextmanager
     async def open_tools(self, taken: Collection[str]) -> AsyncIterator[Sequence[Tool]]:
-        """Its tools for one run, none of them under a name that is `taken`: see `ferrule.tools.registry.ToolSource`."""
+        """Yield its tools for one run, renamed if their names are `taken`: see `ferrule.tools.registry.ToolSource`."""
         async with self:
             connection = await self._get_live_connection()
-            if self._is_stale or not connection.tells_changes:
+            if self._is_stale or not connection.reports_changes:
                 await self._refresh()
             yield rename_taken(self._tools, taken, self.name)
 
@@ -125,12 +125,12 @@ class MCPServer:
         if not self._users and self._connection is not None:
             self._left.add(self._connection)
             self._connection = None
-            # All at once: killing one may take some seconds.
+            # Concurrently, since killing one may take some seconds.
             await asyncio.gather(*(connection.close() for connection in self._left))
             self._left.clear()
 
     async def _get_live_connection(self) -> ServerConnection:
-        """The connection, or a new one where the last was lost. Raises `RegistryError`."""
+        """Return the connection, or a new one if the last was lost. Raises `RegistryError`."""
         connection = await self._get_ready_connection()
         if not await connection.check_alive():
             connection = await self._get_ready_connection()
@@ -140,10 +140,10 @@ class MCPServer:
         if self._connection is None or self._connection.is_lost:
             if self._connection is not None:
                 self._left.add(self._connection)
-            # A cancelled caller leaves it to the next, who waits for the rest of the start only.
+            # After a cancelled caller, the next one waits only for the rest of the start.
             self._connection = ServerConnection(self.name, self._target, self._start_timeout, self._on_tools_changed)
         connection = self._connection
-        await connection.ready()
+        await connection.wait_until_ready()
         if connection is not self._listed:
             self._listed = connection
             self._update_tools(connection.listing)
@@ -163,14 +163,14 @@ class MCPServer:
         task.add_done_callback(self._refreshing.discard)
 
     async def _refresh(self) -> None:
-        """List the tools again; where that fails they stay as they are."""
+        """List the tools again; if that fails they stay the same."""
         async with self._listing:
             connection = self._connection
             if connection is None or connection.is_lost:
                 return
             self._is_stale = False
             try:
-                await connection.ready()
+                await connection.wait_until_ready()
                 listing = await connection.list()
             except Exception as error:  # noqa: BLE001 - a server may fail in any way; its tools stay known
                 self._is_stale = True
@@ -181,7 +181,7 @@ class MCPServer:
             self._on_change(ToolRegistry(self._tools))
 
     def _make_function(self, name: str) -> Callable[..., Any]:
-        # No tool of a server is likely to have a parameter of this name.
+        # A name that no parameter of a server's tool is likely to have.
         async def call(*, _ferrule_scope: CallScope, **arguments: Any) -> Any:
             return await self._call(name, arguments, _ferrule_scope)
 
@@ -208,7 +208,7 @@ class MCPServer:
         return read_parts(result) or ""
 
     def _explain_failure(self, connection: ServerConnection, error: Exception) -> str:
-        """The reason, for the model, why a call has no result."""
+        """Explain to the model why a call has no result."""
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 

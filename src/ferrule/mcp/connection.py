@@ -1,7 +1,7 @@
 """One connection to an MCP server, from its start to its end.
 
-A task of its own opens and closes it: the SDK's scopes must be left by the task that entered them, and what goes wrong
-in one must not cancel a run that happens to hold the connection open.
+A task of its own opens and closes it: the SDK's scopes must be exited by the task that entered them, and an error in
+one must not cancel a run that happens to hold the connection open.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAME = "ferrule"
 
 
 def read_own_version() -> str:
-    """The installed version of ferrule; 0 where it runs from its sources."""
+    """Return the installed version of ferrule, or 0 if it isn't installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -37,23 +37,23 @@ def read_own_version() -> str:
         return "0"
 
 
-_PATIENCE = 5.0
-"""Seconds in which a server must answer after a call was cancelled, and in which a connection must close."""
+_GRACE_SECONDS = 5.0
+"""Seconds that a server has to answer after a cancelled call, and that a connection has to close."""
 _MOST_PAGES = 1000
 _log = logging.getLogger("ferrule.mcp")
 
 
 class ServerConnection:
-    """A server that is being started, or answers. `is_lost` once it doesn't: the connection can't be used again.
+    """A connection to a server that is starting or running. Once `is_lost`, it can't be used again.
 
-    `listing` are the tools at the start; `on_change` is called when the server says that they have changed.
-    `tells_changes` is whether the server can be relied on to say so.
+    `listing` is the tools at the start; `on_change` is called when the server reports that they changed.
+    `reports_changes` is whether it can be relied on to report that.
     """
 
     def __init__(self, name: str, target: ServerTarget, start_timeout: float, on_change: Callable[[], None]) -> None:
         self.is_lost = False
         self.listing: Sequence[Tool] = ()
-        self.tells_changes = True
+        self.reports_changes = True
         self._is_following = False
         self._name = name
         self._target = target
@@ -64,48 +64,48 @@ class ServerConnection:
         self._tasks: TaskGroup | None = None
         self._settled = asyncio.Event()
         self._stopped = asyncio.Event()
-        self._trusted = asyncio.Event()
-        self._trusted.set()
+        self._checked = asyncio.Event()
+        self._checked.set()
         self._problem = ""
         self._owner = asyncio.create_task(self._run(), name=f"MCP server {name}")
 
-    async def ready(self) -> None:
-        """Wait until the server answers. Raises `RegistryError`, once what was started has been killed."""
+    async def wait_until_ready(self) -> None:
+        """Wait until the server answers. If it doesn't, its process is killed and `RegistryError` raised."""
         await self._settled.wait()
         if self._problem:
             raise RegistryError(f"the MCP server {self._name!r} ({self._target.label}) {escape_line(self._problem)}")
 
     async def check_alive(self) -> bool:
-        """Whether it can be called; after a cancelled call, waits until the server is known to answer or not."""
-        await self._trusted.wait()
+        """Whether the server can be called; after a cancelled call, this waits until that is known."""
+        await self._checked.wait()
         return not self.is_lost
 
     async def close(self) -> None:
-        """Close the connection; a process that doesn't end by itself is killed."""
+        """Close the connection; a process that doesn't exit is killed."""
         self._mark_lost()
         if self._scope is not None and not self._settled.is_set():
             self._scope.cancel()
-        await asyncio.wait({self._owner})  # not awaited: that would pass our own cancellation to it
+        await asyncio.wait({self._owner})  # awaiting it directly would pass our own cancellation to it
 
     def abandon(self) -> None:
-        """Mark it as lost: its server has ended or can't be reached."""
+        """Mark the connection as lost: its server has ended or can't be reached."""
         self._mark_lost()
 
     async def list(self) -> Sequence[Tool]:
-        """The tools that the server offers now. Raises what the SDK raises, and `TimeoutError`."""
+        """List the tools that the server offers now. Raises what the SDK raises, and `TimeoutError`."""
         async with asyncio.timeout(self._start_timeout):
             return await _list_all_tools(self._connected)
 
     async def call(self, name: str, arguments: dict[str, Any], on_progress: ProgressFnT) -> CallToolResult:
         """Call a tool. Raises what the SDK raises.
 
-        Cancelled, it tells the server, and then checks whether the server still answers: see `check_alive`.
+        On cancellation it notifies the server, and then checks whether that still answers: see `check_alive`.
         """
         try:
             return await self._connected.call_tool(name, arguments, progress_callback=on_progress)
         except asyncio.CancelledError:
             if self._tasks is not None and not self.is_lost:
-                self._trusted.clear()
+                self._checked.clear()
                 self._tasks.start_soon(self._check_after_cancel)
             raise
 
@@ -117,8 +117,8 @@ class ServerConnection:
     async def _run(self) -> None:
         try:
             await self._keep_open()
-        except Exception as error:  # noqa: BLE001 - whatever a transport raises is the end of this connection
-            ended = "ended before it was ready; what it wrote to stderr says why"
+        except Exception as error:  # noqa: BLE001 - whatever a transport raises ends this connection
+            ended = "ended before it was ready; its output on stderr may say why"
             self._problem = ended if self.is_lost else f"can't be reached: {describe_error(error)}"
             _log.debug("the MCP server %s ended", self._name, exc_info=error)
         finally:
@@ -126,12 +126,12 @@ class ServerConnection:
             self._settled.set()
 
     async def _keep_open(self) -> None:
-        """Open, stay open until stopped, close: all under one deadline, which applies to the start and to the end."""
+        """Open the connection, keep it open until stopped, and close it; start and end have a deadline."""
         import anyio
         from mcp.client import Client
         from mcp_types import Implementation
 
-        transport = self._target.transport(self._mark_lost)
+        transport = self._target.open_transport(self._mark_lost)
         client = Client(
             transport,
             message_handler=self._on_message,
@@ -148,14 +148,14 @@ class ServerConnection:
                 self._settled.set()
                 await self._stopped.wait()
                 self._tasks.cancel_scope.cancel()
-                self._scope.deadline = anyio.current_time() + _PATIENCE
+                self._scope.deadline = anyio.current_time() + _GRACE_SECONDS
         if not self._settled.is_set():
             self._problem = f"did not answer within {self._start_timeout:g} seconds; it was abandoned"
 
     def _mark_lost(self) -> None:
         self.is_lost = True
         self._stopped.set()
-        self._trusted.set()
+        self._checked.set()
 
     async def _on_message(self, message: IncomingMessage) -> None:
         from mcp_types import ToolListChangedNotification
@@ -164,7 +164,7 @@ class ServerConnection:
             self._on_change()
 
     async def _follow_changes(self) -> None:
-        """Subscribe to changes, where the protocol's version needs that: before the tools are listed."""
+        """Subscribe to changes before the tools are listed, if the protocol's version requires that."""
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         client = self._connected
@@ -172,46 +172,46 @@ class ServerConnection:
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
             return
         assert self._tasks is not None
-        begun = asyncio.Event()
-        self._tasks.start_soon(self._follow, client, begun)
+        subscribed = asyncio.Event()
+        self._tasks.start_soon(self._follow, client, subscribed)
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await begun.wait()
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await subscribed.wait()
         except TimeoutError:
-            self.tells_changes = False
+            self.reports_changes = False
 
-    async def _follow(self, client: Client, begun: asyncio.Event) -> None:
+    async def _follow(self, client: Client, subscribed: asyncio.Event) -> None:
         from mcp import MCPError
         from mcp.client.subscriptions import SubscriptionLost
 
         try:
             async with client.listen(tools_list_changed=True) as changes:
-                self._is_following = True  # from here on each change is reported twice
-                begun.set()
+                self._is_following = True  # from here on each change is also reported as a notification
+                subscribed.set()
                 async for _ in changes:
                     self._on_change()
         except (MCPError, SubscriptionLost) as error:
             _log.debug("the MCP server %s no longer reports changes", self._name, exc_info=error)
         finally:
-            self.tells_changes = self._is_following = False
-            begun.set()
+            self.reports_changes = self._is_following = False
+            subscribed.set()
 
     async def _check_after_cancel(self) -> None:
-        """Check whether a server that kept a call waiting still answers; one that doesn't is marked as lost."""
+        """Check whether a server still answers after a cancelled call; otherwise it is marked as lost."""
         from anyio import move_on_after
         from mcp import MCPError
 
-        with move_on_after(_PATIENCE) as patience:
+        with move_on_after(_GRACE_SECONDS) as patience:
             with suppress(MCPError):  # an error is an answer too
                 await self._connected.list_tools()
         if patience.cancelled_caught:
             _log.warning("the MCP server %s doesn't answer any more; the connection is closed", self._name)
             self._mark_lost()
-        self._trusted.set()
+        self._checked.set()
 
 
 def describe_error(error: BaseException) -> str:
-    """A message for an error: of the first one, where the SDK has grouped several."""
+    """Describe an error, or the first one if the SDK has grouped several."""
     from mcp import MCPError
     from pydantic import ValidationError
 
@@ -228,7 +228,7 @@ def describe_error(error: BaseException) -> str:
 
 
 async def _list_all_tools(client: Client) -> list[Tool]:
-    """All pages of the listing."""
+    """List all pages of tools."""
     found: list[Tool] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):

@@ -1,6 +1,6 @@
 """Converts results: MCP's into parts that a model reads, and ours into MCP's.
 
-What can't be shown (sound, bytes that are not an image) becomes a note that says what was left out.
+What can't be shown (audio, bytes that aren't an image) becomes a note that says what was left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_parts(result: CallToolResult) -> list[Text | Image]:
-    """The parts of an MCP result, in order; structured content comes last, unless a text holds the same."""
+    """Convert an MCP result to parts, in order; structured content comes last, unless a text contains the same."""
     parts = [part for block in result.content for part in _read_block(block)]
     if result.structured_content is not None and not _is_in_text(result.structured_content, parts):
         parts.append(Text(json.dumps(result.structured_content, ensure_ascii=False)))
@@ -25,17 +25,17 @@ def read_parts(result: CallToolResult) -> list[Text | Image]:
 
 
 def read_failure(result: CallToolResult) -> str:
-    """The reason of a failed call, for the model: the server's text, and notes for its other parts."""
+    """Describe a failed call to the model: the server's text, and notes for its other parts."""
     shown = [
         part.text if isinstance(part, Text) else _describe_omitted(part.media_type, part.data)
         for part in read_parts(result)
     ]
-    # The executor adds "error: ", and the server's may have added it already.
+    # The executor adds "error: ", and the server may have added it already.
     return "\n".join(shown).removeprefix("error: ") or "the server reported a failure without a reason"
 
 
 def write_content(result: ToolResult) -> list[ContentBlock]:
-    """A result of ours as MCP content blocks."""
+    """Convert one of our results to MCP content blocks."""
     from mcp_types import ImageContent, TextContent
 
     return [
@@ -92,9 +92,9 @@ def _describe_omitted(kind: str, data: bytes | None) -> str:
 
 
 def _is_in_text(structured: Any, parts: Iterable[Text | Image]) -> bool:
-    """Whether a text holds the structured content already, as servers are asked to have it.
+    """Whether a text already contains the structured content, as the specification recommends.
 
-    The SDK's own servers wrap what is not an object in `{"result": …}`, and write what is inside as text.
+    The SDK's own servers wrap values other than objects in `{"result": …}`, and write the inner value as text.
     """
     inner = structured.get("result") if isinstance(structured, dict) and set(structured) == {"result"} else structured
     texts = [part.text for part in parts if isinstance(part, Text)]

@@ -1,4 +1,4 @@
-"""Makes Tools of the tools that a server lists: their names, schemas and hints, and what is wrong with them."""
+"""Converts the tools that a server lists to Tools: their names, schemas and annotations, and their problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def make_tools(
     listing: Sequence[RemoteTool], origin: str, timeout: float | None, function_for: Callable[[str], Callable[..., Any]]
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """The tools of a listing, and what is wrong with those that can't be offered or fully checked.
+    """Convert the tools of a listing; returns them and the problems of those that can't be offered or fully checked.
 
     A name that models can't write is replaced by one that they can; `function_for` gets the server's own name.
     """
@@ -49,7 +49,7 @@ def make_tools(
 
 
 def rename_taken(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> list[Tool]:
-    """The tools, renamed where their names are taken: `read` becomes `files_read` where there is a `read` already."""
+    """Rename the tools whose names are taken: `read` becomes `files_read` if there is a `read` already."""
     used = {*taken, *(tool.name for tool in tools)}
     found: list[Tool] = []
     for tool in tools:
@@ -62,7 +62,7 @@ def rename_taken(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> 
 
 
 def _find_free_name(name: str, used: Collection[str]) -> str:
-    """`name` or, where that is used or too long, a similar one."""
+    """Return `name` or, if that is used or too long, a similar name."""
     names = ToolNames([ToolSpec(one, "", {}) for one in used])
     chosen = names.encode(name) if len(name) <= 64 else names.encode(f"{name} ")
     number = 2

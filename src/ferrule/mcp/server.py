@@ -1,4 +1,4 @@
-"""The SDK's server for a bound registry: lists its tools, and runs each call through the executor."""
+"""The SDK's server for a bound registry: it lists its tools, and runs each call through the executor."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
 _MOST_WAITING = 256
-"""Progress events that wait for a slow client; the oldest are dropped."""
+"""The most progress events that wait for a slow client; the oldest are dropped."""
 
 
 def make_server(registry: BoundRegistry, executor: Executor, name: str, workspace: Path | None) -> Server[Any]:
-    """A server that lists the registry's tools and runs their calls through the executor."""
+    """Make a server that lists the registry's tools and runs their calls through the executor."""
     listing = [_describe_tool(spec) for spec in registry.specs]
     numbers = itertools.count(1)
 
@@ -64,7 +64,7 @@ def _describe_tool(spec: ToolSpec) -> RemoteTool:
 async def _run_call(
     executor: Executor, call: ToolCall, context: ServerRequestContext[Any], workspace: Path | None
 ) -> ToolResult:
-    """The result of a call; progress is sent while it runs, and all of it before the result."""
+    """Run a call; its progress is sent while it runs, all of it before the result."""
     reporter = _Reporter(context)
     reporting = asyncio.create_task(reporter.run())
     try:
@@ -73,12 +73,12 @@ async def _run_call(
         await reporting
     finally:
         reporting.cancel()
-    assert isinstance(result, ToolResult), "without a pause, a call that the policy asks about is denied"
+    assert isinstance(result, ToolResult), "an executor with on_ask='deny' never pauses"
     return result
 
 
 class _Reporter:
-    """Sends the progress of one call; the SDK drops it where the client didn't ask for progress."""
+    """Sends the progress of one call; the SDK drops it if the client didn't ask for progress."""
 
     def __init__(self, context: ServerRequestContext[Any]) -> None:
         self._session = context.session
@@ -89,17 +89,17 @@ class _Reporter:
         self._last = 0.0
 
     def put(self, progress: ToolProgress) -> None:
-        """Send this soon. Callable from any thread."""
+        """Send progress soon. Callable from any thread."""
         self._waiting.append(progress)
         self._loop.call_soon_threadsafe(self._changed.set)
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """End the reports: no more progress comes."""
         self._is_over = True
         self._changed.set()
 
     async def run(self) -> None:
-        """Send what comes, until the end."""
+        """Send progress as it comes, until the end."""
         while True:
             while self._waiting:
                 await self._send(self._waiting.popleft())
@@ -109,7 +109,7 @@ class _Reporter:
             self._changed.clear()
 
     async def _send(self, progress: ToolProgress) -> None:
-        # The protocol wants the number to grow each time, also where a tool reports text only.
+        # The protocol requires the number to increase each time, even if a tool reports only text.
         least = math.nextafter(self._last, math.inf)
         if progress.fraction is None:
             self._last, total = (self._last + 1 if self._last >= 1 or not self._last else least), None

@@ -1,6 +1,6 @@
-"""A registry served by the Model Context Protocol: every call goes through the executor, policy and journal included.
+"""Serves a registry by the Model Context Protocol: every call goes through the executor, with policy and journal.
 
-Over stdio, standard output belongs to the protocol: what tools print goes to stderr, see `stdio.py`.
+Over stdio, stdout belongs to the protocol: what tools print goes to stderr, see `stdio.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ferrule.execution import Approver, Executor, Journal, Policy
 from ferrule.mcp.connection import NAME
 from ferrule.tools.registry import ToolRegistry
 
-_PATIENCE = 5
-"""Seconds that open requests get to end when the server stops."""
+_GRACE_SECONDS = 5
+"""Seconds that open requests have to finish when the server stops."""
 
 
 async def serve(  # noqa: PLR0913 - all but the first have defaults
@@ -38,13 +38,13 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
     name: str = NAME,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the tools of a registry until the client leaves (stdio) or this is cancelled or interrupted (http).
+    """Serve the tools of a registry until the client disconnects (stdio) or this is cancelled or interrupted (http).
 
-    Toolsets are made once and shared by all clients. A call that the policy asks about, and that no `approver` allows,
-    is denied with a reason that the client receives; `workspace` is the folder in which the profiles `accept-edits` and
-    `auto` don't ask. Over http, `port` 0 takes a free one; `on_ready` gets the address once it can be reached. There
-    is no authentication: whoever reaches the address can call the tools. Raises `SettingsError` without the SDK,
-    `OSError` where the address can't be taken.
+    Toolsets are created once and shared by all clients. A call that the policy asks about, and that no `approver`
+    allows, is denied with a reason that the client receives; `workspace` is the folder in which the profiles
+    `accept-edits` and `auto` don't ask. Over http, `port` 0 takes a free one; `on_ready` is called with the address
+    once it can be reached. There is no authentication: whoever can reach the address can call the tools. Raises
+    `SettingsError` without the SDK, `OSError` if the address can't be used.
     """
     if find_spec("mcp") is None:
         raise SettingsError('MCP needs the mcp package: pip install "ferrule[mcp]"')
@@ -67,7 +67,7 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
 
 
 async def serve_http(app: Any, host: str, port: int, path: str, on_ready: Callable[[str], None] | None) -> None:
-    """Serve `app`; `on_ready` gets its address once it accepts connections. Raises `OSError` for one that is taken."""
+    """Serve `app`; `on_ready` is called with its address once it accepts connections. Raises `OSError`."""
     import uvicorn
 
     family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -76,7 +76,7 @@ async def serve_http(app: Any, host: str, port: int, path: str, on_ready: Callab
         listener.bind(address)
         listener.listen(128)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_PATIENCE
+            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE_SECONDS
         )
         server = uvicorn.Server(config)
         if on_ready is not None:
@@ -88,7 +88,7 @@ async def serve_http(app: Any, host: str, port: int, path: str, on_ready: Callab
             await asyncio.wait({task})
         except asyncio.CancelledError:
             server.should_exit = True
-            await asyncio.wait({task}, timeout=2 * _PATIENCE)
+            await asyncio.wait({task}, timeout=2 * _GRACE_SECONDS)
             raise
         finally:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Reserves standard input and output for the protocol's messages."""
+"""Reserves stdin and stdout for the protocol's messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 65_536
 
 @contextmanager
 def redirect_stdout() -> Iterator[None]:
-    """Send everything written to standard output in this context, also by C code, to standard error."""
+    """Redirect everything written to stdout in this context, also by C code, to stderr."""
     sys.stdout.flush()
     with _replace_descriptor(1, os.dup(2)):
         try:
@@ -31,8 +31,8 @@ def redirect_stdout() -> Iterator[None]:
 async def open_stdio() -> AsyncIterator[TransportStreams]:
     """Open the SDK's streams over stdin and stdout. In this context tools read an empty stdin and write to stderr.
 
-    Standard input is read in a thread of our own: the SDK's reader can't be cancelled while it waits for a line, so
-    Ctrl-C would do nothing until the client sends one.
+    Stdin is read in a thread of our own: the SDK's reader can't be cancelled while it waits for a line, so Ctrl-C
+    would do nothing until the client sends one.
     """
     from mcp.server.stdio import stdio_server
 
@@ -42,12 +42,12 @@ async def open_stdio() -> AsyncIterator[TransportStreams]:
             try:
                 yield streams
             finally:
-                sys.stdout.flush()  # what tools printed; after this it would go to the client
+                sys.stdout.flush()  # the output of tools, which would go to the client later
 
 
 @contextmanager
 def _replace_descriptor(descriptor: int, other: int) -> Iterator[int]:
-    """Put `other`, which is closed, in the place of a descriptor; yields a private copy of the original."""
+    """Replace a descriptor by `other`, which is closed; yields a private copy of the original."""
     private = os.dup(descriptor)
     os.dup2(other, descriptor)
     os.close(other)
@@ -55,13 +55,13 @@ def _replace_descriptor(descriptor: int, other: int) -> Iterator[int]:
         yield private
     finally:
         os.dup2(private, descriptor)
-        # A private stdin stays open: its thread may still wait on it.
+        # A private stdin stays open, since its thread may still be reading it.
         if descriptor:
             os.close(private)
 
 
 async def _read_lines(descriptor: int) -> AsyncIterator[str]:
-    """The lines of a descriptor, until its end."""
+    """Read the lines of a descriptor, until its end."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue(1)
 

@@ -1,4 +1,4 @@
-"""The target of a client: a command to start or an address, and the SDK's transport to it."""
+"""The target of a client: a command to run or an address, and the SDK's transport to it."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class ServerTarget:
 
     @property
     def label(self) -> str:
-        """Its name in messages: the program, or the address without anything that may be secret."""
+        """Its name in messages: the program, or the address without possible secrets."""
         if self.url is None:
             return self.command[0]
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def transport(self, on_end: Callable[[], None]) -> Transport:
-        """The SDK's transport; `on_end` is called as soon as nothing more can come from the server."""
-        return _watch_end(self._http() if self.url is not None else self._stdio(), on_end)
+    def open_transport(self, on_end: Callable[[], None]) -> Transport:
+        """Open the SDK's transport; `on_end` is called as soon as the server's stream ends."""
+        return _watch_end(self._open_http() if self.url is not None else self._open_stdio(), on_end)
 
-    def _stdio(self) -> AbstractAsyncContextManager[TransportStreams]:
+    def _open_stdio(self) -> AbstractAsyncContextManager[TransportStreams]:
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         program, *arguments = self.command
@@ -58,7 +58,7 @@ class ServerTarget:
         return stdio_client(parameters, errlog=_select_stderr())
 
     @asynccontextmanager
-    async def _http(self) -> AsyncIterator[TransportStreams]:
+    async def _open_http(self) -> AsyncIterator[TransportStreams]:
         from mcp.client.streamable_http import streamable_http_client
         from mcp.shared._httpx_utils import create_mcp_http_client
 
@@ -77,7 +77,7 @@ def parse_target(
     cwd: str | Path | None,
     headers: Mapping[str, str] | None,
 ) -> ServerTarget:
-    """The target for a command line, a list of its words, or an address. Raises `SettingsError`."""
+    """Parse a command line, a list of its words, or an address. Raises `SettingsError`."""
     if isinstance(server, str) and server.startswith(("http://", "https://")):
         if env is not None or cwd is not None:
             raise SettingsError("env and cwd are for a server that is started by a command, not for an address")
@@ -96,9 +96,9 @@ def parse_target(
 
 
 def choose_name(target: ServerTarget, given: str | None) -> str:
-    """The name of a server: the one that was given, or one made of its command or address. Raises `SettingsError`.
+    """Choose the name of a server: the given one, or one derived from its command or address. Raises `SettingsError`.
 
-    Never the one that the server gives itself: policies trust servers by this name.
+    It is never the one that the server gives itself, since policies trust servers by name.
     """
     if given is not None:
         if not _NAME.fullmatch(given):
@@ -123,7 +123,7 @@ def _is_launcher(word: str) -> bool:
 
 
 def _select_stderr() -> Any:
-    """Where a server's stderr goes: to ours, or nowhere where ours is not a file."""
+    """Choose where a server's stderr goes: to ours, or nowhere if ours isn't a file."""
     try:
         sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
@@ -148,11 +148,11 @@ class _WatchedStream:
 
     @property
     def last_context(self) -> Any:
-        """The context in which the last message was sent, which the SDK reads."""
+        """The context in which the last message was sent, for the SDK."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message."""
+        """Receive the next message."""
         from anyio import ClosedResourceError, EndOfStream
 
         try:
@@ -162,7 +162,7 @@ class _WatchedStream:
             raise
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the stream."""
         await self._stream.aclose()
 
     def __aiter__(self) -> _WatchedStream:

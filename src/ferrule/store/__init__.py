@@ -5,7 +5,7 @@
         kept = store.load(id)
 
 A message is stored once, by the SHA-256 of its JSON, and a conversation is a head in a tree of messages, so forks share
-what they have in common. A conversation is stored without loss: see `formats/conversation_json.py`.
+their common messages. Conversations are stored without loss: see `formats/conversation_json.py`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """A conversation as it was saved; `decisions`, by call id, are those made on `pending` so far."""
+    """A saved conversation; `decisions`, by call id, are those made on `pending` so far."""
 
     summary: ConversationSummary
     conversation: Conversation
@@ -32,8 +32,7 @@ class StoredConversation:
 class Store:
     """A file of conversations. Raises `ConversationError` for a file that is not a store, and for an unknown id.
 
-    An id may be shortened to its first characters, as long as they are one conversation's alone. `create=False` refuses
-    a missing file.
+    An id may be shortened to its first characters if they are unique. With `create=False` a missing file is an error.
     """
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
@@ -60,10 +59,10 @@ class Store:
     ) -> str:
         """Save a conversation; returns its id. Saved twice, it is stored once.
 
-        `id` is that of the conversation that this one continues. Where the stored messages are not a beginning of
-        `conversation`, because another process continued it or messages were taken back, this becomes a fork with an
-        id of its own: nothing that was saved is lost. The default title is the first question. `pending` and
-        `decisions` stay as they were where they aren't given, for calls that are still open.
+        `id` is that of the conversation that this one continues. If the stored messages are not a prefix of
+        `conversation`, because another process continued it or messages were removed, this becomes a fork with an
+        id of its own: nothing that was saved is lost. The default title is the first question. If `pending` and
+        `decisions` aren't given, the stored ones are kept for calls that are still open.
         """
         title = None if title is None else shorten_title(title)
         with self._database.write_transaction() as connection:
@@ -75,13 +74,13 @@ class Store:
             )
             waiting = PausedCalls.parse(row.waiting if row else None).merge(conversation, pending, decisions).text
             if row is None or row.head not in path or row.now != conversation.now.isoformat():
-                name = title or (row.title if row else "") or _title(conversation)
+                name = title or (row.title if row else "") or _derive_title(conversation)
                 return ConversationRow.insert(connection, path[-1], conversation.now.isoformat(), name, waiting)
-            row.update(connection, path[-1], title or row.title or _title(conversation), waiting)
+            row.update(connection, path[-1], title or row.title or _derive_title(conversation), waiting)
             return row.id
 
     def load(self, id: str) -> StoredConversation:  # noqa: A002 - see `save`
-        """A conversation with its paused calls."""
+        """Load a conversation with its paused calls."""
         with self._database.read_transaction() as connection:
             row = ConversationRow.find(connection, id)
             messages = read_messages(connection, row.head)
@@ -90,7 +89,7 @@ class Store:
         return StoredConversation(row.summarize(len(messages)), conversation, waiting.pending, waiting.decisions)
 
     def fork(self, id: str, at: int | None = None, title: str | None = None) -> str:  # noqa: A002 - see `save`
-        """Another conversation with the same messages, or the first `at` of them; returns its id. No row is copied."""
+        """Start another conversation with the same messages, or the first `at` of them; returns its id."""
         with self._database.write_transaction() as connection:
             row = ConversationRow.find(connection, id)
             path = read_path(connection, row.head)
@@ -103,7 +102,7 @@ class Store:
             )
 
     def list(self, limit: int | None = None) -> tuple[ConversationSummary, ...]:
-        """The conversations, the one that was last changed first."""
+        """List the conversations, the last changed first."""
         with self._database.read_transaction() as connection:
             rows = connection.execute(
                 f"SELECT {ConversationRow.COLUMNS}, coalesce(depth, 0)"
@@ -114,21 +113,21 @@ class Store:
         return tuple(ConversationRow(*row[:-1]).summarize(row[-1]) for row in rows)
 
     def search(self, text: str, limit: int = 50) -> tuple[SearchHit, ...]:
-        """Messages that hold each word of `text`, in whatever case and also inside a word, the newest first.
+        """Find messages that contain each word of `text`, ignoring case and also inside words, newest first.
 
-        A message that several conversations share is found in each. Raises `ConversationError` where there is no word.
+        A message shared by several conversations is found in each. Raises `ConversationError` for an empty search.
         """
         return find_messages(self._database, text, limit)
 
     def delete(self, id: str) -> None:  # noqa: A002 - see `save`
-        """Delete a conversation, and of its messages and images those that no other one has."""
+        """Delete a conversation, with its messages and images unless others share them."""
         with self._database.write_transaction() as connection:
             row = ConversationRow.find(connection, id)
             connection.execute("DELETE FROM conversations WHERE id = ?", (row.id,))
             prune(connection, row.head)
 
 
-def _title(conversation: Conversation) -> str:
-    """The first question, or else the first text."""
+def _derive_title(conversation: Conversation) -> str:
+    """Derive a title: the first question, or else the first text."""
     texts = [(message.role != "user", message.text) for message in conversation.messages if message.text.strip()]
     return min(texts, key=lambda one: one[0], default=(True, ""))[1]

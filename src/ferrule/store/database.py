@@ -1,4 +1,4 @@
-"""The SQLite file of a store: its schema, its transactions, and checks that a file is one."""
+"""The SQLite file of a store: its schema, its transactions, and the check that a file is a store."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ferrule.errors import ConversationError
 
 VERSION = 1
 _APPLICATION = 0x66727243  # "frrC": marks the file as ours
-_PATIENCE = 30.0
+_LOCK_TIMEOUT = 30.0
 _IN_MEMORY = ":memory:"
 
 # A conversation is a head in a tree of nodes, each a message after a parent (0 at the beginning), so that forks share
-# their rows. Message ids are never used twice: an index that couldn't be brought up to date names none of another.
+# their rows. Message ids are never reused: a stale entry of the index can't refer to another message.
 _SCHEMA = """
 CREATE TABLE blobs (hash TEXT PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE messages (
@@ -44,14 +44,14 @@ USING fts5 (text, content = 'messages', content_rowid = 'id', tokenize = 'trigra
 
 
 def is_unindexable(error: sqlite3.OperationalError) -> bool:
-    """Whether the error says that SQLite was built without what the index needs."""
+    """Whether the error means that SQLite was built without the modules for the index."""
     return "no such module" in str(error) or "no such tokenizer" in str(error)
 
 
 class Database:
     """A connection to the file. Threads may share one; each process needs its own.
 
-    `:memory:` is not a file; its content is gone when it is closed. Raises `ConversationError`, naming the file, for a
+    `:memory:` is not a file; its content is lost when it is closed. Raises `ConversationError`, naming the file, for a
     file that is not a store and for every other error of SQLite.
     """
 
@@ -60,13 +60,15 @@ class Database:
         self._lock = threading.RLock()
         if str(path) != _IN_MEMORY and not path.exists():
             if not create:
-                raise ConversationError(f"{path}: there is no store of conversations")
+                raise ConversationError(f"{path}: no such store of conversations")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)  # conversations are private
-        with self._converting_errors():
-            self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        with self._convert_errors():
+            self._connection = sqlite3.connect(
+                path, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
+            )
         try:
-            with self._converting_errors():
+            with self._convert_errors():
                 self._prepare()
         except BaseException:
             self._connection.close()
@@ -79,19 +81,19 @@ class Database:
 
     @contextmanager
     def read_transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction in which everything read is from one moment."""
+        """Open a transaction that reads a consistent state."""
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def write_transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is written whole or not at all; other processes wait."""
+        """Open an atomic transaction, for which other writers wait."""
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
     def make_index(self) -> bool:
-        """Create the search index where it is missing; returns whether this SQLite supports it."""
-        with self._lock, self._converting_errors():
+        """Create the search index if it is missing; returns whether this SQLite supports it."""
+        with self._lock, self._convert_errors():
             try:
                 self._connection.execute(_INDEX)
             except sqlite3.OperationalError as error:
@@ -102,7 +104,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._converting_errors():
+        with self._lock, self._convert_errors():
             self._connection.execute(begin)
             try:
                 yield self._connection
@@ -141,11 +143,11 @@ class Database:
         return bool(application)
 
     def _enable_write_ahead(self) -> None:
-        """Turn on write-ahead logging, so that readers and a writer don't wait for each other.
+        """Enable write-ahead logging, so that readers and a writer don't wait for each other.
 
         SQLite's own timeout doesn't cover this statement.
         """
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _LOCK_TIMEOUT
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
@@ -157,7 +159,7 @@ class Database:
                 return
 
     @contextmanager
-    def _converting_errors(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -165,5 +167,5 @@ class Database:
             if "not a database" in reason:
                 reason = "not a store of conversations; name another file"
             elif "locked" in reason:
-                reason = f"another process has locked it for {_PATIENCE:g} seconds; try again"
+                reason = f"another process has locked it for {_LOCK_TIMEOUT:g} seconds; try again"
             raise ConversationError(f"{self._path}: {reason}") from error

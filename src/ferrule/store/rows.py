@@ -1,22 +1,20 @@
-"""The table of conversations: each one's head, title, times, and paused calls."""
+"""The table of conversations: the head, title, times and paused calls of each."""
 
 from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
     from ferrule.execution import Decision, Pending
 
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 class PausedCalls:
     """The calls of a conversation that wait for a decision and the decisions made so far, as JSON values by call id.
 
-    `execution/` is imported only where there are any: few conversations have some.
+    `execution/` is imported only if there are any, which is rare.
     """
 
     pending_json: Mapping[str, Any]
@@ -32,14 +30,14 @@ class PausedCalls:
 
     @classmethod
     def parse(cls, text: str | None) -> PausedCalls:
-        """Read the JSON of a row."""
+        """Parse the JSON of a row."""
         data = json.loads(text) if text else {"pending": [], "decisions": {}}
         return cls({one["call"]["id"]: one for one in data["pending"]}, data["decisions"])
 
     def merge(
         self, conversation: Conversation, pending: Sequence[Pending] | None, decisions: Mapping[str, Decision] | None
     ) -> PausedCalls:
-        """The calls with what is given in place of what was stored, for those that are still open."""
+        """Replace what was stored by what is given, and keep only calls that are still open."""
         if not (self.pending_json or self.decisions_json or pending or decisions):
             return self
         from ferrule.execution.decisions import decision_to_json, pending_to_json
@@ -60,7 +58,7 @@ class PausedCalls:
 
     @property
     def text(self) -> str | None:
-        """The JSON for a row, None where nothing waits."""
+        """The JSON for a row, None if nothing waits."""
         if not self.pending_json and not self.decisions_json:
             return None
         return json.dumps({"pending": list(self.pending_json.values()), "decisions": dict(self.decisions_json)})
@@ -89,7 +87,7 @@ _LONGEST_TITLE = 80
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """One line of a list; `waiting` counts the calls that wait for a decision."""
+    """An entry of a list; `waiting` counts the calls that wait for a decision."""
 
     id: str
     title: str
@@ -115,21 +113,21 @@ class ConversationRow:
 
     @classmethod
     def find(cls, connection: Connection, name: str) -> ConversationRow:
-        """The row of an id, or of its first characters. Raises `ConversationError`."""
+        """Find the row of an id, or of its first characters. Raises `ConversationError`."""
         rows = connection.execute(
             f"SELECT {cls.COLUMNS} FROM conversations WHERE substr(id, 1, length(?1)) = ?1", (name.lower(),)
         ).fetchmany(2)
         if not name or not rows:
             raise ConversationError(f"no conversation has the id {name!r}; `ferrule history` lists them")
         if len(rows) > 1:
-            raise ConversationError(f"{name!r} begins the ids of several conversations; give more characters")
+            raise ConversationError(f"several ids begin with {name!r}; give more characters")
         return cls(*rows[0])
 
     @classmethod
     def find_same(
         cls, connection: Connection, head: int, conversation: Conversation, title: str | None
     ) -> ConversationRow | None:
-        """The row that holds this conversation already."""
+        """Find the row that already has this conversation."""
         row = connection.execute(
             f"SELECT {cls.COLUMNS} FROM conversations WHERE head = ?1 AND now = ?2 AND coalesce(?3, title) = title"
             " ORDER BY created",
@@ -157,14 +155,14 @@ class ConversationRow:
             )
 
     def summarize(self, messages: int) -> ConversationSummary:
-        """Its line in a list."""
+        """Make its entry for a list."""
         waiting = len(json.loads(self.waiting)["pending"]) if self.waiting else 0
         created, updated = datetime.fromisoformat(self.created), datetime.fromisoformat(self.updated)
         return ConversationSummary(self.id, self.title, messages, waiting, created, updated)
 
 
 def shorten_title(text: str) -> str:
-    """A title as it is stored: one line of at most 80 characters."""
+    """Shorten a title to one line of at most 80 characters."""
     line = " ".join(text.replace("\0", " ").encode("utf-8", "replace").decode().split())
     return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
 

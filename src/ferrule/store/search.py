@@ -27,7 +27,7 @@ SELECT conversations.id, title, position FROM below JOIN conversations ON head =
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A message that a search found, by its place in a conversation, and the text around the first word."""
+    """A message that a search found: its position in a conversation, and the text around the first word."""
 
     id: str
     title: str
@@ -37,7 +37,7 @@ class SearchHit:
 
 
 def collect_text(data: Mapping[str, Any]) -> str:
-    """All text in a message's JSON, in a form that SQLite can hold: texts, thoughts, calls, results."""
+    """Collect all text in a message's JSON (texts, reasoning, calls, results), in a form that SQLite can store."""
     text = "\n".join(_iterate_texts(data["parts"]))
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
@@ -51,7 +51,7 @@ def _iterate_texts(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def find_messages(database: Database, text: str, limit: int) -> tuple[SearchHit, ...]:
-    """The messages that hold each word of `text`; see `Store.search`."""
+    """Find the messages that contain each word of `text`; see `Store.search`."""
     words = collect_text({"parts": [{"text": text}]}).casefold().split()
     if not words:
         raise ConversationError("the search is empty; give a word")
@@ -79,7 +79,7 @@ def find_messages(database: Database, text: str, limit: int) -> tuple[SearchHit,
 
 
 def _update_index(database: Database) -> bool:
-    """Bring the index up to date; returns whether there is one. Done here, so that saving doesn't wait for it."""
+    """Update the index before a search, so that saving doesn't wait for it; returns whether there is one."""
     if not database.make_index():
         return False
     with database.read_transaction() as connection:
@@ -92,7 +92,7 @@ def _update_index(database: Database) -> bool:
 
 
 def unindex(connection: sqlite3.Connection, message: int) -> None:
-    """Remove a message that will be deleted from the index, where this SQLite can change it."""
+    """Remove a message that will be deleted from the index, if this SQLite supports it."""
     text, indexed = connection.execute("SELECT text, indexed FROM messages WHERE id = ?", (message,)).fetchone()
     if not indexed:
         return
@@ -101,13 +101,13 @@ def unindex(connection: sqlite3.Connection, message: int) -> None:
             "INSERT INTO message_index (message_index, rowid, text) VALUES ('delete', ?, ?)", (message, text)
         )
     except sqlite3.OperationalError as error:
-        # The stale entry does no harm: ids aren't used twice.
+        # The stale entry does no harm: ids are never reused.
         if not is_unindexable(error):
             raise
 
 
 def _cut_excerpt(text: str, word: str) -> str:
-    """The text around a word, on one line; its beginning where changing case changes the word's length."""
+    """Cut the text around a word to one line; the beginning of the text if case folding hides the word."""
     place = re.search(re.escape(word), text, re.IGNORECASE)
     at = place.start() if place else 0
     begin, end = max(0, at - _AROUND), at + len(word) + _AROUND

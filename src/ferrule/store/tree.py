@@ -1,4 +1,4 @@
-"""The tree of messages: common beginnings are stored once, and what no conversation needs any more is deleted.
+"""The tree of messages: common prefixes are stored once, and messages that no conversation needs are deleted.
 
 A node is a message after a parent; a conversation is the path from the beginning to its head.
 """
@@ -26,12 +26,12 @@ WITH RECURSIVE path (id, parent, message, depth) AS (
 
 
 def read_path(connection: Connection, head: int) -> list[int]:
-    """The nodes from the first message to `head`."""
+    """Return the nodes from the first message to `head`."""
     return [node for (node,) in connection.execute(f"{_PATH} SELECT id FROM path ORDER BY depth", (head,))]
 
 
 def read_messages(connection: Connection, head: int) -> tuple[Message, ...]:
-    """The messages from the first to that of `head`. Raises `ConversationError` for a message that can't be read."""
+    """Read the messages from the first to that of `head`. Raises `ConversationError` for an invalid message."""
     rows = connection.execute(
         f"{_PATH} SELECT data FROM path JOIN messages ON messages.id = message ORDER BY depth", (head,)
     ).fetchall()
@@ -40,7 +40,7 @@ def read_messages(connection: Connection, head: int) -> tuple[Message, ...]:
 
 
 def add_messages(connection: Connection, messages: Sequence[Message]) -> Iterator[int]:
-    """The nodes of a conversation's messages; missing ones are added."""
+    """Add the messages of a conversation that are missing; yields the nodes of all."""
     node = 0
     for at, message in enumerate(messages):
         key = (node, _store_message(connection, message, at))
@@ -50,7 +50,7 @@ def add_messages(connection: Connection, messages: Sequence[Message]) -> Iterato
 
 
 def _store_message(connection: Connection, message: Message, at: int) -> int:
-    """The row of a message; it is added where none has the same content."""
+    """Store a message unless one with the same content exists; returns its row."""
     blobs = _BlobTable(connection)
     data = message_to_json(message, blobs, f"message {at}")
     name = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -68,7 +68,7 @@ def _store_message(connection: Connection, message: Message, at: int) -> int:
 
 
 def prune(connection: Connection, node: int) -> None:
-    """Delete the nodes from `node` towards the beginning that nothing needs any more, with messages only they held."""
+    """Delete the nodes from `node` towards the root that nothing needs, with messages that only they have."""
     while node:
         is_needed = connection.execute(
             "SELECT EXISTS (SELECT 1 FROM nodes WHERE parent = :node)"
@@ -95,7 +95,7 @@ def _delete_message(connection: Connection, message: int) -> None:
 
 @dataclass(slots=True)
 class _BlobTable:
-    """The images of messages that are written or read, by their full SHA-256."""
+    """The images of messages, by their full SHA-256."""
 
     connection: Connection
     names: list[str] = field(default_factory=list)
@@ -108,6 +108,6 @@ class _BlobTable:
         return name
 
     def get(self, name: str, /) -> bytes | None:
-        """A stored image."""
+        """Return a stored image."""
         row = self.connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).fetchone()
         return None if row is None else bytes(row[0])
