@@ -166,7 +166,7 @@ def test_an_id_that_is_not_there_is_refused(command: str, store: Store, path: Pa
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes " * 200)
     assert_refused(ferrule("history", "--store", tmp_path / "notes.txt"), "notes.txt", "not a store of conversations")
-    assert_refused(ferrule("history", "--store", tmp_path / "no.db"), "no.db", "there is no store")
+    assert_refused(ferrule("history", "--store", tmp_path / "no.db"), "no.db", "no such store")
     assert_refused(ferrule("ask", "Hi", "--store", tmp_path), str(tmp_path))
     assert not (tmp_path / "no.db").exists()
 
@@ -213,7 +213,7 @@ def test_a_chat_is_kept_and_gone_on_with(path: Path) -> None:
 def test_what_can_not_be_resumed_is_refused(store: Store, path: Path, tmp_path: Path) -> None:
     name = store.save(TALK)
     assert_refused(ferrule("chat", "--resume", "nonsense", "--store", path), "no conversation has the id 'nonsense'")
-    assert_refused(ferrule("chat", "--resume", name, "--store", tmp_path / "no.db"), "there is no store")
+    assert_refused(ferrule("chat", "--resume", name, "--store", tmp_path / "no.db"), "no such store")
 
 
 def test_a_system_message_is_shown_as_one(store: Store, path: Path) -> None:

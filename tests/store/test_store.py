@@ -141,7 +141,7 @@ def test_an_id_may_be_shortened_while_it_is_one_conversations(store: Store) -> N
     names = [store.save(Conversation((user(str(number)),), NOW)) for number in range(17)]
     assert store.load(names[3][:9].upper()).summary.id == names[3]
     twice = next(name[0] for name in names if sum(other[0] == name[0] for other in names) > 1)
-    with pytest.raises(ConversationError, match=f"'{twice}' several ids begin with"):
+    with pytest.raises(ConversationError, match=f"several ids begin with '{twice}'"):
         store.load(twice)
     for wrong in ("", "xyz", "%"):
         for use in (store.load, store.delete, store.fork, lambda name: store.save(TALK, id=name)):
