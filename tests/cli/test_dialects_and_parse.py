@@ -22,7 +22,7 @@ def test_the_table_names_every_family():
     assert all(name in table.stdout for name in names)
     assert f"{len(names)} families" in table.stdout
     framed = {family["name"]: family["turns"] for family in data}
-    assert framed["hermes"] == ["hermes", "qwen25", "hermes3", "qwq"]
+    assert framed["hermes"] == ["hermes", "qwen25", "hermes3", "qwen3_vl", "qwq"]
     assert (framed["nanochat"], framed["react"]) == (["nanochat"], [])
 
 

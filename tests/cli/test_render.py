@@ -91,7 +91,7 @@ def test_a_conversation_that_the_dialect_refuses_is_numbered(tokenizer: Path, tm
     done = ferrule("render", path, "--tokenizer", tokenizer)
     assert done.returncode == 2
     assert done.stderr == (
-        "ferrule: conversation 2: this notation can't write a call of 'weather', only of 'calculator'\n"
+        "ferrule: conversation 2: this notation can only write calls of 'calculator', not of 'weather'\n"
     )
 
 

@@ -59,7 +59,7 @@ class FramedDialect:
         self.stops = turns.all_stops
         placeholder = (turns.image.placeholder,) if turns.image and turns.image.placeholder else ()
         self.forbidden_tokens = (*turns.forbidden_tokens, *(family.message.result or ()), *placeholder)
-        self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], str]] = {}
+        self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], Sequence[Segment]]] = {}
         self.found = StructuralMarkers(self.markers)
         self.writer = PartsWriter(self.notation, turns, self.found)
 
@@ -67,15 +67,28 @@ class FramedDialect:
         """The text that offers tools to the model; empty if there are none."""
         return self.notation.offer(tools)
 
-    def encode_offers(self, tools: Sequence[ToolSpec]) -> str:
-        """The JSON of tools, one per line. It is cached: each turn of a conversation offers the same objects again."""
-        # A ToolSpec is frozen, so the same objects have the same JSON; keeping them alive keeps their ids unique.
+    def get_offer_segments(self, tools: Sequence[ToolSpec]) -> Sequence[Segment]:
+        """The offer of tools. It is cached: each turn of a conversation offers the same objects again."""
+        # A ToolSpec is frozen, so the same objects have the same offer; keeping them alive keeps their ids unique.
         key = tuple(map(id, tools))
-        if key not in self._offers:
+        found = self._offers.get(key)
+        if found is None:
             if len(self._offers) >= _OFFERS_KEPT:
                 self._offers.clear()
-            self._offers[key] = tuple(tools), "\n".join(map(encode_offer, tools))
-        return self._offers[key][1]
+            found = self._offers[key] = tuple(tools), tuple(self._write_offer(tools))
+        return found[1]
+
+    def _write_offer(self, tools: Sequence[ToolSpec]) -> Iterator[Segment]:
+        offer = self.family.offer
+        if isinstance(offer, JsonOffer):
+            yield Control(offer.before)
+            yield Content("\n".join(map(encode_offer, tools)), recurs=True)
+            yield Control(offer.after)
+            return
+        clean = [self.found.neutralise_spec(spec) for spec in tools]
+        is_clean = all(one is other for one, other in zip(clean, tools, strict=True))
+        other = None if is_clean else offer.write(clean)
+        yield from self.found.split(offer.write(tools), other, recurs=True)
 
     def call(self, call: ToolCall) -> str:
         """The text of a call: the model's own if it is equivalent. Raises `DialectError`."""
@@ -164,12 +177,12 @@ class _LayoutWriter:
         system = first[0].text if first and first[0].role == "system" else turns.default_system
         is_begun = bool(first) and first[0].role != "assistant"
         self._add(turns.begin)
-        offer = list(self._write_offer()) if self._tools else []
+        offer = self._dialect.get_offer_segments(self._tools) if self._tools else ()
         if turns.offer == "before system":
             self._write_offer_turn(offer, is_begun=is_begun)
         content: list[Segment] = [Content(system, recurs=True)] if system else []
         if offer and turns.offer == "in system":
-            content += [Control("\n\n"), *offer] if system else offer
+            content += [_control("\n\n"), *offer] if system else offer
         if content:
             self._add_system(content)
         elif is_begun:
@@ -223,18 +236,6 @@ class _LayoutWriter:
             elif isinstance(part, Text):
                 self._segments.append(Content(part.text))
 
-    def _write_offer(self) -> Iterator[Segment]:
-        offer = self._family.offer
-        if isinstance(offer, JsonOffer):
-            yield _control(offer.before)
-            yield Content(self._dialect.encode_offers(self._tools), recurs=True)
-            yield _control(offer.after)
-            return
-        clean = [self._found.neutralise_spec(spec) for spec in self._tools]
-        is_clean = all(one is other for one, other in zip(clean, self._tools, strict=True))
-        other = None if is_clean else offer.write(clean)
-        yield from self._found.split(offer.write(self._tools), other, recurs=True)
-
     def _write_results(self, messages: Sequence[Message]) -> None:
         if self._turns.inline:
             for message in messages:
@@ -245,11 +246,11 @@ class _LayoutWriter:
         for index, group in enumerate(groups, 1):
             opening, closing = self._turns.results
             self._add_wrapper(opening, group[0], index, is_header=True)
-            answers = self._join_results(group)
-            if self._shared and answers and isinstance(answers[0], Control):
-                answers = [Control(answers[0].text.removeprefix(self._shared)), *answers[1:]]
+            start = len(self._segments)
+            self._add_results(group)
+            if self._shared and len(self._segments) > start and isinstance(first := self._segments[start], Control):
+                self._segments[start] = Control(first.text.removeprefix(self._shared))
             self._shared = ""
-            self._segments += answers
             self._add(closing)
 
     def _write_inline_result(self, message: Message) -> None:
@@ -273,6 +274,9 @@ class _LayoutWriter:
             self._segments += [Control(writer.open), Content("\n".join(texts)), Control(writer.close)]
 
     def _add_wrapper(self, text: str, result: ToolResult, index: int = 0, *, is_header: bool = False) -> None:
+        if "{" not in text and not is_header:
+            self._add(text)
+            return
         for at, piece in enumerate(_split_at_placeholders(text)):
             if at % 2:
                 fields = {"{name}": result.name, "{id}": self._get_written_id(result), "{index}": str(index)}
@@ -285,8 +289,8 @@ class _LayoutWriter:
     def _get_written_id(self, result: ToolResult) -> str:
         return self._messages.ids.get(result.call_id, result.call_id)
 
-    def _join_results(self, results: Sequence[ToolResult]) -> Sequence[Segment]:
-        """The results of one turn as plain text: not every tokenizer of a family has tokens for all their markers."""
+    def _add_results(self, results: Sequence[ToolResult]) -> None:
+        """Add the results of one turn, as plain text: not every tokenizer of a family has tokens for their markers."""
         writer = self._family.results
         texts = [self._neutralise(result.text) for result in results]
         if not isinstance(writer, WrappedResults):
@@ -296,8 +300,8 @@ class _LayoutWriter:
                 )
                 for result in results
             ]
-            return [*self._found.split(writer.write(named, texts))]
-        start = len(self._segments)
+            self._segments += self._found.split(writer.write(named, texts))
+            return
         self._add(writer.before)
         for number, (result, text) in enumerate(zip(results, texts, strict=True)):
             self._add(writer.between if number else "")
@@ -305,9 +309,6 @@ class _LayoutWriter:
             self._segments.append(Content(text))
             self._add_wrapper(writer.close, result)
         self._add(writer.after)
-        written = self._segments[start:]
-        del self._segments[start:]
-        return written
 
     def _add(self, text: str) -> None:
         if text:
