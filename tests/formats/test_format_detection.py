@@ -116,7 +116,7 @@ def test_a_format_that_is_not_known_is_refused() -> None:
     for use in (load, dump):
         with pytest.raises(
             ConversationError,
-            match="unknown format 'word'; the formats are ferrule, openai, openai-responses, anthropic",
+            match="unknown format 'word'; expected one of ferrule, openai, openai-responses, anthropic",
         ):
             use(CONVERSATION if use is dump else [], "word")
 

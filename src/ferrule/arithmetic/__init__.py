@@ -1,1 +1,1 @@
-"""Floor 2: arithmetic on what a model wrote, without `eval`."""
+"""Floor 2: arithmetic on model-written expressions, without `eval`."""

@@ -1,6 +1,6 @@
 """The calculator: an allow-list walk over an expression's syntax tree, never `eval`.
 
-`scan.py` decides what an expression may contain, `exact.py` and `python.py` do the arithmetic, `limits.py` holds the
+`scan.py` decides what an expression may contain, `exact.py` and `python.py` do the arithmetic, `limits.py` defines the
 limits. Pure, so any thread may call it: no signals, no alarm, no state.
 """
 
@@ -33,8 +33,8 @@ def evaluate(expression: str, *, style: StyleName = "exact") -> str:
     """The result of an expression, as text.
 
     `style="exact"` computes with fractions and writes `24` for `48 / 2` and `0.3` for `0.1 + 0.2`; `style="python"`
-    gives CPython's own text, `24.0` and `0.30000000000000004`. Raises CalculatorError, whose text says why, for what
-    the expression did wrong, and ValueError for an unknown style. Takes at most 50 ms and 32 MB, whatever is asked.
+    gives CPython's own text, `24.0` and `0.30000000000000004`. Raises CalculatorError, whose text says why, for an
+    invalid expression, and ValueError for an unknown style. Takes at most 50 ms and 32 MB for any expression.
     """
     chosen = _STYLES.get(style)
     if chosen is None:
@@ -57,9 +57,9 @@ def evaluate(expression: str, *, style: StyleName = "exact") -> str:
 
 
 def calculate(expression: str, *, style: StyleName = "exact") -> str:
-    """The result of an expression as text, or `error: ` and the reason: what a model reads either way.
+    """The result of an expression as text, or `error: ` and the reason, for a model to read.
 
-    As `evaluate`, but never raises for what the expression did wrong.
+    Like `evaluate`, but never raises for an invalid expression.
     """
     try:
         return evaluate(expression, style=style)
@@ -92,7 +92,7 @@ def _read_constant(node: ast.Constant, source: str, style: _Style) -> Value:
         return value
     if kind is not float:
         raise CalculatorError("only decimal numbers and strings are offered")
-    # The parser has rounded the number to a float already: its text is what was meant.
+    # The parser has already rounded the number to a float: use its text.
     if source.isascii():
         return style.read_decimal(source[node.col_offset : node.end_col_offset])
     return style.read_decimal(source.encode()[node.col_offset : node.end_col_offset].decode())
@@ -175,7 +175,7 @@ def _make_style(arithmetic: Any, empty: str) -> _Style:
     return _Style(operations, arithmetic.read_decimal, arithmetic.negate, arithmetic.to_whole, arithmetic.write, empty)
 
 
-# A model that reads nothing at all where its result should be goes astray: an empty string is shown as one.
+# A model fails to continue after an empty result: an empty string is shown as one.
 _STYLES: Final = {
     "exact": _make_style(exact, empty='""'),
     "python": _make_style(python, empty=""),

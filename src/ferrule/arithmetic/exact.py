@@ -1,4 +1,4 @@
-"""Exact arithmetic for the calculator, and how its results are written.
+"""Exact arithmetic for the calculator, and the formatting of its results.
 
 A number is an `int`, or a pair (numerator, denominator) with a positive denominator that need not be in lowest terms:
 reducing only when a pair grows or is written makes a chain of decimals several times faster than `fractions.Fraction`.
@@ -31,7 +31,7 @@ SAFE_TEXT_BOUND: Final[int] = 10**SAFE_TEXT_DIGITS
 
 
 def read_decimal(written: str) -> Number:
-    """The exact value of a number written with a point or an exponent, such as `0.1`, `.5`, `5.` or `1.5e-3`."""
+    """The exact value of a number with a decimal point or an exponent, such as `0.1`, `.5`, `5.` or `1.5e-3`."""
     mantissa, _, exponent_text = written.lower().partition("e")
     whole, _, decimals = mantissa.partition(".")
     exponent = int(exponent_text) if exponent_text else 0
@@ -80,7 +80,7 @@ def divide(left: Number, right: Number) -> Number:
 
 
 def floor_divide(left: Number, right: Number) -> Number:
-    """The quotient rounded down to a whole number, as Python's `//` does."""
+    """The quotient rounded down to an integer, like Python's `//`."""
     (a, b), (c, d) = _make_pair(left), _make_pair(right)
     if c == 0:
         raise CalculatorError("division by zero")
@@ -88,7 +88,7 @@ def floor_divide(left: Number, right: Number) -> Number:
 
 
 def remainder(left: Number, right: Number) -> Number:
-    """What `//` leaves over, with the sign of the divisor, as Python's `%` does."""
+    """The remainder of `//`, with the sign of the divisor, like Python's `%`."""
     (a, b), (c, d) = _make_pair(left), _make_pair(right)
     if c == 0:
         raise CalculatorError("division by zero")
@@ -96,7 +96,7 @@ def remainder(left: Number, right: Number) -> Number:
 
 
 def power(base: Number, exponent: Number) -> Number:
-    """The power; the exponent is a whole number from -MAX_EXPONENT to MAX_EXPONENT."""
+    """The power; the exponent is an integer from -MAX_EXPONENT to MAX_EXPONENT."""
     times = to_whole(exponent)
     if times is None:
         raise CalculatorError("an exponent must be a whole number")
@@ -112,12 +112,12 @@ def power(base: Number, exponent: Number) -> Number:
 
 
 def negate(number: Number) -> Number:
-    """The number with its sign turned."""
+    """The number with the opposite sign."""
     return -number if isinstance(number, int) else (-number[0], number[1])
 
 
 def to_whole(number: Number) -> int | None:
-    """The number as an `int` where it is whole, else None."""
+    """The number as an `int` if it is an integer, otherwise None."""
     if isinstance(number, int):
         return number
     top, bottom = _reduce(number)
@@ -125,7 +125,7 @@ def to_whole(number: Number) -> int | None:
 
 
 def write(number: Number) -> str:
-    """The number as text: whole or with decimals that end in full, others rounded half-even; never `-0`."""
+    """The number as text: integers and terminating decimals in full, others rounded half-even; never `-0`."""
     top, bottom = _reduce(number)
     if bottom == 1:
         return write_whole(top)
@@ -133,7 +133,7 @@ def write(number: Number) -> str:
 
 
 def write_whole(number: int) -> str:
-    """A whole number in full, whatever limit the environment sets for Python's own conversion."""
+    """An integer in full, whatever limit the environment sets for Python's own conversion."""
     if -SAFE_TEXT_BOUND < number < SAFE_TEXT_BOUND:
         return str(number)
     sign, rest, pieces = ("-" if number < 0 else ""), abs(number), []
@@ -189,7 +189,7 @@ def _write_terminating(top: int, bottom: int) -> str | None:
 def _write_rounded(top: int, bottom: int) -> str:
     context = Context(prec=ROUNDED_DIGITS, rounding=ROUND_HALF_EVEN)
     rounded = context.divide(Decimal(top), Decimal(bottom)).normalize(context)
-    # Written out, a number of 10**12 or more would end in zeros that were never computed.
+    # In full, a number of 10**12 or more would end in zeros that were never computed.
     if rounded.adjusted() >= ROUNDED_DIGITS or -int(rounded.as_tuple().exponent) > FULL_DIGITS:
         return f"{rounded:e}"
     return f"{rounded:f}"

@@ -1,6 +1,6 @@
-"""The calculator's limits, and the one error that says why an expression was refused.
+"""The calculator's limits, and the error that says why an expression was refused.
 
-Every limit is checked before the work that it bounds is done; `docs/calculator.md` lists them for readers.
+Every limit is checked before the work that it limits is done; `docs/calculator.md` lists them.
 """
 
 from typing import Final
@@ -8,31 +8,31 @@ from typing import Final
 from ferrule.errors import FerruleError
 
 MAX_LENGTH: Final = 2_000
-"""Characters in an expression, strings included."""
+"""Characters in an expression, including strings."""
 
 MAX_OPERATIONS: Final = 250
 """Operator signs, brackets and calls in an expression."""
 
 MAX_DEPTH: Final = 50
-"""Brackets inside brackets."""
+"""Nested brackets."""
 
 MAX_LITERAL_DIGITS: Final = 640
-"""Digits of a number as written: the longest that Python reads whatever its environment says."""
+"""Digits of a number as written: the longest that Python reads in any environment."""
 
 MAX_DIGITS: Final = 2_000
-"""Digits of a whole number, on the way and at the end."""
+"""Digits of an integer, in intermediate results and at the end."""
 
 MAX_FRACTION_DIGITS: Final = 1_200
-"""Digits of the numerator or the denominator of a number that is not whole."""
+"""Digits of the numerator or the denominator of a fraction."""
 
 MAX_EXPONENT: Final = 1_000
-"""The largest exponent, either way, after `**` and after the `e` of `1e3`."""
+"""The largest absolute exponent, after `**` and after the `e` of `1e3`."""
 
 FULL_DIGITS: Final = 30
-"""A result whose decimals end is written in full if it takes at most so many digits."""
+"""A terminating result is written in full if it takes at most so many digits."""
 
 ROUNDED_DIGITS: Final = 12
-"""Significant digits of a result that is rounded."""
+"""Significant digits of a rounded result."""
 
 BOUND: Final[int] = 10**MAX_DIGITS
 BOUND_BITS: Final[int] = BOUND.bit_length()
@@ -41,7 +41,7 @@ FRACTION_BITS: Final[int] = FRACTION_BOUND.bit_length() - 1
 
 
 class CalculatorError(FerruleError, ValueError):
-    """An expression was refused; its text is the reason, in words that a model can act on."""
+    """An expression was refused; its text is the reason, worded so that a model can act on it."""
 
 
 def check_digits(number: int) -> int:

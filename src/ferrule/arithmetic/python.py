@@ -1,6 +1,6 @@
-"""CPython's own arithmetic for `style="python"`: whole numbers and floats, bounded before each operation.
+"""CPython's own arithmetic for `style="python"`: integers and floats, bounded before each operation.
 
-Results are CPython's to the last character; what it would raise, or write as `inf` or `nan`, is refused.
+Results are identical to CPython's; what it would raise, or write as `inf` or `nan`, is refused.
 """
 
 import math
@@ -17,7 +17,7 @@ TOO_LARGE: Final = "the result is too large for a float"
 
 
 def read_decimal(written: str) -> float:
-    """The float nearest to a number written with a point or an exponent."""
+    """The float nearest to a number with a decimal point or an exponent."""
     return _check_finite(float(written))
 
 
@@ -45,7 +45,7 @@ def _bind_operation(operation: Callable[[Number, Number], Number]) -> Callable[[
 
 
 def negate(number: Number) -> Number:
-    """The number with its sign turned."""
+    """The number with the opposite sign."""
     return -number
 
 
@@ -55,7 +55,7 @@ def write(number: Number) -> str:
 
 
 def to_whole(number: Number) -> int | None:
-    """The number if it is an `int`: a float such as 2.0 is no position in a string for CPython."""
+    """The number if it is an `int`: CPython doesn't accept a float such as 2.0 as an index."""
     return number if isinstance(number, int) else None
 
 

@@ -1,4 +1,4 @@
-"""Reads an expression before Python's parser sees it: what it may be made of, its commas, and why it was refused.
+"""Scans an expression before Python's parser sees it: what it contains, its commas, and why it was refused.
 
 Only numbers, short strings, operators, brackets, `len` and `.count` pass, so no hostile text reaches the parser.
 """
@@ -27,7 +27,7 @@ SYMBOL: Final = r"[-+*/%()\[\]:\ ]|(?<![\w.])len(?=\ *\()|\.\ *count(?=\ *\()"
 PLAIN: Final = re.compile(r"[0-9 .+\-*/%()]+")
 ACCEPTED: Final = re.compile(rf"(?>(?:(?:{STRING})(?!\ *['\"])|{NUMBER}|{SYMBOL})+)")
 GROUPED: Final = re.compile(rf"({STRING})|({NUMBER})")
-# A string without its closing quote is taken too: looking for it again from every quote would take quadratic time.
+# An unclosed string is matched too: looking for it again from every quote would take quadratic time.
 STRINGS: Final = re.compile(f"\"{_IN_DOUBLE}(\")?|'{_IN_SINGLE}(')?")
 PERCENT: Final = re.compile(r"[0-9.)] *% *(?:$|[*/%)\],:]|of\b)")
 PERCENT_OR_REMAINDER: Final = re.compile(r"[0-9.]%(?: +[-+]|[-+] )")
@@ -63,7 +63,7 @@ UNREADABLE: Final = "the expression can't be read"
 
 
 def scan_expression(expression: str) -> str:
-    """The expression as Python's parser may have it: commas that group digits are gone. Raises CalculatorError."""
+    """The expression for Python's parser, without commas that group digits. Raises CalculatorError."""
     if not isinstance(expression, str):
         raise CalculatorError("the expression must be text")
     length = len(expression)
@@ -118,7 +118,7 @@ def _measure_depth(text: str) -> int:
 
 
 def explain_refusal(text: str) -> str:
-    """Why an expression can't be read, in words that say what to write instead."""
+    """Why an expression can't be read, worded so that it says what to write instead."""
     rest = _remove_strings(text)
     return _explain_strings(rest) or _explain_words(rest) or _explain_layout(rest)
 

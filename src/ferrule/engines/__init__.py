@@ -1,8 +1,7 @@
 """Engines: token ids in, more token ids out.
 
-`protocol` says what an engine is; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone. Nothing here
-knows tools, text or conversations. Importing this package loads neither numpy nor an engine: names are resolved
-when they are first asked for.
+`protocol` defines an engine; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone. Nothing here depends on
+tools, text or conversations. Importing this package loads neither numpy nor an engine: names are resolved on first use.
 """
 
 from __future__ import annotations

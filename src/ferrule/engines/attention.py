@@ -1,7 +1,7 @@
-"""Attention over the cache: one new id of each of many conversations, or many new ids of one.
+"""Attention over the cache: one new id for each of many conversations, or many new ids for one.
 
-Both turn scores into exponentials without dividing, mix the values, and divide the mix: it is smaller than the
-scores. Reading keys is all that differs between them; projections and norms are `decoder`'s.
+Both exponentiate scores without dividing, mix the values, and divide the mix, which is smaller than the scores. They
+differ only in how they read keys; projections and norms are in `decoder`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ferrule.engines.safetensors import Array
 
 
 class ScratchArrays:
-    """Named scratch arrays that grow and are reused: fresh memory costs more than what is computed in it."""
+    """Named scratch arrays that grow and are reused: fresh memory costs more than the computation in it."""
 
     def __init__(self) -> None:
         self._blocks: dict[str, Array] = {}
         self._future = np.zeros((0, 0), np.float32)
 
     def get_array(self, name: str, shape: tuple[int, ...]) -> Array:
-        """An array with anything in it, which the next call with this name may overwrite."""
+        """An uninitialised array, which the next call with this name may overwrite."""
         size = math.prod(shape)
         block = self._blocks.get(name)
         if block is None or block.size < size:
@@ -34,7 +34,7 @@ class ScratchArrays:
         return block[:size].reshape(shape)
 
     def get_future_mask(self, rows: int) -> Array:
-        """What hides from each of `rows` neighbouring positions those after it, when it is added to their scores."""
+        """An additive mask that hides from each of `rows` consecutive positions those after it."""
         if len(self._future) < rows:
             self._future = _make_mask(~np.tri(rows, dtype=bool))
         return self._future[:rows, :rows]
@@ -63,7 +63,7 @@ class PassBuffers:
         heads = self.qkv.reshape(rows, rotated + kv_heads, head_dim)
         self.queries_keys = heads[:, :rotated]
         self.pairs = self.queries_keys.view(np.complex64)
-        # One row a head, so that attention is a matrix-vector product: BLAS is twice as fast at it as at three rows.
+        # One row per head, so that attention is a matrix-vector product: BLAS is twice as fast at it as at three rows.
         self.queries = heads[:, : config.heads].reshape(rows, kv_heads, group, 1, head_dim)
         self.new_keys_values = heads[:, config.heads :]
         self.mixed_flat = make_array("mixed", config.heads * head_dim)
@@ -75,7 +75,7 @@ class PassBuffers:
 
 
 class StepAttention:
-    """One query of each of some neighbouring places, at `positions`, over all that their places hold."""
+    """One query for each of some neighbouring places, at `positions`, over the whole content of their places."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class StepAttention:
 
 
 class ChunkAttention:
-    """The queries of new ids of one place, which follow `start` positions, each up to its own."""
+    """The queries of new ids in one place, which follow `start` positions, each attending up to its own."""
 
     def __init__(
         self, cache: KeyValueCache, place: int, start: int, buffers: PassBuffers, memory: ScratchArrays
@@ -127,7 +127,7 @@ class ChunkAttention:
         self._start, self._end, self._kv_heads, self._buffers = start, end, kv_heads, buffers
         self._kept = cache.data[:, place]
         self._future = memory.get_future_mask(rows)
-        # Heads that share keys are one matrix product: (kv_heads, group * rows, …).
+        # Heads that share keys form one matrix product: (kv_heads, group * rows, …).
         self._scores = memory.get_array("scores", (kv_heads, group * rows, end))
         self._queries = memory.get_array("chunk queries", (kv_heads, group, rows, head_dim))
         self._mixed = memory.get_array("chunk mixed", (kv_heads, group * rows, head_dim))
@@ -146,18 +146,18 @@ class ChunkAttention:
         scores.reshape(*queries.shape[:3], -1)[..., self._start :] += self._future
         _exponentiate(scores, scores_are_small)
         np.matmul(scores, kept[self._kv_heads :], out=mixed)
-        # A product with ones sums rows three times faster than a reduction does.
+        # A product with ones sums rows three times faster than a reduction.
         np.divide(mixed, np.matmul(scores, self._ones), out=mixed)
         buffers.mixed[:, :, :, 0] = mixed.reshape(queries.shape).transpose(2, 0, 1, 3)
 
 
 def _exponentiate(scores: Array, are_small: bool) -> None:
-    """exp(score), less each row's highest where it could overflow, in place."""
+    """exp(score), minus each row's maximum if it could overflow, in place."""
     if not are_small:
         np.subtract(scores, np.maximum.reduce(scores, axis=-1, keepdims=True), out=scores)
     np.exp(scores, out=scores)
 
 
 def _make_mask(hidden: NDArray[np.bool_]) -> Array:
-    """What hides positions when it is added to their scores."""
+    """An additive mask that hides positions."""
     return np.where(hidden, np.float32(-np.inf), np.float32(0))

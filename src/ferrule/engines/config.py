@@ -1,7 +1,7 @@
-"""Reads a checkpoint's `config.json`, and refuses by name what the decoder does not compute.
+"""Reads a checkpoint's `config.json`, and refuses by name what the decoder does not support.
 
 A setting that would silently change the logits (a scaled RoPE, a bias, a sliding window) is an error here, so that
-a model that loads is a model that is run as it was trained.
+every model that loads is run as it was trained.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DecoderConfig:
 
 
 def read_config(path: Path) -> DecoderConfig:
-    """The shape in a Hugging Face `config.json`. Raises `EngineError` for what can't be read or run."""
+    """The shape in a Hugging Face `config.json`. Raises `EngineError` if it can't be read or run."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -68,7 +68,7 @@ def _read_decoder_config(raw: dict[str, Any]) -> DecoderConfig:
     architectures = raw.get("architectures") or ["none"]
     if architectures[0] not in _WITH_HEAD_NORMS:
         raise EngineError(f"architecture {architectures[0]} is not one of {', '.join(_WITH_HEAD_NORMS)}")
-    # transformers 5 writes `rope_parameters`; before it there were `rope_theta` and `rope_scaling`.
+    # transformers 5 writes `rope_parameters`; older versions wrote `rope_theta` and `rope_scaling`.
     rope = raw.get("rope_parameters") or {"rope_theta": raw.get("rope_theta", 10_000.0)} | (
         raw.get("rope_scaling") or {}
     )

@@ -1,9 +1,9 @@
 """The forward pass of Qwen 3 and Llama in numpy, float32: ids in, logits out.
 
-A step of a small model costs mostly the calls into numpy, so it makes few of them, into buffers that are reused. A
-step over many conversations (`decode`) pads attention to the longest of them; new ids of one conversation (`extend`)
-are one chunk. Threads are the BLAS library's own: set OPENBLAS_NUM_THREADS before numpy is imported; one is fastest
-for a model of a few million parameters.
+The cost of a small model's step is mostly calls into numpy, so it makes few of them, into reused buffers. A step over
+many conversations (`decode`) pads attention to the longest of them; new ids of one conversation (`extend`) form one
+chunk. Threads are the BLAS library's: set OPENBLAS_NUM_THREADS before numpy is imported; one is fastest for a model of
+a few million parameters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ferrule.engines.weights import DecoderWeights, LayerWeights
 
 
 class TransformerDecoder:
-    """Runs the weights over a cache. Not safe to call from two threads at once: buffers are reused."""
+    """Runs the weights over a cache. Not thread-safe: buffers are reused."""
 
     def __init__(self, config: DecoderConfig, weights: DecoderWeights) -> None:
         self.config = config
@@ -34,7 +34,7 @@ class TransformerDecoder:
         self._buffers = lru_cache(maxsize=64)(lambda rows: PassBuffers(config, rows, self._memory))
 
     def decode(self, cache: KeyValueCache, ids: Sequence[int], positions: Sequence[int]) -> Array:
-        """Feed one id to each of the places 0 to n-1 at its position; the logits (n, vocabulary) after each.
+        """Feed one id to each of the places 0 to n-1 at its position; returns the logits (n, vocabulary) after each.
 
         The result is a buffer that the next call overwrites.
         """
@@ -50,10 +50,10 @@ class TransformerDecoder:
         return self._read_out(buffers)
 
     def extend(self, cache: KeyValueCache, place: int, ids: Sequence[int], start: int, logits: bool) -> Array | None:
-        """Feed new ids of one place, which holds `start` positions; the logits (1, vocabulary) after the last.
+        """Feed new ids of one place, which has `start` positions; returns the logits (1, vocabulary) after the last.
 
-        Of the last layer, all but the keys and values is computed for the last id only: nothing else reads it. Not
-        even that without `logits`, for a chunk that others follow; the result is None then.
+        In the last layer, everything but the keys and values is computed for the last id only: nothing else reads it.
+        Without `logits`, for a chunk followed by others, not even that; the result is then None.
         """
         end, last = start + len(ids), self.config.layers - 1
         buffers: PassBuffers = self._buffers(len(ids))
@@ -69,7 +69,7 @@ class TransformerDecoder:
             return self._finish_last(cache, place, end, buffers) if logits else None
 
     def _finish_last(self, cache: KeyValueCache, place: int, end: int, buffers: PassBuffers) -> Array:
-        """The last layer of a chunk's last id, whose keys and values are written."""
+        """The last layer for a chunk's last id, whose keys and values are already written."""
         layer, tail = self._weights.layers[-1], self._tail
         tail.hidden[...] = buffers.hidden[-1:]
         tail.queries[...] = buffers.queries[-1:]
@@ -83,12 +83,12 @@ class TransformerDecoder:
         capacity = cache.data.shape[3]
         if len(self._rotations) < capacity:
             self._rotations = _compute_rotations(self.config, capacity)
-        # Ids are checked by who calls; "clip" spares numpy a second buffer.
+        # The caller checks ids; "clip" saves numpy a second buffer.
         np.take(self._weights.embedding, ids, axis=0, out=buffers.hidden, mode="clip")
         np.take(self._rotations, positions, axis=0, out=buffers.rotations[:, 0], mode="clip")
 
     def _project(self, buffers: PassBuffers, layer: LayerWeights) -> None:
-        """Queries, keys and values, normalised where the model does, and turned by their positions."""
+        """Queries, keys and values, normalised if the model does so, and rotated by their positions."""
         self._normalise(buffers)
         np.matmul(buffers.normed, layer.qkv, out=buffers.qkv)
         if layer.head_norm is not None:
@@ -107,7 +107,7 @@ class TransformerDecoder:
         np.add(hidden, projected, out=hidden)
         self._normalise(buffers)
         np.matmul(buffers.normed, layer.gate_up, out=buffers.gate_up)
-        # silu(g) up = g up / (1 + exp(-g)); `gate` is -g, and `down` takes the sign back.
+        # silu(g) up = g up / (1 + exp(-g)); `gate` is -g, and `down` cancels the sign.
         np.exp(gate, out=opened)
         np.add(opened, 1.0, out=opened)
         np.multiply(gate, buffers.up, out=gate)

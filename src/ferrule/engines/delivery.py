@@ -1,7 +1,7 @@
-"""Carries what the step thread samples to the event loops that wait for it.
+"""Delivers what the step thread samples to the waiting event loops.
 
-A step's tokens for one event loop go there in a single callback, and what a consumer has not fetched yet becomes one
-list: a slow consumer costs memory for its tokens, and time to nobody.
+A step's tokens for one event loop are delivered in a single callback, and those that a consumer has not fetched yet
+form one list: a slow consumer costs memory for its tokens, and delays nobody.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Item = Sampled | Finished | EngineError
 
 
 class TokenChannel:
-    """What has arrived for one generation. Used in the event loop's thread only."""
+    """The tokens that arrived for one generation. Used only in the event loop's thread."""
 
     def __init__(self) -> None:
         self._tokens: list[Sampled] = []
@@ -28,11 +28,11 @@ class TokenChannel:
 
     @property
     def is_read(self) -> bool:
-        """Whether a task waits for it now."""
+        """Whether a task is waiting for it."""
         return self._arrival is not None
 
     def close(self) -> None:
-        """Drop what waits, and wake the consumer, if there is one, to nothing."""
+        """Drop the tokens, and wake the consumer, if there is one, with nothing."""
         self._is_closed = True
         self._wake()
 
@@ -45,7 +45,7 @@ class TokenChannel:
         self._wake()
 
     async def take(self) -> list[Sampled] | Finished | None:
-        """All tokens that wait, or the end; None once closed. Raises the error that ended the generation."""
+        """All available tokens, or the end; None once closed. Raises the error that ended the generation."""
         if not self._tokens and self._end is None:
             self._arrival = asyncio.get_running_loop().create_future()
             try:
@@ -68,7 +68,7 @@ class TokenChannel:
 
 
 class TokenMailbox:
-    """The way from the step thread to one event loop."""
+    """Carries tokens from the step thread to one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -76,11 +76,11 @@ class TokenMailbox:
         self._is_scheduled = False
 
     def post(self, channel: TokenChannel, item: Item) -> None:
-        """Add an item, in the step thread; `send` takes it over."""
+        """Add an item, in the step thread; `send` delivers it."""
         self._posted.append((channel, item))
 
     def send(self) -> bool:
-        """Have the loop take what was posted; False where the loop is closed, so that no consumer is left."""
+        """Have the loop take the posted items; False if the loop is closed, so that no consumer is left."""
         if self.loop.is_closed():
             return False
         if self._is_scheduled:
@@ -93,7 +93,7 @@ class TokenMailbox:
         return True
 
     def _hand_out(self) -> None:
-        # First the flag, then the items: one posted in between is handed out now, and once more finds nothing.
+        # First the flag, then the items: one posted in between is delivered now, and the next callback finds nothing.
         self._is_scheduled = False
         while self._posted:
             channel, item = self._posted.popleft()
@@ -101,7 +101,7 @@ class TokenMailbox:
 
 
 class TokenStream:
-    """The `Generation` of an engine with a step thread: it starts when first read, `cancel` gives its place up."""
+    """The `Generation` of an engine with a step thread: it starts on first read, `cancel` releases its place."""
 
     def __init__(self, start: Callable[[], TokenChannel], cancel: Callable[[], None]) -> None:
         self._start = start
@@ -131,7 +131,7 @@ class TokenStream:
         return item
 
     async def aclose(self) -> None:
-        """Stop; nothing more is yielded. Harmless when it has finished."""
+        """Stop; nothing more is yielded. No effect once it has finished."""
         self._end()
         if self._channel is not None:
             self._channel.close()

@@ -1,12 +1,12 @@
 """Keys and values: those of running conversations (`KeyValueCache`), and those kept for later (`PrefixStore`).
 
 Running conversations share one array with a place for each, numbered from 0 without gaps, so that a step over all of
-them is a slice and not a gather. The scheduler decides which conversation has which place.
+them is a slice and not a gather. The scheduler assigns the places.
 
-Prefixes outlive a generation and are found again by the ids that they were computed from, so that a turn that extends
-an earlier one pays for its new ids only. The least recently used goes first, within a bound in bytes. Where one entry
-extends another, the longer is kept: it holds all of the shorter. Only entries of another conversation, identified by
-its `cache_key`, stay beside it.
+Prefixes outlive a generation and are found again by their ids, so that a turn that extends an earlier one pays only for
+its new ids. The least recently used is dropped first, within a limit in bytes. If one entry extends another, only the
+longer is kept, which contains the shorter, unless they are from different conversations, identified by their
+`cache_key`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ferrule.engines.safetensors import Array
 class KeyValueCache:
     """`data` is (layers, places, kv_heads keys then kv_heads values, capacity, head_dim), float32.
 
-    Positions that were never written are zeros: they meet a weight of zero, and must not be NaN.
+    Positions that were never written are zeros: their weight is zero, but they must not be NaN.
     """
 
     def __init__(self, config: DecoderConfig) -> None:
@@ -37,7 +37,7 @@ class KeyValueCache:
         return np.zeros((config.layers, places, 2 * config.kv_heads, capacity, config.head_dim), np.float32)
 
     def clear(self) -> None:
-        """Forget everything and give the memory back."""
+        """Clear the cache and release its memory."""
         self.data = self._make_zeros(0, 0)
 
     def reserve(self, places: int, capacity: int, lengths: Sequence[int]) -> None:
@@ -45,7 +45,7 @@ class KeyValueCache:
         _, old_places, _, old_capacity, _ = self.data.shape
         if places <= old_places and capacity <= old_capacity:
             return
-        # Doubling keeps the copies few. Zeroed memory that is not touched takes no room.
+        # Doubling keeps the copies few. Zeroed memory that is not touched takes no space.
         grown = self._make_zeros(_power_of_two(max(places, old_places)), max(_power_of_two(capacity), old_capacity))
         for place, length in enumerate(lengths):
             grown[:, place, :, :length] = self.data[:, place, :, :length]
@@ -56,7 +56,7 @@ class KeyValueCache:
         self.data[:, target, :, :length] = self.data[:, source, :, :length]
 
     def view(self, place: int, length: int) -> Array:
-        """The first `length` positions, (layers, 2 kv_heads, length, head_dim), to be copied from."""
+        """The first `length` positions, (layers, 2 kv_heads, length, head_dim), as a view to copy from."""
         return self.data[:, place, :, :length]
 
     def restore(self, place: int, kept: Array, length: int) -> None:
@@ -75,7 +75,7 @@ Ids = NDArray[np.int64]
 class Prefix:
     """`ids` and their `keys_values` (see `KeyValueCache.view`), which may have room for more positions.
 
-    `cache_key` is the conversation's, where it has one.
+    `cache_key` is the conversation's, if it has one.
     """
 
     ids: Ids
@@ -84,12 +84,12 @@ class Prefix:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """Its size in bytes."""
         return self.ids.nbytes + self.keys_values.nbytes
 
 
 class PrefixStore:
-    """At most `limit` bytes of prefixes. Used by one thread."""
+    """At most `limit` bytes of prefixes. Used by a single thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -102,14 +102,14 @@ class PrefixStore:
 
     @property
     def size(self) -> int:
-        """Bytes that are kept now."""
+        """The bytes currently stored."""
         return self._size
 
     def find(self, ids: Ids) -> tuple[int, Prefix | None]:
-        """The entry with the longest common prefix with `ids`, and that length (0 and None where there is none)."""
+        """The entry with the longest common prefix with `ids`, and its length (0 and None if there is none)."""
         best, best_number = 0, -1
         for number, entry in reversed(self._entries.items()):
-            # Only one that has the id after the best prefix can be better: most are ruled out by that.
+            # Only an entry with the id after the best prefix can be better, which excludes most.
             if best < min(len(entry.ids), len(ids)) and entry.ids[best] == ids[best]:
                 length = common_prefix(entry.ids, ids)
                 if length > best:
@@ -120,13 +120,13 @@ class PrefixStore:
         return best, self._entries[best_number]
 
     def takes(self, keys_values: Array) -> bool:
-        """Whether these are not too large to be kept."""
+        """Whether these are small enough to be stored."""
         return keys_values.nbytes <= self._limit
 
     def add(self, ids: Ids, keys_values: Array, cache_key: str | None) -> None:
-        """Keep a copy; drop the same key's entry and those that this one extends, then the least recently used.
+        """Store a copy; drop the same key's entry and those that this one extends, then the least recently used.
 
-        Of an entry that is extended and has room left, only the new positions are copied.
+        If an extended entry has space left, only the new positions are copied.
         """
         if not self.takes(keys_values):
             return
@@ -155,7 +155,7 @@ class PrefixStore:
         if extended is not None and extended.keys_values.shape[2] >= length:
             kept, known = extended.keys_values, len(extended.ids)
         else:
-            # A quarter more than needed, for the next turn: memory that is not touched yet takes no room.
+            # A quarter more than needed, for the next turn: memory that is not touched yet takes no space.
             kept, known = np.empty((layers, heads, length + length // 4, head_dim), np.float32), 0
         kept[:, :, known:length] = keys_values[:, :, known:]
         return kept
@@ -172,7 +172,7 @@ class PrefixStore:
 
 
 def common_prefix(one: Ids, other: Ids) -> int:
-    """How many ids two sequences begin with alike."""
+    """The length of the common prefix of two sequences of ids."""
     length = min(len(one), len(other))
     differs = one[:length] != other[:length]
     first = int(differs.argmax()) if length else 0

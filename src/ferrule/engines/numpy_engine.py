@@ -1,7 +1,7 @@
 """Runs Qwen 3 and Llama checkpoints with numpy alone, for many conversations at once.
 
-This is the front of the room: it loads a folder, checks each request's arguments, and hands it to the scheduler.
-Made for models of a few million parameters; a larger one runs, at the speed of float32 on a CPU.
+This is the room's front: it loads a folder, checks each request's arguments, and passes it to the scheduler. Designed
+for models of a few million parameters; larger ones run at the speed of float32 on a CPU.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class NumpyEngine:
     """An `Engine` over a config and its tensors, by Hugging Face's names.
 
-    `max_batch` conversations are computed at once, more wait; `prefix_bytes` bounds what is kept between turns.
-    `context_length` may be shorter than the config's. Raises `EngineError` for weights that don't fit the config.
+    `max_batch` conversations are computed at once, more wait; `prefix_bytes` limits what is kept between turns.
+    `context_length` may be shorter than the config's. Raises `EngineError` for weights that don't match the config.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class NumpyEngine:
         self.context_length = context_length or config.context_length
         decoder = TransformerDecoder(config, fold_weights(config, weights))
         self._scheduler = Scheduler(decoder, max_batch, PrefixStore(prefix_bytes))
-        # The step thread knows the scheduler only, so an engine that is dropped unclosed still ends it.
+        # The step thread references only the scheduler, so an engine that is dropped unclosed still ends it.
         weakref.finalize(self, self._scheduler.close)
 
     @classmethod
@@ -68,7 +68,7 @@ class NumpyEngine:
         prefix_bytes: int = 256 * 2**20,
         context_length: int | None = None,
     ) -> Self:
-        """The checkpoint in a folder with `config.json` and `model.safetensors`."""
+        """Load the checkpoint in a folder with `config.json` and `model.safetensors`."""
         config = read_config(Path(folder) / "config.json")
         weights = read_safetensors(Path(folder) / "model.safetensors")
         return cls(config, weights, max_batch=max_batch, prefix_bytes=prefix_bytes, context_length=context_length)
@@ -83,10 +83,10 @@ class NumpyEngine:
         constraint: Grammar | None = None,
         cache_key: str | None = None,
     ) -> TokenStream:
-        """See `Engine.generate`. Checks its arguments at once, and starts when it is first read.
+        """See `Engine.generate`. Checks its arguments at once, and starts on first read.
 
-        Keys and values are kept afterwards and found again by ids, so a prompt that extends an earlier one costs its
-        new ids only. A `cache_key` names the conversation: only its latest prefix is kept.
+        Keys and values are kept afterwards and found again by ids, so a prompt that extends an earlier one costs only
+        its new ids. A `cache_key` names the conversation: only its latest prefix is kept.
         """
         if images:
             raise EngineError("images: this engine runs text models only")
@@ -106,11 +106,11 @@ class NumpyEngine:
 
     @property
     def occupied(self) -> int:
-        """How many generations have a place in the batch or wait for one."""
+        """The number of generations that have a place in the batch or wait for one."""
         return self._scheduler.occupied
 
     async def aclose(self) -> None:
-        """End running generations with reason "cancelled", the step thread, and give the caches back."""
+        """End running generations with reason "cancelled", stop the step thread, and release the caches."""
         thread = self._scheduler.close()
         if thread is not None:
             await asyncio.to_thread(thread.join)
@@ -154,7 +154,7 @@ class NumpyEngine:
 
 
 def _check_sampling(sampling: Sampling) -> None:
-    """Raises `EngineError` naming the setting that makes no sense."""
+    """Raise `EngineError` naming an invalid setting."""
     if not (math.isfinite(sampling.temperature) and sampling.temperature >= 0):
         raise EngineError(f"temperature: {sampling.temperature} is not a number from 0 up")
     if sampling.top_k is not None and sampling.top_k < 1:

@@ -1,7 +1,7 @@
 """The `Engine` protocol: continues token ids, for many callers at once.
 
-It has the shape of a serving engine, so that one can be put in its place. An engine knows no tools, no text and no
-conversations: it is given ids, how to sample and where to stop.
+It has the shape of a serving engine, so that one can take its place. An engine is independent of tools, text and
+conversations: it receives ids, how to sample and where to stop.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ FinishReason = Literal["stop", "length", "context", "cancelled"]
 class Sampling:
     """How the next token is chosen.
 
-    `temperature` 0 takes the most likely id, whatever the rest says. `top_k` keeps the k most likely ids, `top_p`
-    the fewest ids whose probabilities sum to at least p (after temperature and `top_k`); None keeps all. `seed`
-    starts a generator of this request's own; None takes one from the operating system. `max_tokens` counts
-    sampled tokens only, the stop token included; None leaves only the context as a limit.
+    `temperature` 0 takes the most likely id, whatever the other settings. `top_k` keeps the k most likely ids, `top_p`
+    the fewest ids whose probabilities sum to at least p (after temperature and `top_k`); None keeps all. `seed` starts
+    a generator for this request alone; None takes a seed from the operating system. `max_tokens` counts only sampled
+    tokens, including the stop token; None leaves the context as the only limit.
     """
 
     temperature: float = 0.0
@@ -41,7 +41,7 @@ class Sampling:
 class Sampled:
     """One sampled id. `logprob` is the raw log-softmax (natural logarithm) before temperature, top-k and top-p.
 
-    `forced` is True where a constraint left one legal id only.
+    `forced` is True if a constraint left only one legal id.
     """
 
     id: int
@@ -51,11 +51,11 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last thing that a generation yields.
+    """The last item that a generation yields.
 
-    `reason`: "stop" (the last sampled id is a stop id), "length" (`max_tokens`), "context" (prompt and sampled ids
-    fill the context; a prompt that fills it samples nothing), "cancelled" (the engine was closed meanwhile).
-    `cached_tokens` is how many of `prompt_tokens` were not computed again.
+    `reason`: "stop" (the last sampled id is a stop id), "length" (`max_tokens`), "context" (prompt and sampled ids fill
+    the context; a prompt that fills it samples nothing), "cancelled" (the engine was closed). `cached_tokens` is how
+    many of `prompt_tokens` did not have to be computed.
     """
 
     reason: FinishReason
@@ -67,7 +67,7 @@ class Finished:
 class Generation(Protocol):
     """What `generate` returns, an asynchronous iterator: lists of `Sampled`, then one `Finished`.
 
-    Closing it, dropping it, or cancelling the task that waits for it gives its place up at once.
+    Closing it, dropping it, or cancelling the task that waits for it releases its place at once.
     """
 
     def __aiter__(self) -> Self: ...
@@ -75,7 +75,7 @@ class Generation(Protocol):
     async def __anext__(self) -> list[Sampled] | Finished: ...
 
     async def aclose(self) -> None:
-        """Stop; nothing more is yielded. Harmless when it has finished."""
+        """Stop; nothing more is yielded. No effect once it has finished."""
         ...
 
 
@@ -84,7 +84,7 @@ class Engine(Protocol):
 
     @property
     def context_length(self) -> int:
-        """The most ids that a prompt and what is sampled after it can have together."""
+        """The maximum number of ids of a prompt and what is sampled after it."""
         ...
 
     def generate(
@@ -97,17 +97,17 @@ class Engine(Protocol):
         constraint: Grammar | None = None,
         cache_key: str | None = None,
     ) -> Generation:
-        """Sample after `ids` until a stop id, which is yielded too, or a limit; then yield one `Finished`.
+        """Sample after `ids` until a stop id, which is also yielded, or a limit; then yield one `Finished`.
 
-        Tokens come in lists: those that were sampled since the consumer last asked. `images` are those whose
-        placeholders `ids` holds, in order. Under a `constraint` only ids that continue a text of the grammar are
-        sampled; the engine compiles it. `cache_key` names the conversation whose prefix this is. An argument that
-        can't be honoured raises `EngineError`, by name.
+        Tokens come in lists: those sampled since the consumer last asked. `images` are those with placeholders in
+        `ids`, in order. With a `constraint` only ids that continue a text of the grammar are sampled; the engine
+        compiles it. `cache_key` names the conversation of this prefix. An argument that isn't supported raises
+        `EngineError`, by name.
         """
         ...
 
     async def aclose(self) -> None:
-        """End running generations with reason "cancelled", and free what the engine holds."""
+        """End running generations with reason "cancelled", and release the engine's resources."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -118,4 +118,4 @@ class Engine(Protocol):
 
 
 EngineFactory: TypeAlias = Callable[[Path], Engine]
-"""Opens the checkpoint in a folder. Raises `EngineError` for one that it can't run."""
+"""Opens the checkpoint in a folder. Raises `EngineError` if it can't run it."""

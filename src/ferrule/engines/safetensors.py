@@ -1,7 +1,7 @@
-"""Reads a `.safetensors` file into float32 arrays, and trusts nothing in it.
+"""Reads a `.safetensors` file into float32 arrays, without trusting its contents.
 
-The format (https://github.com/huggingface/safetensors): eight bytes of header length, a JSON header that gives each
-tensor's type, shape and place, then the raw little-endian data. What the tensors mean is left to `decoder`.
+The format (https://github.com/huggingface/safetensors): eight bytes of header length, a JSON header with each tensor's
+type, shape and offsets, then the raw little-endian data. `decoder` interprets the tensors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """Every tensor of the file by name, as float32. Raises `EngineError` for a file that can't be read."""
+    """Every tensor of the file by name, as float32. Raises `EngineError` for an unreadable file."""
     try:
         with path.open("rb") as file:
             header, data_start = _read_header_length(file.read(8), path), file.tell()

@@ -1,8 +1,8 @@
-"""Chooses the next id of each conversation of a batch, and gives its raw log-probability.
+"""Chooses the next id of each conversation in a batch, and returns its raw log-probability.
 
-Each conversation that samples has a generator of its own, so its draws do not depend on who else is in the batch.
-Logits do, by about one part in a million: matrix products of other shapes round otherwise. The same seed therefore
-gives the same ids in any company, except where two probabilities are that close.
+Each conversation that samples has its own generator, so its draws do not depend on the rest of the batch. Logits do, by
+about one part in a million: matrix products of other shapes are rounded differently. The same seed therefore gives the
+same ids in any batch, unless two probabilities are that close.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sampler:
 def sample_ids(logits: Array, choosers: Sequence[Sampler]) -> tuple[list[int], list[float]]:
     """An id for each row of `logits` (rows, vocabulary), and its log-softmax before temperature, top-k and top-p.
 
-    Raises `EngineError` where logits are not finite.
+    Raises `EngineError` if logits are not finite.
     """
     rows = np.arange(len(choosers))
     likeliest = logits.argmax(axis=1)
@@ -56,21 +56,21 @@ def sample_ids(logits: Array, choosers: Sequence[Sampler]) -> tuple[list[int], l
 def _draw_ids(logits: Array, choosers: Sequence[Sampler]) -> NDArray[np.intp]:
     """Draw by the inverse of each row's cumulative distribution, one number from each row's generator."""
     temperatures = np.array([max(chooser.sampling.temperature, _COLDEST) for chooser in choosers], np.float32)
-    # Divided after the highest is taken off: a tiny temperature then gives -inf and never inf - inf.
+    # Divided after subtracting the maximum: a tiny temperature then gives -inf and never inf - inf.
     scaled = (logits - logits.max(axis=1, keepdims=True)) / temperatures[:, None]
     for row, chooser in zip(scaled, choosers, strict=True):
         _keep_likely(row, chooser.sampling.top_k, chooser.sampling.top_p)
     cumulative = np.cumsum(np.exp(scaled), axis=1, dtype=np.float64)
     totals = cumulative[:, -1]
     targets = np.array([chooser.draw() for chooser in choosers]) * totals
-    # Rounding up to the total would land after the last id that has a probability.
+    # Rounding up to the total would choose an id after the last one with a probability.
     targets = np.minimum(targets, np.nextafter(totals, 0))
     drawn: NDArray[np.intp] = np.count_nonzero(cumulative <= targets[:, None], axis=1)
     return drawn
 
 
 def _keep_likely(scaled: Array, top_k: int | None, top_p: float | None) -> None:
-    """Set what `top_k` and `top_p` leave out of one row to -inf, in place; exactly k ids stay, ties or not."""
+    """Set what `top_k` and `top_p` exclude from one row to -inf, in place; exactly k ids stay, ties or not."""
     size = len(scaled)
     if top_k is not None and top_k < size:
         scaled[np.argpartition(scaled, size - top_k)[: size - top_k]] = -np.inf

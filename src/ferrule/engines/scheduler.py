@@ -1,8 +1,8 @@
-"""The step loop: continuous batching of all conversations, in one thread of its own.
+"""The step loop: continuous batching of all conversations, in its own thread.
 
-Each step takes in who waits while there is room, computes one chunk of new prompt ids, then one token for everyone
-whose prompt is in: a conversation that starts, ends or is cancelled never holds up the others for longer than that.
-The computing is `decoder`'s, the choosing `sampling`'s, the way back to the event loops `delivery`'s.
+Each step admits waiting requests while there is room, computes one chunk of new prompt ids, then one token for every
+conversation whose prompt is complete: a conversation that starts, ends or is cancelled never delays the others for
+longer. `decoder` computes, `sampling` chooses, `delivery` returns tokens to the event loops.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ferrule.engines.safetensors import Array
 from ferrule.engines.sampling import Sampler, sample_ids
 from ferrule.errors import EngineError
 
-# New prompt ids in one step: more would waste work above the diagonal, and stall the others for longer.
+# New prompt ids in one step: more would waste work above the diagonal, and delay the others for longer.
 CHUNK = 256
-# Seconds without work after which what the last conversation left in its place is kept: whoever comes later, from
-# another conversation, needs not wait for that copy.
+# Seconds without work after which what the last conversation left in its place is stored: a request from another
+# conversation then needn't wait for that copy.
 PAUSE = 0.002
 
 
 @dataclass(slots=True, eq=False)
 class GenerationRequest:
-    """One generation. `ids[:length]` are its prompt and what was sampled, `ids[:computed]` are in the cache."""
+    """One generation. `ids[:length]` are its prompt and the sampled ids, `ids[:computed]` are in the cache."""
 
     ids: Ids
     prompt_tokens: int
@@ -53,18 +53,18 @@ class GenerationRequest:
 
     @property
     def is_decoding(self) -> bool:
-        """Whether only its last id is still to be fed, which a step does for all such requests together."""
+        """Whether only its last id remains to be fed, which a step does for all such requests together."""
         return self.length - self.computed == 1
 
 
 class Scheduler:
-    """Requests in, tokens out. `submit` and `cancel` are called from event loops, all else in the step thread.
+    """Requests in, tokens out. `submit` and `cancel` are called from event loops, everything else in the step thread.
 
-    Requests beyond `max_batch` wait in the order in which they came. `_rows[i]` has place i of the cache; at most the
-    last one is still having its prompt computed, so the others are a slice.
+    Requests beyond `max_batch` wait in order of arrival. `_rows[i]` has place i of the cache; at most the last one is
+    still having its prompt computed, so the others are a slice.
 
-    What the last conversation to end has computed rests in place 0 until another needs the place: a next turn goes on
-    in it without a copy. Only while there are no rows is something resting. The store gets it after a pause, or when
+    The cache of the last conversation to end rests in place 0 until another needs the place, so that a next turn
+    continues there without a copy. This is only the case while there are no rows. It is stored after a pause, or when
     another conversation comes sooner.
     """
 
@@ -100,13 +100,13 @@ class Scheduler:
             self._changed.notify()
 
     def cancel(self, request: GenerationRequest) -> None:
-        """Give the request's place up before the next step; nothing more is delivered."""
+        """Release the request's place before the next step; nothing more is delivered."""
         with self._changed:
             request.is_cancelled = True
             self._changed.notify()
 
     def close(self) -> threading.Thread | None:
-        """End all requests with reason "cancelled"; the thread that is about to end, if one was started."""
+        """End all requests with reason "cancelled"; returns the thread that is about to end, if one was started."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -114,22 +114,22 @@ class Scheduler:
 
     @property
     def occupied(self) -> int:
-        """How many requests have a place or wait for one."""
+        """The number of requests that have a place or wait for one."""
         return len(self._rows) + len(self._waiting)
 
     def _run(self) -> None:
-        with np.errstate(all="ignore"):  # what overflows shows in the logits, which `sample_ids` looks at
+        with np.errstate(all="ignore"):  # overflows are visible in the logits, which `sample_ids` checks
             while self._has_work():
                 try:
                     self._step()
-                except Exception as error:  # noqa: BLE001 - whatever went wrong, every consumer must hear of it
+                except Exception as error:  # noqa: BLE001 - whatever the error, every consumer must receive it
                     self._fail(error)
         self._end_all(lambda request: request.make_finished("cancelled"))
         self._prefixes.clear()
         self._clear_places()
 
     def _has_work(self) -> bool:
-        """Sleep until there is something to do; False when it is to end."""
+        """Sleep until there is work; False when the thread should end."""
         pause = None if self._resting is None or self._is_resting_kept else PAUSE
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._rows or self._is_closing, pause)
@@ -163,23 +163,24 @@ class Scheduler:
         self._remove([request for request in self._rows if request.is_cancelled])
 
     def _admit(self) -> bool:
-        """Give the next request in line a place, with the longest prefix that is known; False if there is none."""
+        """Give the next waiting request a place, with the longest known prefix; False if there is none."""
         if len(self._rows) >= self._max_batch:
             return False
         with self._changed:
             if not self._waiting:
                 return False
             request = self._waiting.popleft()
-        # The last id is always fed again: its logits are what the first token is sampled from.
+        # The last id is always fed again: the first token is sampled from its logits.
         prompt = request.ids[: request.prompt_tokens - 1]
         request.computed = request.cached = self._adopt(prompt) or self._copy_known(prompt)
         self._rows.append(request)
         return True
 
     def _adopt(self, prompt: Ids) -> int:
-        """How much of what rests in place 0 the prompt can go on from: 0 where nothing does, or more of it is kept.
+        """How much of the cache resting in place 0 the prompt can continue: 0 if nothing rests, or more of it is
+        stored.
 
-        What the prompt would overwrite, because it branches off before the end, is kept first.
+        If the prompt branches off before its end, what would be overwritten is stored first.
         """
         resting = self._resting
         if resting is None:
@@ -192,7 +193,7 @@ class Scheduler:
         return shared if shared >= kept else 0
 
     def _copy_known(self, prompt: Ids) -> int:
-        """Copy the longest prefix that is kept or running to the next free place; its length."""
+        """Copy the longest stored or running prefix to the next free place; returns its length."""
         place = len(self._rows)
         kept, prefix = self._prefixes.find(prompt)
         running = [common_prefix(row.ids[: row.computed], prompt) for row in self._rows]
@@ -209,7 +210,7 @@ class Scheduler:
         self._cache.reserve(places, capacity, [row.computed for row in self._rows])
 
     def _extend(self, request: GenerationRequest, budget: int) -> int:
-        """Compute at most `budget` of a prompt's new ids, and sample after its last; how many they were."""
+        """Compute at most `budget` of a prompt's new ids, and sample after its last; returns how many they were."""
         if request.is_decoding:
             return 0
         start, end = request.computed, min(request.length, request.computed + budget)
@@ -222,7 +223,7 @@ class Scheduler:
         return end - start
 
     def _emit(self, requests: Sequence[GenerationRequest], logits: Array) -> None:
-        """Sample for each request, deliver, and take out those that are done."""
+        """Sample for each request, deliver, and remove those that are done."""
         ids, logprobs = sample_ids(logits, [request.chooser for request in requests])
         done = []
         for request, sampled, logprob in zip(requests, ids, logprobs, strict=True):
@@ -250,7 +251,7 @@ class Scheduler:
                 request.is_cancelled = True
 
     def _remove(self, requests: Sequence[GenerationRequest]) -> None:
-        """Keep the prefixes of requests that end, and close the gaps that they leave."""
+        """Store the prefixes of requests that end, and close the gaps that they leave."""
         for request in requests:
             self._keep(request)
             # The last decoding row fills the gap, so that one whose prompt is being computed stays last.
@@ -277,7 +278,7 @@ class Scheduler:
             self._prefixes.add(ids, keys_values, request.cache_key)
 
     def _keep_resting(self) -> None:
-        """Copy what rests to the store, which knows whether it has it already."""
+        """Copy the resting cache to the store, which knows whether it already has it."""
         if self._resting is not None:
             self._prefixes.add(self._resting.ids, self._resting.keys_values, self._resting.cache_key)
             self._is_resting_kept = True
@@ -287,7 +288,7 @@ class Scheduler:
         self._cache.clear()
 
     def _fail(self, error: Exception) -> None:
-        """Tell every consumer, and start afresh: the cache may hold half a step."""
+        """Tell every consumer, and start over: the cache may contain half a step."""
         reason = f"the engine failed: {error}" if str(error) else f"the engine failed: {error!r}"
         self._clear_places()
 

@@ -1,9 +1,9 @@
-"""Puts a checkpoint's tensors into the form that `decoder` multiplies with.
+"""Converts a checkpoint's tensors to the form that `decoder` multiplies with.
 
-Three things are folded in once, so that no step pays for them: each RMSNorm's weight and the square root of its
-width go into the matrix after it, the attention scale into the queries, and the two halves of each head are
-interleaved so that a rotary position is one complex multiplication. Queries, keys and values become one matrix,
-gate and up another. Logits differ from the unfolded form by float32 rounding only.
+Three things are folded in once, so that no step pays for them: each RMSNorm's weight and the square root of its width
+go into the following matrix, the attention scale into the queries, and the two halves of each head are interleaved so
+that a rotary position is one complex multiplication. Queries, keys and values become one matrix, gate and up another.
+Logits differ from the unfolded form only by float32 rounding.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SAFE_SCORE = 60.0  # exp(60) summed over a million positions is far from float3
 class LayerWeights:
     """One layer. Matrices are (inputs, outputs), contiguous; `head_norm` is (heads + kv_heads, head_dim).
 
-    `gate_up` gives the gate negated, and `down` is negated.
+    `gate_up` computes the gate negated, and `down` is negated.
 
     `scores_are_small`: head norms keep every attention score so low that exp() can't overflow float32, so that a
-    softmax need not look for the highest score first.
+    softmax needn't search for the maximum first.
     """
 
     qkv: Array
@@ -41,7 +41,7 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class DecoderWeights:
-    """All of a decoder: `embedding` (vocabulary, hidden) and `head` (hidden, vocabulary)."""
+    """The weights of a decoder: `embedding` (vocabulary, hidden) and `head` (hidden, vocabulary)."""
 
     embedding: Array
     layers: tuple[LayerWeights, ...]
@@ -49,7 +49,7 @@ class DecoderWeights:
 
 
 def fold_weights(config: DecoderConfig, tensors: Mapping[str, Array]) -> DecoderWeights:
-    """The tensors under Hugging Face's names. Raises `EngineError` naming one that lacks or has a wrong shape."""
+    """The tensors under Hugging Face's names. Raises `EngineError` naming a missing one or one with a wrong shape."""
     vocabulary, hidden = config.vocab_size, config.hidden_size
     embedding = _get_tensor(tensors, "model.embed_tokens.weight", (vocabulary, hidden))
     head = embedding if config.tied_embeddings else _get_tensor(tensors, "lm_head.weight", (vocabulary, hidden))
@@ -78,11 +78,11 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
         key_norm = _get_norm(tensors, f"{prefix}self_attn.k_norm.weight", head_dim)
         rows = [query_norm] * config.heads + [key_norm] * config.kv_heads
         head_norm = _interleave(np.concatenate(rows)[:, None], head_dim).reshape(len(rows), head_dim)
-        # |q · k| <= |q| |k|, and a normalised head is at most as long as its largest weight (times the folded root).
+        # |q · k| <= |q| |k|, and the length of a normalised head is at most its largest weight (times the folded root).
         highest_score = float(np.abs(query_norm).max() * np.abs(key_norm).max())
     else:
         queries = queries * scale
-    # silu(g) = g / (1 + exp(-g)): the decoder is given -g, and `down` takes the sign back.
+    # silu(g) = g / (1 + exp(-g)): the decoder receives -g, and `down` cancels the sign.
     gate = -get_matrix("mlp.gate_proj", inner, hidden)
     up = get_matrix("mlp.up_proj", inner, hidden)
     attention_norm = _get_norm(tensors, f"{prefix}input_layernorm.weight", hidden)
@@ -106,16 +106,16 @@ def _get_tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...])
 
 
 def _get_norm(tensors: Mapping[str, Array], name: str, width: int) -> Array:
-    """An RMSNorm's weight times the square root of its width: what x / |x| is to be multiplied with."""
+    """An RMSNorm's weight times the square root of its width: the factor for x / |x|."""
     return _get_tensor(tensors, name, (width,)) * np.float32(math.sqrt(width))
 
 
 def _interleave(rows: Array, head_dim: int) -> Array:
-    """Row i of each head beside row i + head_dim/2: rotary positions turn these pairs."""
+    """Put row i of each head next to row i + head_dim/2: rotary positions rotate these pairs."""
     halves = rows.reshape(-1, 2, head_dim // 2, rows.shape[1])
     return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows.shape)
 
 
 def _transpose(matrix: Array) -> Array:
-    """From (outputs, inputs), as checkpoints have it, to (inputs, outputs)."""
+    """From (outputs, inputs), as in checkpoints, to (inputs, outputs)."""
     return np.ascontiguousarray(matrix.T, np.float32)

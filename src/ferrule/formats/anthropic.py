@@ -7,9 +7,9 @@
                   {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1",
                                                 "content": [{"type": "text", "text": "408"}]}]}]}
 
-There the system's words stand apart, users and assistants take turns, and results are the first blocks of a user's
-message. `load` reads what was sent or kept, `dump` writes what can be sent. What a model thought goes back only as it
-was signed: `extra["anthropic"]` holds pieces (`signatures.py`) with a `signature`, or with `redacted` data.
+There the system prompt is separate, users and assistants alternate, and results are the first blocks of a user message.
+`load` reads what was sent or stored, `dump` writes what can be sent. Reasoning is sent back only as it was signed:
+`extra["anthropic"]` contains pieces (`signatures.py`) with a `signature`, or with `redacted` data.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Block = dict[str, Any]
 
 
 def dump(conversation: Conversation, wire_name: Callable[[str], str] = str) -> tuple[dict[str, Any], list[Loss]]:
-    """The `system` and `messages` of a request, and what could not be carried; `wire_name` writes a tool's name.
+    """The `system` and `messages` of a request, and what could not be written; `wire_name` encodes a tool's name.
 
-    Raises `ConversationError` for results that answer nothing, and for a call that couldn't be read (`adapt` it first).
+    Raises `ConversationError` for results without a call, and for malformed calls (`adapt` the conversation first).
     """
     conversation.check()
     writer = _Writer(wire_name)
@@ -53,7 +53,7 @@ def dump(conversation: Conversation, wire_name: Callable[[str], str] = str) -> t
 
 
 def make_wire_id(identifier: str) -> str:
-    """An id that Anthropic takes: itself where it can be, else one made of it, always the same and unlike others."""
+    """An id that Anthropic accepts: unchanged if possible, otherwise derived from it, stable and unique."""
     if _ID.fullmatch(identifier):
         return identifier
     digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -62,7 +62,7 @@ def make_wire_id(identifier: str) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """A request that is being written."""
+    """A request being written."""
 
     wire_name: Callable[[str], str]
     system: list[Block] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Writer:
             if not self.messages:
                 self.system += texts
                 return
-            # Hoisting it to the front would change what every message before it was an answer to.
+            # Moving it to the front would change what every message before it was an answer to.
             self.losses.append(Loss("system", f"message {position} goes as a user's: it comes after the first of them"))
             self._append_blocks("user", texts)
         elif message.role == "tool":
@@ -117,7 +117,7 @@ class _Writer:
     def _write_assistant(self, message: Message, position: int) -> list[Block]:
         pieces = message.extra.get(EXTRA) or ()
         blocks: list[Block] = []
-        # One more than there are parts: thoughts without a text may stand at the very end.
+        # One more than there are parts: reasoning without a text may come at the very end.
         for index in range(len(message.parts) + 1):
             part = message.parts[index] if index < len(message.parts) else None
             signed = find_pieces(pieces, index)
@@ -155,7 +155,7 @@ def _write_text(text: str) -> Block:
 
 
 def make_signed_piece(at: int, block: Mapping[str, Any]) -> SignedPiece:
-    """What is kept of a block of thinking, of the part at `at`, so that it can go back."""
+    """The piece to keep of a thinking block, for the part at `at`, so that it can be sent back."""
     if block.get("type") == "redacted_thinking":
         return {"at": at, "text": "", "redacted": block["data"]}
     return {"at": at, "text": block["thinking"], "signature": block.get("signature", "")}
@@ -168,9 +168,9 @@ def _write_thinking(piece: Mapping[str, Any]) -> Block:
 
 
 def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | None = None) -> Conversation:
-    """A conversation from the decoded JSON of a request. Raises `ConversationError` naming the message at fault.
+    """A conversation from the decoded JSON of a request. Raises `ConversationError` naming the invalid message.
 
-    Marks for the cache are left behind, and so are blocks that tell of tools which Anthropic itself runs.
+    Cache marks are dropped, as are blocks about tools that Anthropic itself runs.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("messages"), list):
         raise ConversationError('a conversation of Anthropic is an object with a list "messages"')
@@ -187,7 +187,7 @@ def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | Non
 
 @dataclass(slots=True)
 class _Reader:
-    """A request that is being read: the names of the calls so far, by id."""
+    """A request being read: the names of the calls so far, by id."""
 
     own_name: Callable[[str], str]
     names: dict[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Calls in conversation files: unique ids, results in call order, arguments as a JSON object.
 
-A file may leave ids out, use them twice, and give results in another order than their calls; a conversation may not.
+A file may omit ids, repeat them, and give results in another order than their calls; a conversation may not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ferrule.tools.strict_json import decode_json
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A call: its id in the file, and here."""
+    """A call: its id in the file, and in the conversation."""
 
     native: str
     call: ToolCall
@@ -24,27 +24,27 @@ class _Open:
 
 @dataclass(slots=True)
 class CallOrder:
-    """The calls of the last message that called, and the results that have come for them."""
+    """The calls of the last message with calls, and their results so far."""
 
     _used: set[str] = field(default_factory=set)
     _number: int = 1
     _open: list[_Open] = field(default_factory=list)
     _results: dict[int, Message] = field(default_factory=dict)
-    """By the place of their call."""
+    """By the index of their call."""
     _answered: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
-        """Another message calls."""
+        """Begin another message with calls."""
         self._open = []
 
     def call(self, native: str, name: str, arguments: str) -> ToolCall:
-        """A call of that message, which the file names `native` or not at all (empty)."""
+        """A call of that message, whose id in the file is `native`, empty if there is none."""
         call = ToolCall(self._make_id(native), name, arguments)
         self._open.append(_Open(native, call))
         return call
 
     def answer(self, wanted: str, content: Iterable[Text | Image], *, by_name: bool = False) -> bool:
-        """Take the result of the first open call with that id, or name; False where there is none."""
+        """Take the result of the first open call with that id, or name; False if there is none."""
         for place, waiting in enumerate(self._open):
             said = waiting.call.name if by_name else waiting.native
             if said == wanted and waiting.call.id not in self._answered:
@@ -55,7 +55,7 @@ class CallOrder:
         return False
 
     def take_results(self) -> list[Message]:
-        """The results since this was asked last, in the order of their calls."""
+        """The results since the last time, in the order of their calls."""
         found = [message for _, message in sorted(self._results.items())]
         self._results.clear()
         return found
@@ -70,11 +70,11 @@ class CallOrder:
 
 
 INVALID_KEY = "_invalid"
-"""The only key of the object that stands for arguments that are not a JSON object; its value is their text."""
+"""The only key of the object that replaces arguments that are not a JSON object; its value is their text."""
 
 
 def parse_arguments(call: ToolCall) -> tuple[dict[str, Any], Loss | None]:
-    """A call's arguments as a JSON object, for providers that take nothing else.
+    """A call's arguments as a JSON object, for providers that accept nothing else.
 
     Arguments that are not one become `{"_invalid": text}`, which is reported as a loss.
     """

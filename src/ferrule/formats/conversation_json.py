@@ -1,12 +1,12 @@
-"""Ferrule's own conversation format, JSON without loss: `from_json(to_json(conversation)) == conversation`.
+"""Ferrule's own conversation format, lossless JSON: `from_json(to_json(conversation)) == conversation`.
 
     {"format": "ferrule-conversation", "version": 1, "now": "2026-01-31T12:00:00+00:00", "messages": [
         {"role": "user", "parts": [{"type": "text", "text": "What is 12 * 34?"}]},
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "call_1", "name": "calculator", "arguments": "…"}],
          "sampled": {"ids": […], "logprobs": […], "tokenizer_fingerprint": "…", "dialect": "…", "stop": "calls"}}]}
 
-An image is its bytes in base64, or its hash where blobs are given to keep it. Values that JSON
-can't express are written as an object of one key: see `value_to_json`.
+An image is its bytes in base64, or its hash if blobs are given to store it. Values that JSON can't express are written
+as an object with one key: see `value_to_json`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ferrule.errors import ConversationError
 
 FORMAT, VERSION = "ferrule-conversation", 1
 
-# The text parts of a part, by its type's name: what they have in common is read and written in one place.
+# The text fields of a part, by its type's name, which are read and written in one place.
 _PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
     "text": (Text, ("text",)),
     "reasoning": (Reasoning, ("text",)),
@@ -51,20 +51,20 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ImageBlobs(Protocol):
-    """Where images are kept by the SHA-256 of their content, or its beginning: a `BlobStore` is one."""
+    """Where images are stored by the SHA-256 of their content, or its beginning, such as a `BlobStore`."""
 
     def put(self, data: bytes, /) -> str:
-        """Keep `data`; returns its name."""
+        """Store `data`; returns its name."""
 
     def get(self, name: str, /) -> bytes | None:
-        """The bytes of that name, or None where they aren't there."""
+        """The bytes with that name, or None if they aren't there."""
 
 
 def to_json(conversation: Conversation, blobs: ImageBlobs | None = None) -> dict[str, Any]:
-    """A conversation as JSON values. Images go to `blobs` where they are given, and are named by hash.
+    """A conversation as JSON values. Images go to `blobs` if given, and are named by hash.
 
-    Of the time zone of `now` its distance from UTC is kept. Raises `ConversationError` where `extra` holds what is no
-    data.
+    Of the time zone of `now` only the offset from UTC is kept. Raises `ConversationError` if `extra` contains anything
+    but data.
     """
     messages = [
         message_to_json(message, blobs, f"message {position}") for position, message in enumerate(conversation.messages)
@@ -75,18 +75,18 @@ def to_json(conversation: Conversation, blobs: ImageBlobs | None = None) -> dict
 def dumps(conversation: Conversation, blobs: ImageBlobs | None = None, *, indent: int | None = None) -> str:
     """`to_json` as text. Half of a surrogate pair is escaped, so that the text can be written as UTF-8.
 
-    JSON can't tell two halves that follow each other from the character that they make: they come back as that.
+    JSON can't distinguish two consecutive halves from the character that they form: they are read back as that.
     """
     return escape_surrogates(json.dumps(to_json(conversation, blobs), ensure_ascii=False, indent=indent))
 
 
 def escape_surrogates(text: str) -> str:
-    """JSON text that can be written as UTF-8: half of a surrogate pair is written as its escape."""
+    """JSON text that can be encoded as UTF-8: half of a surrogate pair is escaped."""
     return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def loads(text: str, blobs: ImageBlobs | None = None) -> Conversation:
-    """The conversation of such a text. Raises `ConversationError`, as `from_json` does, and where it isn't JSON."""
+    """The conversation in such a text. Raises `ConversationError`, like `from_json`, and if it isn't JSON."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -95,10 +95,10 @@ def loads(text: str, blobs: ImageBlobs | None = None) -> Conversation:
 
 
 def from_json(data: Any, blobs: ImageBlobs | None = None) -> Conversation:
-    """The conversation that `to_json` gave these values for.
+    """The conversation from which `to_json` created these values.
 
-    Whether its calls and results fit together is `Conversation.check`'s to say. Raises `ConversationError` that names
-    the place and what it should hold.
+    Whether its calls and results match is checked by `Conversation.check`. Raises `ConversationError` that names the
+    place and what is expected there.
     """
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         raise ConversationError(f'a conversation of ferrule is an object with "format": "{FORMAT}"')
@@ -137,7 +137,7 @@ def message_to_json(message: Message, blobs: ImageBlobs | None = None, where: st
 
 
 def message_from_json(data: Any, blobs: ImageBlobs | None = None, where: str = "the message") -> Message:
-    """The message that `message_to_json` gave these values for. Raises `ConversationError`."""
+    """The message from which `message_to_json` created these values. Raises `ConversationError`."""
     if not isinstance(data, Mapping):
         raise ConversationError(f"{where} must be an object with role and parts")
     _refuse_unknown(data, where, ("role", "parts", "sampled", "extra"))
@@ -152,11 +152,10 @@ def message_from_json(data: Any, blobs: ImageBlobs | None = None, where: str = "
 
 
 def value_to_json(value: Any, where: str) -> Any:
-    """Data as JSON values, where there is more than JSON has.
+    """Data as JSON values, extended by what JSON lacks.
 
-    A float that is no finite number becomes `{"$float": "nan"}`, bytes `{"$bytes": <base64>}`, a tuple
-    `{"$tuple": […]}`, and an object that looks like one of these `{"$object": {…}}`. Raises `ConversationError` for
-    what is no data.
+    A float that is not finite becomes `{"$float": "nan"}`, bytes `{"$bytes": <base64>}`, a tuple `{"$tuple": […]}`, and
+    an object that looks like one of these `{"$object": {…}}`. Raises `ConversationError` for anything but data.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -178,7 +177,7 @@ def value_to_json(value: Any, where: str) -> Any:
 
 
 def value_from_json(data: Any, where: str) -> Any:
-    """The data that `value_to_json` gave these values for. Raises `ConversationError`."""
+    """The data from which `value_to_json` created these values. Raises `ConversationError`."""
     if isinstance(data, list):
         return [value_from_json(one, where) for one in data]
     if not isinstance(data, dict):

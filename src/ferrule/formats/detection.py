@@ -1,4 +1,4 @@
-"""Detects the format of a conversation file by its shape, and loads and dumps each format by its name.
+"""Detects the format of a conversation file by its shape, and loads and dumps each format by name.
 
 What several formats write alike (users and assistants who only write text) is read as nanochat's: each would give the
 same conversation.
@@ -21,7 +21,7 @@ _WRITE_LOSSES = ("openai", "openai-responses", "anthropic")
 _PLAIN = "nanochat"
 _RESPONSES = "openai-responses"
 
-# What only one format has, by where it stands.
+# What is unique to one format, by place.
 _ROLES = {"tool": "openai", "developer": "openai", "function": "openai"}
 _KEYS = dict.fromkeys(
     ("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "reasoning_details"), "openai"
@@ -36,11 +36,11 @@ _ITEMS = ("function_call", "function_call_output", "reasoning", "item_reference"
 
 
 def load(data: Any, name: str | None = None) -> Conversation:
-    """A conversation from decoded JSON, in the format of this name, or in the one that it looks like.
+    """A conversation from decoded JSON, in the format with this name, or in the detected one.
 
-    Tools on offer that stand beside the messages are read by `tool_offers.read_offers`.
+    Tools offered next to the messages are read by `tool_offers.read_offers`.
 
-    Raises `ConversationError` for a format that isn't known, or with the reason why it isn't in that format.
+    Raises `ConversationError` for an unknown format, or with the reason why it isn't in that format.
     """
     found = check_format(name) if name else detect_format(data)
     try:
@@ -56,9 +56,9 @@ def load(data: Any, name: str | None = None) -> Conversation:
 
 
 def dump(conversation: Conversation, name: str) -> tuple[Any, list[Loss]]:
-    """A conversation as JSON values in the format of this name, and what that can't hold.
+    """A conversation as JSON values in the format with this name, and what it can't represent.
 
-    Raises `ConversationError` for a format that isn't known, and for what a format refuses to write.
+    Raises `ConversationError` for an unknown format, and for what a format refuses to write.
     """
     if check_format(name) == "ferrule":
         return to_json(conversation), []
@@ -69,14 +69,14 @@ def dump(conversation: Conversation, name: str) -> tuple[Any, list[Loss]]:
 def check_format(name: str) -> str:
     """The name of a format. Raises `ConversationError` for any other."""
     if name not in FORMATS:
-        raise ConversationError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}")
+        raise ConversationError(f"unknown format {name!r}; expected one of {', '.join(FORMATS)}")
     return name
 
 
 def detect_format(data: Any) -> str:
     """The name of the format that decoded JSON looks like.
 
-    Raises `ConversationError` where it looks like none, or like two.
+    Raises `ConversationError` if it looks like none, or like two.
     """
     outer = data if isinstance(data, Mapping) else {}
     if outer.get("format") == FORMAT:
@@ -102,21 +102,21 @@ def detect_format(data: Any) -> str:
         raise ConversationError(f"it looks like {said}; name its format")
     if not reasons and among_items:
         return _RESPONSES
-    # Servers that speak OpenAI's format took these marks over from Anthropic's, so they count for little.
+    # Servers that speak OpenAI's format adopted these marks from Anthropic's, so they have little weight.
     is_marked = any("cache_control" in part for _, entry in messages for part in _get_parts(entry))
     return next(iter(reasons), "anthropic" if is_marked else _PLAIN)
 
 
 def _is_response(outer: Mapping[str, Any]) -> bool:
-    """Whether it is a request to the Responses API, or a response of it."""
+    """Whether it is a request to the Responses API, or a response from it."""
     if "messages" in outer or "conversations" in outer:
         return False
     return isinstance(outer.get("input"), str | list) or isinstance(outer.get("output"), list)
 
 
 def _is_item(entry: Mapping[str, Any]) -> bool:
-    """Whether it looks like an item, if only by its type and a text. Anthropic's responses are of that type too, with a
-    list of parts, which items call otherwise."""
+    """Whether it looks like an item, if only by its type and a text. Anthropic's responses have that type, too, with a
+    list of parts, which items name differently."""
     if entry.get("type") == "message" and isinstance(entry.get("content"), str):
         return True
     return entry.get("type") in _ITEMS or any(
@@ -125,7 +125,7 @@ def _is_item(entry: Mapping[str, Any]) -> bool:
 
 
 def _find_outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What beside the messages only one format has: its name, and the sign."""
+    """What is unique to one format outside the messages: its name, and the sign."""
     if "conversations" in outer:
         yield "ovis", 'it has "conversations"'
     if "system" in outer:
@@ -139,7 +139,7 @@ def _find_outer_signs(outer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _find_signs(entry: Mapping[str, Any], among_items: bool) -> Iterator[tuple[str, str]]:
-    """What in a message only one format has."""
+    """What is unique to one format in a message."""
     if "from" in entry and "value" in entry:
         yield "ovis", '"from" and "value"'
     if entry.get("type") in _ITEMS:
@@ -191,10 +191,10 @@ _READ_OF_MESSAGES = {
 
 
 def list_left_out_fields(data: Any, form: str) -> list[str]:
-    """The fields of decoded JSON in the format of this name that a conversation has no place for, with their places.
+    """The fields of decoded JSON in the format with this name that a conversation can't contain, with their places.
 
-    Of what nanochat's and Ovis's formats keep beside the messages a system prompt is named, since nobody else will see
-    it, and of a message every field: whether it is to be trained may stand there (`weight`), or what was thought.
+    Of what nanochat's and Ovis's formats have next to the messages only a system prompt is listed, since nobody else
+    will see it, but of a message every field: it may say whether it is to be trained (`weight`), or contain reasoning.
     """
     outer = data if isinstance(data, Mapping) else {}
     known = _READ.get(form)

@@ -8,9 +8,9 @@
                   {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "calculator",
                                                                    "response": {"output": "408"}}}]}]}
 
-`extra["google"]` holds what goes back as it came: the signatures of calls by their ids (`calls`), and the signed pieces
-of texts and thoughts (`pieces`, see `signatures.py`). A newer Gemini refuses a call that nobody signed; one that
-another model made goes with the words that Google's documentation has for that, `UNSIGNED`.
+`extra["google"]` contains what is sent back unchanged: the signatures of calls by their ids (`calls`), and the signed
+pieces of texts and reasoning (`pieces`, see `signatures.py`). Newer Gemini models refuse unsigned calls; one from
+another model is sent with the placeholder in Google's documentation, `UNSIGNED`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Json = dict[str, Any]
 def dump(
     conversation: Conversation, wire_name: Callable[[str], str] = str, must_sign: bool = False
 ) -> tuple[Json, list[Loss]]:
-    """The `systemInstruction` and `contents` of a request, and what could not be carried.
+    """The `systemInstruction` and `contents` of a request, and what could not be written.
 
-    `wire_name` writes a tool's name; with `must_sign` the first call of a message is signed, whatever model made it.
-    Raises `ConversationError` for results that answer nothing, and for a call that couldn't be read (`adapt` it first).
+    `wire_name` encodes a tool's name; with `must_sign` the first call of a message is signed, whatever model wrote it.
+    Raises `ConversationError` for results without a call, and for malformed calls (`adapt` the conversation first).
     """
     conversation.check()
     writer = _Writer(wire_name, must_sign)
@@ -54,7 +54,7 @@ def dump(
 
 @dataclass(slots=True)
 class _Writer:
-    """A request that is being written."""
+    """A request being written."""
 
     wire_name: Callable[[str], str]
     must_sign: bool
@@ -75,8 +75,8 @@ class _Writer:
             role, parts = "user", [_write_part(part) for part in message.parts if part != Text("")]
         if message.role == "system":
             self.losses.append(Loss("system", f"message {position} goes as a user's: it comes after the first of them"))
-        # The results of one group are one content; nothing else is joined, so that a longer conversation begins
-        # with the very contents of a shorter one.
+        # The results of one group are one content; nothing else is joined, so that a longer conversation begins with
+        # exactly the contents of a shorter one.
         if message.role == "tool" and self.follows_result:
             self.contents[-1]["parts"].extend(parts)
         elif parts:
@@ -111,7 +111,7 @@ class _Writer:
         return parts
 
     def _write_text(self, part: Part | None, signed: Sequence[SignedPiece], where: str) -> list[Json]:
-        """A text or reasoning part, in the pieces that were signed where the part is unchanged."""
+        """A text or reasoning part, in its signed pieces if the part is unchanged."""
         kind = Reasoning if isinstance(part, Reasoning) else Text
         if signed and match_pieces(signed, part, kind):
             return [_write_signed(piece) for piece in signed]
@@ -148,9 +148,9 @@ def _write_signed(piece: Mapping[str, Any]) -> Json:
 
 
 def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | None = None) -> Conversation:
-    """A conversation from the decoded JSON of a request. Raises `ConversationError` naming the content at fault.
+    """A conversation from the decoded JSON of a request. Raises `ConversationError` naming the invalid content.
 
-    Calls without ids get some: `call_1`, `call_2`, …, and results without ids answer the open calls of their names.
+    Calls without ids get new ones, `call_1`, `call_2`, …, and results without ids answer the open calls by name.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("contents"), list):
         raise ConversationError('a conversation of Gemini is an object with a list "contents"')
@@ -170,7 +170,7 @@ def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | Non
 
 @dataclass(slots=True)
 class _Reader:
-    """Contents that are being read; `open_calls` have no result yet."""
+    """Contents being read; `open_calls` have no result yet."""
 
     own_name: Callable[[str], str]
     open_calls: list[ToolCall] = field(default_factory=list)
@@ -240,7 +240,7 @@ class _Reader:
 
 
 def add_piece(pieces: list[SignedPiece], at: int, text: str, thought: bool, signature: str | None) -> None:
-    """One more piece of a text or thought, with its signature where it has one. Unsigned ones are joined."""
+    """Add a piece of a text or of reasoning, with its signature if it has one. Unsigned ones are joined."""
     last = pieces[-1] if pieces else None
     if last is not None and last["at"] == at and not signature and "signature" not in last:
         last["text"] += text
@@ -254,7 +254,7 @@ def add_piece(pieces: list[SignedPiece], at: int, text: str, thought: bool, sign
 
 
 def build_extra(signatures: Mapping[str, str], pieces: Sequence[SignedPiece]) -> dict[str, Any]:
-    """The `extra` of a message: the signatures of its calls, and the pieces of those parts that hold a signed one."""
+    """The `extra` of a message: the signatures of its calls, and the pieces of the parts with a signed piece."""
     places = {piece["at"] for piece in pieces if piece.get("signature")}
     kept = {"calls": dict(signatures), "pieces": [piece for piece in pieces if piece["at"] in places]}
     filled = {key: value for key, value in kept.items() if value}

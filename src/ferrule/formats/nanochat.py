@@ -5,8 +5,8 @@
                                                     {"type": "python_output", "text": "408"},
                                                     {"type": "text", "text": "12 × 34 is 408."}]}]}
 
-One turn there is several messages here: the assistant's, its results, and what the assistant says next. Saving joins
-them again. Other keys of a conversation or a message, and whether a content was a string, are kept in `extra`.
+One turn there is several messages here: the assistant's, its results, and the assistant's next one. Saving joins them
+again. Other keys of a conversation or a message, and whether a content was a string, are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOOL, PARAMETER = "calculator", "expression"
 
 
 def load(data: Any) -> Conversation:
-    """A conversation from decoded JSON. Raises `ConversationError` naming the message and what it should hold."""
+    """A conversation from decoded JSON. Raises `ConversationError` naming the message and what is expected."""
     if not isinstance(data, Mapping) or not isinstance(data.get("messages"), list):
         raise ConversationError('a nanochat conversation is an object with a list "messages"')
     messages: list[Message] = []
@@ -45,7 +45,7 @@ def load(data: Any) -> Conversation:
 
 @dataclass(slots=True)
 class _Turn:
-    """One message of the file on its way to several of ours."""
+    """Converts one message of the file to several messages."""
 
     entry: Any
     position: int
@@ -116,7 +116,7 @@ class _Turn:
 def dump(conversation: Conversation) -> dict[str, Any]:
     """Decoded JSON from a conversation; `dump(load(data)) == data`.
 
-    Raises `ConversationError` for what the format can't hold: images, other tools, malformed calls.
+    Raises `ConversationError` for what the format can't represent: images, other tools, malformed calls.
     """
     entries: list[dict[str, Any]] = []
     outer: dict[str, Any] = {}

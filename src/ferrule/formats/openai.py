@@ -4,8 +4,8 @@
         {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{\\"zone\\": \\"UTC\\"}"}}]}
     {"role": "tool", "tool_call_id": "call_1", "content": "12:00"}
 
-The servers that speak this format differ in small things; a `ChatStyle` says which. No message is written from what
-comes after it, so the messages of a conversation are a prefix of those of the same conversation with more at its end.
+The servers that speak this format differ in details, described by a `ChatStyle`. A message never depends on later ones,
+so the messages of a conversation are a prefix of those of the same conversation with more at its end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ferrule.toolspec import ToolSpec, render_openai_tool
 __all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "find_losses", "load", "write_messages", "write_offers"]
 
 FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, malformed_calls=False)
-"""What the format can express, whatever server reads it."""
+"""What the format can express, for any server."""
 
 _BETWEEN = "…"
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
@@ -47,32 +47,32 @@ _BASE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class ChatStyle:
-    """What a server takes beside what all of them do."""
+    """What a server accepts in addition to what all of them do."""
 
     reasoning: Literal["reasoning_content", "reasoning", "thinking"] | None = "reasoning_content"
-    """The field in which reasoning goes back, `thinking` for parts of the content (Mistral's); None: it doesn't."""
+    """The field for sending back reasoning, `thinking` for parts of the content (Mistral's); None: it isn't sent."""
     details: bool = True
-    """Whether `reasoning_details` go back as they came (OpenRouter's)."""
+    """Whether `reasoning_details` are sent back unchanged (OpenRouter's)."""
     developer: bool = True
-    """Whether there is a role `developer` beside `system`."""
+    """Whether there is a role `developer` as well as `system`."""
     named: bool = True
     """Whether a message may have a `name`."""
     refusal: bool = True
-    """Whether an assistant's `refusal` is a field of its own."""
+    """Whether an assistant's `refusal` is a separate field."""
     text_lists: bool = True
     """Whether the content of an assistant or a tool may be a list of texts."""
     json_arguments: bool = False
-    """Whether arguments must be a JSON object: many chat templates decode them, and fail where they are none."""
+    """Whether arguments must be a JSON object: many chat templates decode them, and fail otherwise."""
     user_after_result: bool = True
-    """Whether a user may speak right after a result (not with Mistral)."""
+    """Whether a user message may directly follow a result (not with Mistral)."""
     ids: Literal["any", "short", "nine"] = "any"
-    """Ids as they are, of 40 characters at most (OpenAI's), or of nine letters and digits (Mistral's)."""
+    """Ids unchanged, with at most 40 characters (OpenAI's), or of nine letters and digits (Mistral's)."""
 
 
 def dump(conversation: Conversation) -> tuple[list[dict[str, Any]], list[Loss]]:
-    """A conversation as messages for a file, and what they can't hold.
+    """A conversation as messages for a file, and what they can't represent.
 
-    `load` gives back what could be written. A result's status, what was sampled and other providers' extras can't.
+    `load` restores what could be written: not a result's status, the sampled ids and other providers' extras.
     """
     fitted, losses = adapt(conversation, FILE_CAPABILITIES)
     messages, more = write_messages(fitted)
@@ -85,17 +85,16 @@ def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[dict[str, 
 
 
 def fit_to_openai(spec: ToolSpec, names: ToolNames) -> ToolSpec:
-    """A tool under a name that OpenAI takes, its parameters a schema that its validator accepts."""
+    """A tool with a name that OpenAI accepts, and parameters as a schema that its validator accepts."""
     return replace(spec, name=names.encode(spec.name), parameters=make_parameters_schema(spec.parameters))
 
 
 def write_messages(
     conversation: Conversation, style: ChatStyle | None = None, names: ToolNames | None = None
 ) -> tuple[list[dict[str, Any]], list[Loss]]:
-    """A conversation that was fitted by `adapt` as messages, and what was left out or moved.
+    """A conversation that was fitted by `adapt` as messages, and what was omitted or moved.
 
-    Without `names`, tools are called what they are called here. Raises `ConversationError` for what `adapt` should
-    have fitted.
+    Without `names`, tools keep their own names. Raises `ConversationError` for what `adapt` should have fitted.
     """
     writer = _Writer(style or ChatStyle(), names.encode if names else str)
     messages: list[dict[str, Any]] = []
@@ -113,12 +112,12 @@ def write_messages(
 
 
 def encode_data_url(image: Image) -> str:
-    """An image as the address that holds it."""
+    """An image as a data: URL."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
 
 def shorten_id(call_id: str, longest: int = _LONGEST_ID) -> str:
-    """An id that is no longer than `longest`: the given one, or one made from its hash."""
+    """An id with at most `longest` characters: the given one, or one made from its hash."""
     if len(call_id) <= longest:
         return call_id
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
@@ -134,7 +133,7 @@ def make_nine_character_id(call_id: str) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes one message after another, and keeps what each can't hold."""
+    """Writes one message after another, and collects what can't be represented."""
 
     style: ChatStyle
     encode_name: Callable[[str], str]
@@ -154,7 +153,7 @@ class _Writer:
         return {"role": "user", **named, "content": _write_content(parts)}
 
     def _write_texts(self, message: Message, at: int) -> list[dict[str, Any]]:
-        """The texts of a message that can hold nothing else but calls and reasoning."""
+        """The texts of a message that can otherwise only contain calls and reasoning."""
         texts = []
         for part in message.parts:
             if isinstance(part, Text):
@@ -244,7 +243,7 @@ class _Writer:
 
 
 def _write_content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """A content: a string where it is one text or nothing, as every server takes it."""
+    """The content: a string for a single text or none, which every server accepts."""
     if not parts:
         return ""
     if len(parts) == 1 and parts[0]["type"] == "text":
@@ -262,7 +261,7 @@ def _find_place(message: Message, at: int) -> str:
 
 
 def find_losses(conversation: Conversation, *held: str) -> list[Loss]:
-    """What no message of a format has a place for; `held` are the keys of `extra` that it has one for."""
+    """What a format's messages can't represent; `held` are the keys of `extra` that they can."""
     losses = []
     for at, message in enumerate(conversation.messages):
         if message.role == "tool" and message.result.is_error:

@@ -1,7 +1,7 @@
-"""OpenAI's chat-completions messages, read into a conversation: today's, the legacy ones, and what others made of them.
+"""Reads OpenAI's chat-completions messages into a conversation: current, legacy, and other servers' variants.
 
-`CallOrder` in `calls.py` decides about ids and the order of results. A conversation that can't be (an orphan result)
-is refused with its message's number.
+`CallOrder` in `calls.py` handles ids and the order of results. An invalid conversation (an orphan result) is refused
+with its message's number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ferrule.errors import ConversationError
 from ferrule.formats.calls import CallOrder
 
 EXTRA = "openai"
-"""The key of `Message.extra` for what a message has beside its parts: its name, the role `developer`, a refusal."""
+"""The key of `Message.extra` for what a message has besides its parts: its name, the role `developer`, a refusal."""
 
 _ROLES = "system, developer, user, assistant, tool or function"
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,(.*)", re.DOTALL)
@@ -37,8 +37,8 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,(.*)", r
 def load(data: Any, *, now: datetime | None = None) -> Conversation:
     """A conversation from a list of messages, or from a request: an object with a list `messages`.
 
-    `now` is the time that the conversation is pinned to, the current one otherwise. Raises `ConversationError` naming
-    the message by its place and what to do.
+    `now` is the time of the conversation, by default the current one. Raises `ConversationError` naming the message by
+    its index and what to do.
     """
     entries = data.get("messages") if isinstance(data, Mapping) else data
     if not isinstance(entries, list):
@@ -55,7 +55,7 @@ def load(data: Any, *, now: datetime | None = None) -> Conversation:
 
 @dataclass(slots=True)
 class _Reader:
-    """The messages so far, and the calls that wait for results."""
+    """The messages so far, and the calls waiting for results."""
 
     messages: list[Message] = field(default_factory=list)
     calls: CallOrder = field(default_factory=CallOrder)
@@ -77,7 +77,7 @@ class _Reader:
             raise ConversationError(f"message {at}: the role must be {_ROLES}, not {role!r}")
 
     def end_results(self) -> None:
-        """A group of results has ended: they go into the order of their calls."""
+        """End a group of results: they are put into the order of their calls."""
         self.messages += self.calls.take_results()
 
     def _read_assistant(self, entry: Mapping[str, Any], where: str) -> None:
@@ -158,7 +158,7 @@ def _read_name(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _get_details(content: list[Any], parts: list[Part]) -> dict[str, str]:
-    """At what detail images are to be looked at, by their hashes."""
+    """The requested detail of images, by their hashes."""
     images = [part for part in parts if isinstance(part, Image)]
     asked = [entry["image_url"].get("detail") for entry in content if entry.get("type") == "image_url"]
     return {image.hash: detail for image, detail in zip(images, asked, strict=True) if isinstance(detail, str)}
@@ -186,7 +186,7 @@ def _read_part(entry: Any, where: str) -> Part:
 
 
 def decode_data_url(url: Any, where: str) -> Image:
-    """The image that a data: URL holds. Raises `ConversationError` for any other address."""
+    """The image in a data: URL. Raises `ConversationError` for any other address."""
     if not isinstance(url, str):
         raise ConversationError(f"{where}: an image needs a url")
     if not url.startswith("data:"):
@@ -204,5 +204,5 @@ def decode_data_url(url: Any, where: str) -> Image:
 
 
 def join_reasoning(message: Message) -> str:
-    """All that was thought in a message; what is kept in its `extra` holds only while this is the same."""
+    """All reasoning in a message; what is kept in its `extra` is valid only while this is unchanged."""
     return "".join(part.text for part in message.parts if isinstance(part, Reasoning))

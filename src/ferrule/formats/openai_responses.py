@@ -4,7 +4,7 @@
     {"type": "function_call", "call_id": "call_1", "name": "calculator", "arguments": "{\\"expression\\": \\"12*34\\"}"}
     {"type": "function_call_output", "call_id": "call_1", "output": "408"}
 
-What a model thought goes back as it came, encrypted: see `build_extra` in `openai_responses_reading.py`.
+Reasoning is sent back unchanged, encrypted: see `build_extra` in `openai_responses_reading.py`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ferrule.toolspec import ToolSpec, render_openai_function
 __all__ = ["EXTRA", "FILE_CAPABILITIES", "dump", "load", "write_items", "write_offers"]
 
 FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, malformed_calls=False)
-"""What the format can express, whatever server reads it."""
+"""What the format can express, for any server."""
 
 _LONGEST_ID = 64
 
 
 def dump(conversation: Conversation) -> tuple[list[Item], list[Loss]]:
-    """A conversation as items for a file, and what they can't hold; `load` gives back what could be written.
+    """A conversation as items for a file, and what they can't represent; `load` restores what could be written.
 
-    What no model's encrypted items hold of its reasoning stands there as a summary, which no request may send.
+    Reasoning that is not in encrypted items becomes a summary, which no request may contain.
     """
     fitted, losses = adapt(conversation, FILE_CAPABILITIES)
     writer = _Writer(str, is_file=True)
@@ -47,7 +47,7 @@ def dump(conversation: Conversation) -> tuple[list[Item], list[Loss]]:
 
 
 def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[Item]:
-    """The tools as a request offers them. Without `strict: false` this API would make every parameter required."""
+    """The tools as in a request. Without `strict: false` this API would make every parameter required."""
     return [
         {"type": "function", **render_openai_function(openai.fit_to_openai(spec, names)), "strict": False}
         for spec in specs
@@ -55,7 +55,7 @@ def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[Item]:
 
 
 def write_items(conversation: Conversation, names: ToolNames | None = None) -> tuple[list[Item], list[Loss]]:
-    """The `input` of a request from a conversation that was fitted by `adapt`, and what was left out."""
+    """The `input` of a request from a conversation that was fitted by `adapt`, and what was omitted."""
     writer = _Writer(names.encode if names else str)
     for at, message in enumerate(conversation.messages):
         writer.add(message, at)
@@ -66,7 +66,7 @@ def write_items(conversation: Conversation, names: ToolNames | None = None) -> t
 class _Writer:
     encode_name: Callable[[str], str]
     is_file: bool = False
-    """Not for a request, which may hold less."""
+    """Whether it is written for a file: a request may contain less."""
     items: list[Item] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
 
@@ -103,7 +103,7 @@ class _Writer:
             phase = {"phase": phases[str(place)]} if str(place) in phases else {}
             self.items.append({**self._write_part(part, at, refusal), **phase})
             place += 1
-        if self.is_file:  # a request may not end in what nothing follows
+        if self.is_file:  # a request may not end with an item that nothing follows
             self.items += before.get(place, ())
 
     def _write_part(self, part: Part, at: int, refusal: str | None) -> Item:

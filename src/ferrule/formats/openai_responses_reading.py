@@ -1,10 +1,10 @@
-"""The items of OpenAI's Responses API, read into a conversation: a request's `input`, a response's `output`, or a list.
+"""Reads the items of OpenAI's Responses API into a conversation: a request's `input`, a response's `output`, a list.
 
-What a model thinks, says and calls in a row is one assistant message. An item of reasoning that can go back (what was
-thought is in it, encrypted or not) is kept as it came, beside its summary; ids of other items are not kept, nor are
-annotations and log-probabilities. `CallOrder` in `calls.py`
-decides about call ids and the order of results. `build_extra` says what a message keeps of these items, encrypted
-reasoning above all, so that they can be sent back unchanged as long as the rest of the message is unchanged.
+Consecutive reasoning, text and calls are one assistant message. An item of reasoning that can be sent back (it contains
+the reasoning, encrypted or not) is kept unchanged, next to its summary; ids of other items are not kept, nor are
+annotations and log-probabilities. `CallOrder` in `calls.py` handles call ids and the order of results. `build_extra`
+defines what a message keeps of these items, mainly encrypted reasoning, so that they can be sent back as long as the
+rest of the message is unchanged.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Item: TypeAlias = dict[str, Any]
 
 
 def can_be_sent_back(item: Mapping[str, Any]) -> bool:
-    """Whether an item of reasoning has content, encrypted or not. Requests store nothing, so an id alone is no use."""
+    """Whether an item of reasoning has content, encrypted or not. Requests store nothing, so an id alone is useless."""
     return bool(item.get("encrypted_content") or item.get("content"))
 
 
 def build_extra(reasoning: Sequence[tuple[int, Item]], phases: dict[int, str], message: Message) -> dict[str, Any]:
-    """What a message's `extra` holds for the way back: items of reasoning with how many other parts come before each,
-    the phases of texts by their place among those parts, and what the message must still be for them to hold."""
+    """A message's `extra` for sending it back: items of reasoning with the number of other parts before each, the
+    phases of texts by their index among those parts, and the shape of the message for which they are valid."""
     if not reasoning and not phases:
         return {}
     items = [{"before": before, "item": item} for before, item in reasoning]
@@ -45,7 +45,7 @@ def build_extra(reasoning: Sequence[tuple[int, Item]], phases: dict[int, str], m
 
 
 def describe_shape(message: Message) -> list[str]:
-    """What a message is made of, in as far as items of reasoning depend on it."""
+    """The contents of a message, as far as items of reasoning depend on it."""
     others = ["text" if isinstance(part, Text) else "call" for part in message.parts if not isinstance(part, Reasoning)]
     return [join_reasoning(message), *others]
 
@@ -57,8 +57,8 @@ _HELD = "message, function_call, function_call_output and reasoning"
 def load(data: Any, *, now: datetime | None = None) -> Conversation:
     """A conversation from a list of items, from a request (`input`), a response (`output`), or both in one object.
 
-    `now` is the time that the conversation is pinned to, the current one otherwise. Raises `ConversationError` naming
-    the item by its place and what to do.
+    `now` is the time of the conversation, by default the current one. Raises `ConversationError` naming the item by its
+    index and what to do.
     """
     reader = _Reader()
     for at, item in enumerate(_get_items(data)):
@@ -89,7 +89,7 @@ def _get_instructions(data: Any) -> tuple[Message, ...]:
 
 @dataclass(slots=True)
 class _AssistantDraft:
-    """An assistant message that is being read: its parts, and what its `extra` will hold."""
+    """An assistant message being read: its parts, and the contents of its `extra`."""
 
     parts: list[Part] = field(default_factory=list)
     reasoning: list[tuple[int, Item]] = field(default_factory=list)
@@ -98,11 +98,11 @@ class _AssistantDraft:
 
     @property
     def others(self) -> int:
-        """How many parts there are beside reasoning."""
+        """The number of parts other than reasoning."""
         return sum(not isinstance(part, Reasoning) for part in self.parts)
 
     def make_message(self) -> Message:
-        """The message as it is by now."""
+        """The message so far."""
         message = Message("assistant", tuple(self.parts))
         extra: dict[str, Any] = {openai.EXTRA: {"refusal": self.refusal}} if self.refusal else {}
         if back := build_extra(self.reasoning, self.phases, message):
@@ -135,7 +135,7 @@ class _Reader:
             )
 
     def end(self) -> None:
-        """A message has ended, or the results for it have."""
+        """End a message, or the results for it."""
         if self.said is not None:
             self.messages.append(self.said.make_message())
             self.said = None

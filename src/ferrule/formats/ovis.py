@@ -5,10 +5,10 @@
         {"from": "gpt", "value": "<tool_call>Crop [10,10,90,90]</tool_call><image>\nA person in blue."},
         {"from": "gpt", "value": "<tool_call>Identify [10,10,90,90]</tool_call><tool_response>James</tool_response>"}]}
 
-One turn of the model is several messages here: the assistant's, the result, and what the assistant says next. Saving
-joins them again. Between `<think>` and `</think>` stands reasoning, white space and all, which goes on after a call and
-its result; a `<think>` that nothing closes is text. The file holds no images: `<image>` says where one belongs, and of
-a result that the tool is to be run again for it. White space and other keys are kept in `extra`.
+One turn of the model is several messages here: the assistant's, the result, and the assistant's next one. Saving joins
+them again. Between `<think>` and `</think>` is reasoning, including white space, which continues after a call and its
+result; an unclosed `<think>` is text. The file contains no images: `<image>` marks the place of one and, in a result,
+that the tool must be run again for it. White space and other keys are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ROLES = {"human": "user", "gpt": "assistant", "system": "system"}
 _NAMES = {role: name for name, role in _ROLES.items()}
 IMAGE = "<image>"
 UNBOUND = "values"
-"""The argument that holds the list of values of a call whose tool isn't known."""
+"""The argument for the list of values of a call to an unknown tool."""
 
 _CALL = re.compile(r"<tool_call>(?P<inside>.*?)(?P<close></tool_call>|\Z)", re.DOTALL)
 _RESULT = re.compile(
@@ -55,9 +55,9 @@ _THOUGHT = re.compile(f"({_OPEN}|{_CLOSE})")
 def load(data: Any, tools: Sequence[ToolSpec] = (), images: Sequence[Image] = ()) -> Conversation:
     """A conversation from decoded JSON.
 
-    The values of a call are bound to the parameters of its tool among `tools`, in order; without it they are the list
-    `values`. `images` are taken for the markers in the order of the file; where they end, the marker stays as text.
-    Raises `ConversationError` naming the turn and what it should hold.
+    The values of a call are bound to the parameters of its tool in `tools`, in order; without it they are the list
+    `values`. `images` replace the markers in the order of the file; if there are too few, the marker stays as text.
+    Raises `ConversationError` naming the turn and what is expected.
     """
     entries = data.get("conversations") if isinstance(data, Mapping) else data
     if not isinstance(entries, list):
@@ -74,7 +74,7 @@ def load(data: Any, tools: Sequence[ToolSpec] = (), images: Sequence[Image] = ()
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns of a file on their way to messages."""
+    """Converts turns of a file to messages."""
 
     tools: Mapping[str, ToolSpec]
     images: Iterator[Image]
@@ -100,7 +100,7 @@ class _Reader:
         return [Message(role, found[0].parts, None, extra), *found[1:]]
 
     def _insert_images(self, value: str) -> tuple[Part, ...]:
-        """Text with the images that are given for its markers."""
+        """Text with images in place of its markers."""
         parts: list[Part] = []
         text = ""
         for piece in re.split(f"({IMAGE})", value):
@@ -124,7 +124,7 @@ class _Reader:
             if found is None:
                 continue
             if said and isinstance(said[-1], Reasoning) and not thinks:
-                # The closer stands right before the call: else its reasoning would go on after it.
+                # The closer must be right before the call: otherwise its reasoning would continue after it.
                 parts.append(Text(""))
             call = self._read_call(found)
             parts.append(call)
@@ -167,8 +167,8 @@ def _split_answer(value: str) -> Iterator[tuple[str, re.Match[str] | None, re.Ma
 
 
 def _read_text(text: str, where: str, thinks: bool, *, is_closed: bool) -> tuple[list[Part], bool]:
-    """(text and reasoning, whether reasoning is open after it). Reasoning begins where a closer follows it, be it after
-    calls (`is_closed`)."""
+    """(text and reasoning, whether reasoning is open after it). Reasoning begins only if a closer follows it, possibly
+    after calls (`is_closed`)."""
     stray = _STRAY.search(text)
     if stray is not None:
         raise ConversationError(f"{where}: {stray.group()} at character {stray.start()} of a text belongs to no call")
@@ -192,7 +192,7 @@ def _read_text(text: str, where: str, thinks: bool, *, is_closed: bool) -> tuple
 
 
 def _read(inside: str, tools: Mapping[str, ToolSpec]) -> tuple[str, str] | str:
-    """The name and arguments that a call was written with, or why it can't be read."""
+    """The name and arguments in a written call, or why it can't be read."""
     found = _INSIDE.fullmatch(inside)
     if found is None:
         return "invalid_json" if _INSIDE.match(inside) else "no_name"
@@ -224,8 +224,8 @@ def _refuse(constant: str) -> Any:
 def dump(conversation: Conversation, paths: Sequence[str] = ()) -> dict[str, Any] | list[Any]:
     """Decoded JSON from a conversation; `dump(load(data)) == data`.
 
-    Images of users are named by `paths`, in order. A tool's image is a marker alone, for the tool to be run again.
-    Raises `ConversationError` for what the format can't hold: text that reads as a marker, a call without positions.
+    Images of users are named by `paths`, in order. A tool's image is only a marker, since the tool is run again. Raises
+    `ConversationError` for what the format can't represent: text that reads as a marker, a call without positions.
     """
     writer = _Writer({m.result.call_id: m for m in conversation.messages if m.role == "tool"})
     for position, message in enumerate(conversation.messages):
@@ -244,7 +244,7 @@ def dump(conversation: Conversation, paths: Sequence[str] = ()) -> dict[str, Any
 
 @dataclass(slots=True)
 class _Writer:
-    """Messages on their way to turns; a result is written right after its call, wherever its message stands."""
+    """Converts messages to turns; a result is written right after its call, wherever its message is."""
 
     results: Mapping[str, Message]
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -273,7 +273,7 @@ class _Writer:
             self.entries.append({"from": _NAMES[message.role], "value": value, **kept.get("keys", {})})
 
     def _write_thought(self, part: Part, after: Part | None) -> str:
-        """Reasoning with its markers, or what closes it before a text. It goes on after a call that follows it."""
+        """Reasoning with its markers, or what closes it before a text. It continues after a call that follows it."""
         if isinstance(part, Reasoning):
             begun = "" if self.thinks else _OPEN
             self.thinks = isinstance(after, ToolCall | MalformedCall)
@@ -313,11 +313,11 @@ def _write_call(call: ToolCall | MalformedCall, where: str) -> str:
     if not isinstance(arguments, dict):
         raise ConversationError(f"{where}: the arguments of {call.id!r} are no object")
     values = list(arguments.values())
-    # A tool's one list is written as the values themselves.
+    # The only list argument of a tool is written as the values themselves.
     listed = values[0] if len(values) == 1 and isinstance(values[0], list) else values
     found = _CALL.fullmatch(call.source or "")
     read = _read(found["inside"], {}) if found is not None and found["close"] else ""
-    # How it was written, where that is this format and says the same.
+    # Its original text, if that is in this format and equivalent.
     if isinstance(read, tuple) and read[0] == call.name and json.loads(read[1]).get(UNBOUND, []) in (values, listed):
         return call.source or ""
     try:

@@ -1,8 +1,8 @@
-"""Tools as hosted APIs take them: their names, their JSON Schemas, and the offers that a conversation file holds.
+"""Tools as hosted APIs expect them: their names, their JSON Schemas, and the offers in conversation files.
 
-In names, OpenAI, Anthropic and Google differ in what they allow; what all three take is letters, digits, `_` and `-`, a
-letter or `_` first, 64 characters at most. A name like that goes as it is. Any other gets one of its own, which depends
-on nothing but the names that are offered, so that one conversation is written the same way on every day.
+OpenAI, Anthropic and Google allow different names; all three accept letters, digits, `_` and `-`, starting with a
+letter or `_`, and at most 64 characters. Such a name is unchanged. Any other is replaced by one that depends only on
+the names that are offered, so that a conversation is always written the same way.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _LONGEST = 64
 
 
 class ToolNames:
-    """The names of the offered tools as a provider gets them (`encode`), and back (`decode`)."""
+    """Encodes the names of the offered tools for a provider, and decodes them."""
 
     def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
         names = list(dict.fromkeys(spec.name for spec in specs))
         self._wire = {name: name for name in names if _ALLOWED.fullmatch(name)}
         self._own = dict(self._wire)
-        # Sorted, so that a tool's name doesn't change where the same tools are offered in another order.
+        # Sorted, so that a tool's name doesn't depend on the order of the offers.
         for name in sorted(set(names) - set(self._wire)):
             plain = _spell(name)
             chosen = plain if plain not in self._own and len(name) <= _LONGEST else self._add_hash(name)
@@ -37,7 +37,7 @@ class ToolNames:
             self._own[chosen] = name
 
     def encode(self, name: str) -> str:
-        """The name that a provider gets for a tool, also for one that is no longer offered."""
+        """The provider's name for a tool, even if it is no longer offered."""
         known = self._wire.get(name)
         if known is not None:
             return known
@@ -48,7 +48,7 @@ class ToolNames:
         return self._own.get(wire_name, wire_name)
 
     def _add_hash(self, name: str) -> str:
-        """A name with a piece of its hash, longer where that is taken."""
+        """A name with part of its hash, longer if that is taken."""
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         spelled = _spell(name)
         for length in range(8, _LONGEST):
@@ -59,7 +59,7 @@ class ToolNames:
 
 
 def _spell(name: str) -> str:
-    """The name with what is refused replaced by `_`, cut to the length that is allowed."""
+    """The name with invalid characters replaced by `_`, cut to the maximum length."""
     spelled = _REFUSED.sub("_", name) or "tool"
     return (spelled if spelled[0].isalpha() or spelled[0] == "_" else f"_{spelled}")[:_LONGEST]
 
@@ -72,8 +72,8 @@ _SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "conta
 def make_parameters_schema(schema: JSONSchema) -> dict[str, Any]:
     """A tool's parameters as a schema that a strict validator accepts: of an object, with `properties`.
 
-    Types by other names (`schema_types.py`) get the standard one, a type that no validator knows goes, and a list says
-    what it is of, without which OpenAI refuses it. A schema that has all that comes back with the same content.
+    Types with other names (`schema_types.py`) become standard ones, an unknown type is removed, and a list gets an item
+    type, without which OpenAI refuses it. A schema that already conforms is returned with the same content.
     """
     fitted = _fit(schema)
     if not isinstance(fitted, dict):
@@ -113,9 +113,9 @@ _SAYS_NOTHING = frozenset({"title", "default", "examples", "$schema", "$id", "$c
 
 
 def make_strict_schema(schema: JSONSchema) -> dict[str, Any] | None:
-    """The schema in the subset of JSON Schema that OpenAI enforces, or None where that can't express it.
+    """The schema in the subset of JSON Schema that OpenAI enforces, or None if that can't express it.
 
-    Every property is required and no other is allowed. That only narrows: whatever fits the answer, fits `schema`.
+    Every property is required and no other is allowed. This only restricts: whatever matches it, matches `schema`.
     """
     if schema.get("type") != "object":
         return None
@@ -129,9 +129,9 @@ def _make_strict(schema: Any) -> dict[str, Any] | None:
     if set(strict) - _STRICT_WORDS:
         return None
     if "$ref" in strict:
-        strict = {"$ref": strict["$ref"]}  # nothing may stand beside it
+        strict = {"$ref": strict["$ref"]}  # nothing is allowed next to it
     if strict.get("type") == "object" or "properties" in strict:
-        # The subset has no objects with keys that the model chooses.
+        # The subset has no objects with arbitrary keys.
         if strict.get("additionalProperties") not in (None, False) or not strict.get("properties"):
             return None
         strict["required"] = list(strict["properties"])
@@ -140,7 +140,7 @@ def _make_strict(schema: Any) -> dict[str, Any] | None:
 
 
 def _is_strict_inside(schema: dict[str, Any]) -> bool:
-    """Put the strict schemas into the place of those inside; False where one of them has none."""
+    """Replace nested schemas by their strict forms; False if one of them has none."""
     for key in ("properties", "$defs"):
         if key in schema:
             schema[key] = {name: _make_strict(inner) for name, inner in schema[key].items()}
@@ -157,16 +157,16 @@ def _is_strict_inside(schema: dict[str, Any]) -> bool:
 
 
 SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
-"""Where a tool's schema stands: as OpenAI, Anthropic and MCP call it."""
+"""The key of a tool's schema: OpenAI's, Anthropic's and MCP's."""
 
 OFFER_KEYS = ("tools", "functions")
-"""Where the tools of a conversation file stand."""
+"""The keys of the tools in a conversation file."""
 
 
 def read_offers(data: Any) -> list[ToolSpec]:
-    """The tools that decoded JSON of OpenAI, Anthropic or MCP offers, in its `tools` or `functions`.
+    """The tools offered by decoded JSON of OpenAI, Anthropic or MCP, in its `tools` or `functions`.
 
-    Files for training may have them in a message, and as the JSON of a list. One that is offered twice counts once.
+    Training files may have them in a message, and as the JSON of a list. Duplicates count once.
 
     Raises `ConversationError` for a tool that is not a function: a provider's own tools can't be offered.
     """
