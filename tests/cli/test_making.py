@@ -108,7 +108,7 @@ def test_a_short_training_run_gives_a_model_that_can_be_measured(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"the model is in {tmp_path / 'run' / 'model'}\n"
     assert "step 2 of 2  loss " in done.stderr
-    assert_refused(ferrule("train", "embedded", "--out", tmp_path / "run", *options), "holds a run already", "--resume")
+    assert_refused(ferrule("train", "embedded", "--out", tmp_path / "run", *options), "contains a run", "--resume")
     measured = ferrule(
         "eval", "embedded", "--model", tmp_path / "run" / "model", "--count", "3", "--set", "most_tokens=5", "--json"
     )

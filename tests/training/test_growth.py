@@ -93,7 +93,7 @@ def test_a_resumed_run_goes_on_from_its_own_checkpoint(start, tmp_path) -> None:
         ({"layers": 5}, "has 2 layers, which can't become 5"),
         ({"layers": 1}, "has 2 layers, which can't become 1"),
         ({"hidden_size": 64}, "a network of other sizes"),
-        ({"start": "."}, "holds no model.safetensors"),
+        ({"start": "."}, "contains no model.safetensors"),
     ],
 )
 def test_a_start_that_cannot_be_grown_is_refused_before_anything_is_written(start, tmp_path, changes, message) -> None:
@@ -113,5 +113,5 @@ def test_the_command_says_so_in_a_line(tmp_path) -> None:
     command = [sys.executable, "-m", "ferrule", "train", "embedded", "--out", "run", "--set", "start=nowhere"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "start: nowhere holds no model.safetensors" in done.stderr
+    assert "start: nowhere contains no model.safetensors" in done.stderr
     assert "Traceback" not in done.stderr

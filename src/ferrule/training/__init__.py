@@ -1,4 +1,4 @@
-"""How the embedded model is made and measured: its data, its training run, its evaluation.
+"""How the embedded model is trained and measured: its data, its training run, its evaluation.
 
-Nothing here is needed to use Ferrule; the training run itself needs the `train` extra.
+Nothing here is needed to use ferrule; the training run itself needs the `train` extra.
 """

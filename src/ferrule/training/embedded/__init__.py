@@ -1,4 +1,4 @@
 """The recipe of the embedded model: its network, its training, its export and its evaluation.
 
-All but the evaluation need torch.
+Everything except the evaluation needs torch.
 """

@@ -24,7 +24,7 @@ _CHUNK_BATCHES = 32
 
 
 class Batches:
-    """The batches of one worker. A chunk of them is drawn, sorted by length so that little is padded, and shuffled."""
+    """The batches of one worker. A chunk of them is drawn, sorted by length for little padding, and shuffled."""
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, worker: int) -> None:
         self._recipe, self._tokenizer, self._worker = recipe, tokenizer, worker
@@ -32,7 +32,7 @@ class Batches:
         self._file = _load_file(recipe.data, tokenizer, recipe.longest) if recipe.data else None
 
     def iterate_from(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches (ids, targets), both (rows, length) int64, from a step on: those that an uninterrupted run sees."""
+        """Batches (ids, targets), both (rows, length) int64, from a step on, as in an uninterrupted run."""
         chunk, done = divmod(step, _CHUNK_BATCHES)
         while True:
             single_turn = chunk * _CHUNK_BATCHES < self._recipe.short * self._recipe.steps
@@ -45,7 +45,7 @@ class Batches:
         room = self._tokens * _CHUNK_BATCHES
         for trace in self._draw(rng, single_turn):
             traces.append(trace)
-            # One that is longer than a batch still fills one only: a chunk holds no fewer batches than steps.
+            # One that is longer than a batch still fills only one: a chunk has no fewer batches than steps.
             room -= min(_pad(len(trace)), self._tokens)
             if room <= 0:
                 break
@@ -77,7 +77,7 @@ def _pad(length: int) -> int:
 
 
 def _group(traces: Sequence[Trace], tokens: int) -> Iterator[list[Trace]]:
-    """Runs of traces whose padded area stays within `tokens`; the longest of a run sets its width."""
+    """Runs of traces whose padded area is at most `tokens`; the longest of a run determines its width."""
     group: list[Trace] = []
     for trace in traces:
         if group and _pad(len(trace)) * (len(group) + 1) > tokens:
@@ -96,7 +96,7 @@ def _stack(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
     for row, trace in enumerate(rows):
         line = torch.tensor(trace.ids)
         ids[row, : len(line)] = line
-        # The target at a place is the next token, where that one is trained.
+        # The target at a position is the next token, if that is trained.
         trained = torch.tensor(trace.mask[1:], dtype=torch.bool)
         targets[row, : len(line) - 1][trained] = line[1:][trained]
     return ids, targets

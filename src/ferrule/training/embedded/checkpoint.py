@@ -1,11 +1,11 @@
-"""Writes a trained model to a folder (`export`), and begins a run from the model in one (`begin_from`).
+"""Writes a trained model to a folder (`export`), and starts a run from the model in one (`begin_from`).
 
 The files are `config.json`, `model.safetensors`, `tokenizer.json` and the chat template, all in the standard formats
 that `transformers` loads unchanged.
 
-A run may begin from a model of fewer layers: training on costs less than training anew. Layers in the middle are
-doubled, and a copy's two output matrices are zero: the grown network computes what the small one did, and what a layer
-looks for is there for its copy to use (the idea is Net2Net's, Chen et al., 2015).
+A run may start from a model with fewer layers: continuing training costs less than starting over. Layers in the middle
+are doubled, and a copy's two output matrices are zero: the grown network computes the same as the small one, and the
+copy can use what the original layer detects (the idea is Net2Net's, Chen et al., 2015).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ferrule.errors import SettingsError
 from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 from ferrule.training.embedded.network import Network
 
-# The vocabulary is 256 bytes and 16 control tokens, seven of which nothing uses yet: a model trained on from these
-# weights can take them up without a new embedding.
+# The vocabulary is 256 bytes and 16 control tokens, seven of which are unused: a model trained further from these
+# weights can use them without a new embedding.
 CONTROL = CONTROL_TOKENS + tuple(f"<|reserved_{n}|>" for n in range(16 - len(CONTROL_TOKENS)))
 
 CHAT_TEMPLATE = """\
@@ -64,7 +64,7 @@ def write_embedded_tokenizer(folder: Path) -> ByteTokenizer:
 
 
 def export(network: Network, folder: Path) -> None:
-    """Write the model to `folder`, its weights in float16."""
+    """Write the model to `folder`, with its weights in float16."""
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,16 +106,16 @@ _OUTPUTS = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
 
 
 def begin_from(network: Network, folder: Path) -> None:
-    """Give a network the weights of the model in `folder`.
+    """Load the weights of the model in `folder` into a network.
 
-    Raises `SettingsError` where there is none, or one of another width or of more layers.
+    Raises `SettingsError` if there is none, or if it has another width or more layers.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     path = folder / "model.safetensors"
     if not path.is_file():
-        raise SettingsError(f"start: {folder} holds no model.safetensors to begin from")
+        raise SettingsError(f"start: {folder} contains no model.safetensors to start from")
     try:
         weights = load_file(path)
     except SafetensorError as error:
@@ -129,11 +129,11 @@ def begin_from(network: Network, folder: Path) -> None:
     try:
         network.load_state_dict(grow_weights(weights, depth, wanted))
     except RuntimeError as error:
-        raise SettingsError(f"start: {folder} holds a network of other sizes") from error
+        raise SettingsError(f"start: {folder} contains a network of other sizes") from error
 
 
 def grow_weights(weights: dict[str, Tensor], depth: int, wanted: int) -> dict[str, Tensor]:
-    """The weights, in float32, of a network of `wanted` layers that computes what these of `depth` layers do."""
+    """The weights, in float32, of a network of `wanted` layers that computes the same as these of `depth` layers."""
     order = order_layers(depth, wanted)
     result = {}
     for name, tensor in weights.items():
@@ -150,7 +150,7 @@ def grow_weights(weights: dict[str, Tensor], depth: int, wanted: int) -> dict[st
 
 
 def order_layers(depth: int, wanted: int) -> list[tuple[int, bool]]:
-    """Which layer stands at each place, and whether it is a copy; the middle ones are doubled first."""
+    """The source layer for each layer, and whether it is a copy; the middle ones are doubled first."""
     inner = sorted(range(depth), key=lambda layer: abs(2 * layer - depth + 1))
     doubled = set(inner[: wanted - depth])
     return [(layer, is_copy) for layer in range(depth) for is_copy in (False, True) if layer in doubled or not is_copy]

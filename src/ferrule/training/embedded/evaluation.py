@@ -1,7 +1,7 @@
 """`ferrule eval embedded`: how often a model's calls and final answers are right, by kind.
 
-Each question goes through the pipeline that everybody uses: the model writes a call, the executor runs it, the model
-answers from the result. Needs no torch.
+Each question goes through the ordinary pipeline: the model writes a call, the executor runs it, the model answers from
+the result. Needs no torch.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ class EvaluationSettings(BaseModel):
     count: Annotated[int, Field(ge=0)] = 2000
     """Held-out problems to draw."""
     seed: Annotated[int, Field(ge=0)] = 1
-    """Decides which problems are drawn."""
+    """The seed for drawing problems."""
     phrasings: Literal["steering", "final", "none"] = "none"
-    """The hand-written list to ask as well: the recipe may be steered by `steering`, never by `final`."""
+    """The hand-written list to ask as well: recipes may be tuned on `steering`, never on `final`."""
     failures: bool = False
-    """Give the questions whose answers were wrong; those of the `final` list are never given."""
+    """Report the questions with wrong answers; those of the `final` list are never reported."""
     together: Annotated[int, Field(gt=0)] = 32
-    """Conversations that are held at once."""
+    """Concurrent conversations."""
     most_tokens: Annotated[int, Field(gt=0)] = 400
-    """The most tokens of one message, which end a turn that the model never would."""
+    """The maximum number of tokens of one message, for turns that the model never ends."""
 
 
 Progress = Callable[[int, int], None]
-"""Told how many questions are answered, of how many."""
+"""Called with the number of answered questions, and the total."""
 
 
 def run_evaluation(settings: EvaluationSettings, progress: Progress | None = None) -> Report:
     """Load a model and measure it.
 
-    Raises `ModelError` where there is no such model, and `SettingsError` for settings that leave nothing to be asked
-    or ask for what is never given.
+    Raises `ModelError` if there is no such model, and `SettingsError` for settings that leave nothing to ask, or that
+    request what is never reported.
     """
     _check(settings)
     return run_synchronously(_load_and_evaluate(settings, progress))
@@ -79,7 +79,7 @@ async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | 
 
 
 async def evaluate(model: Model, settings: EvaluationSettings, progress: Progress | None = None) -> Report:
-    """Measure a model, which must know the calculator, greedily; `settings.model` is not looked at. Raises as above."""
+    """Measure a model, which must know the calculator, greedily; ignores `settings.model`. Raises as above."""
     _check(settings)
     sets = {HELD_OUT: list(draw_held_out_questions(settings.count, settings.seed))} if settings.count else {}
     if settings.phrasings != "none":
@@ -125,7 +125,7 @@ async def ask_all(
 
 
 async def answer_requests(prompts: Iterable[str], pipeline: Pipeline) -> tuple[ModelAnswer, ...]:
-    """Make requests one after another in one conversation; it ends early where the model fails to end a turn."""
+    """Make requests one after another in one conversation; stops early if the model fails to end a turn."""
     conversation = Conversation()
     answers: list[ModelAnswer] = []
     for prompt in prompts:
@@ -158,12 +158,12 @@ def _make_answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
 
 
 def _get_own_text(result: ToolResult) -> str:
-    """The result's text, without the note that is added for repeated calls."""
+    """The result's text, without the note added to repeated calls."""
     return next((part.text for part in result.content if isinstance(part, Text)), "")
 
 
 def _get_expression(call: ToolCall) -> str:
-    """The expression of a call of the calculator; the arguments as written where there is none."""
+    """The expression of a calculator call; the arguments as written if there is none."""
     try:
         return str(call.decode()["expression"])
     except (ValueError, KeyError, TypeError):
@@ -196,4 +196,6 @@ def _check(settings: EvaluationSettings) -> None:
     if not settings.count and settings.phrasings == "none":
         raise SettingsError("nothing to ask: count is 0 and no list of phrasings is named")
     if settings.failures and settings.phrasings == "final":
-        raise SettingsError("what fails of the final list is never shown, or it could steer a recipe: ask for figures")
+        raise SettingsError(
+            "failures of the final list are never shown, so that no recipe is tuned on them; ask for figures"
+        )

@@ -1,8 +1,8 @@
-"""The embedded model's network in torch: Qwen 3 as Hugging Face names it, small enough to read whole.
+"""The embedded model's network in torch: Qwen 3 with Hugging Face's names, small enough to read completely.
 
-Parameter names and arithmetic are those of `Qwen3ForCausalLM`, so that the exported weights load there unchanged;
-it is written out here because it compiles to a program about 1.4 times as fast on a CPU, which a test of the export
-holds to the same logits.
+Parameter names and arithmetic are those of `Qwen3ForCausalLM`, so that the exported weights load there unchanged; it is
+reimplemented here because it compiles to a program about 1.4 times as fast on a CPU. A test of the export compares the
+logits.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _MOMENTUM = 0.95
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:
-    """A stack (n, rows, columns), rows <= columns, with each matrix's singular values brought near to 1."""
+    """A stack (n, rows, columns), rows <= columns, with each matrix's singular values brought close to 1."""
     a, b, c = _COEFFICIENTS
     x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(5):
@@ -27,7 +27,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
 
 
 class Muon:
-    """Holds the momenta of matrices; wide ones as they are, tall ones transposed."""
+    """Holds the momenta of matrices; wide ones unchanged, tall ones transposed."""
 
     def __init__(self, parameters: list[nn.Parameter], rate: float, weight_decay: float) -> None:
         self._rate, self._decay = rate, weight_decay
@@ -56,7 +56,7 @@ class Muon:
         return {"momenta": self._momenta}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up the momenta of a checkpoint."""
+        """Load the momenta from a checkpoint."""
         for mine, saved in zip(self._momenta, state["momenta"], strict=True):
             mine.copy_(saved)
 
@@ -70,7 +70,7 @@ def _make_wide(matrix: Tensor) -> Tensor:
 
 
 class Optimizer:
-    """Both together, behind one `step`."""
+    """Both optimizers behind one `step`."""
 
     def __init__(self, network: nn.Module, matrix_rate: float, other_rate: float, weight_decay: float) -> None:
         matrices = [p for name, p in network.named_parameters() if p.dim() == 2 and "embed" not in name]
@@ -91,6 +91,6 @@ class Optimizer:
         return {"muon": self._muon.state_dict(), "adam": self._adam.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up both states of a checkpoint."""
+        """Load both states from a checkpoint."""
         self._muon.load_state_dict(state["muon"])
         self._adam.load_state_dict(state["adam"])

@@ -1,4 +1,4 @@
-"""The recipe's settings: all that decides which weights come out, with the values that made those in the package."""
+"""The recipe's settings: everything that determines the weights, with the values of those in the package."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Recipe(BaseModel):
-    """How the embedded model is made."""
+    """How the embedded model is trained."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seed: Annotated[int, Field(ge=0)] = 7
-    """Decides the initial weights and the training data."""
+    """The seed of the initial weights and the training data."""
     steps: Annotated[int, Field(gt=0)] = 19_000
     """Optimizer steps."""
     batch_tokens: Annotated[int, Field(ge=256)] = 4_096
-    """Tokens of a step, padding included, over all workers together."""
+    """Tokens per step, including padding, over all workers."""
     workers: Annotated[int, Field(ge=1)] = 2
-    """Processes of one thread each, whose gradients are averaged: on a CPU faster than one process of many threads."""
+    """Processes with one thread each, whose gradients are averaged: on a CPU faster than one process with many
+    threads."""
     hidden_size: Annotated[int, Field(gt=0, multiple_of=32)] = 128
     """Width."""
     layers: Annotated[int, Field(gt=0)] = 5
     """Depth."""
     start: Path | None = None
-    """A folder with a model to go on from; where it has fewer layers, some of them are doubled. None is nothing."""
+    """A folder with a model to start from; if it has fewer layers, some are doubled. None starts from scratch."""
     heads: Annotated[int, Field(gt=0, multiple_of=2)] = 4
-    """Query heads of 32; there are two key-value heads."""
+    """Query heads of size 32; there are two key-value heads."""
     matrix_rate: float = 0.02
     """Peak learning rate of Muon."""
     other_rate: float = 4e-3
@@ -36,19 +37,19 @@ class Recipe(BaseModel):
     weight_decay: float = 0.05
     """Decoupled weight decay of the matrices."""
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.01158
-    """The share of steps over which the rates rise from zero."""
+    """The share of steps in which the rates rise from zero."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.6
-    """The last share of steps, over which the rates fall to zero."""
+    """The last share of steps, in which the rates fall to zero."""
     short: Annotated[float, Field(ge=0, le=1)] = 0.10537
-    """The first share of steps, which see single turns only."""
+    """The first share of steps, which use only single turns."""
     longest: Annotated[int, Field(gt=0)] = 512
-    """Conversations of more tokens are left out of training."""
+    """Conversations with more tokens are excluded from training."""
     checkpoint_every: Annotated[int, Field(gt=0)] = 250
-    """Steps between checkpoints, from which an interrupted run goes on."""
+    """Steps between checkpoints, from which an interrupted run continues."""
     compile: bool = True
-    """Compile the network where a C++ compiler is found: about a sixth faster."""
+    """Compile the network if there is a C++ compiler: about a sixth faster."""
     data: Path | None = None
-    """A JSONL file of `ferrule synth` to train on again and again; None draws fresh conversations for every step."""
+    """A JSONL file of `ferrule synth` to train on repeatedly; None draws new conversations for every step."""
 
     def compute_rate(self, step: int) -> float:
         """The share of the peak rates at a step: a rise, a plateau, and a fall to zero."""

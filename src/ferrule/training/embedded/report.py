@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 _Z = 1.959964
-"""Standard deviations on either side of the middle 95% of a normal distribution."""
+"""The standard deviations on either side of the mean that contain 95% of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many of n were right. The interval is Wilson's (1927), of 95%, which holds for small n and near 0 and 1."""
+    """The share of right answers. The interval is Wilson's (1927), of 95%, which works for small n and near 0 and 1."""
 
     right: int
     n: int
@@ -31,13 +31,13 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its lower and upper end, between 0 and 1."""
+        """Its lower and upper bound, between 0 and 1."""
         if not self.n:
             return 0.0, 1.0
         spread = _Z * _Z / self.n
         middle = (self.share + spread / 2) / (1 + spread)
         reach = _Z * sqrt(self.share * (1 - self.share) / self.n + spread / (4 * self.n)) / (1 + spread)
-        # At the ends, the exact value is what rounding would otherwise miss.
+        # At the ends, the exact value, which rounding would miss.
         low = 0.0 if self.right == 0 else middle - reach
         return low, 1.0 if self.right == self.n else middle + reach
 
@@ -53,7 +53,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class KindFigures:
-    """The figures of one kind, or of all together."""
+    """The figures of one kind, or of all."""
 
     kind: str
     n: int
@@ -69,7 +69,7 @@ class KindFigures:
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """The figures of one set of questions: a row for each kind that it has, and the total."""
+    """The figures of one set of questions: a row for each of its kinds, and the total."""
 
     name: str
     rows: tuple[KindFigures, ...]
@@ -83,7 +83,7 @@ class FigureTable:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A question with an answer that wasn't right in both respects; the turns of a conversation are in `prompts`."""
+    """A question with a wrong call or answer; the turns of a conversation are in `prompts`."""
 
     id: str
     kind: str
@@ -94,7 +94,7 @@ class WrongAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `ferrule eval embedded` found out about a model."""
+    """The result of `ferrule eval embedded`."""
 
     model: str
     seed: int
@@ -102,14 +102,14 @@ class Report:
     failures: tuple[WrongAnswer, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON values; `failures` only where some were asked for."""
+        """As JSON values; `failures` only if there are any."""
         tables = [table.as_json() for table in self.tables]
         told = {"failures": [asdict(failure) for failure in self.failures]} if self.failures else {}
         return {"model": self.model, "seed": self.seed, "tables": tables, **told}
 
 
 def make_table(name: str, scored: Iterable[tuple[str, Score]]) -> FigureTable:
-    """The figures of scores by kind, in the order in which the templates' kinds are listed."""
+    """The figures of scores by kind, in the order of the templates' kinds."""
     by_kind: dict[str, list[Score]] = {kind: [] for kind in (*KINDS, "turns")}
     for kind, score in scored:
         by_kind[kind].append(score)
@@ -144,7 +144,7 @@ def make_rich_tables(report: Report) -> Iterator[RichTable]:
 
 
 def format_wrong_answers(failures: Iterable[WrongAnswer]) -> Iterator[str]:
-    """Wrong answers as plain text, a paragraph each: requests, calls, results and replies."""
+    """Wrong answers as plain text, one paragraph each: requests, calls, results and replies."""
     for failure in failures:
         wrong = [name for name in ("call", "answer") if not getattr(failure.score, f"right_{name}")]
         yield f"{failure.id} ({failure.kind}): wrong {' and '.join(wrong)}"

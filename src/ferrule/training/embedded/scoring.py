@@ -1,7 +1,7 @@
-"""The questions of an evaluation, and when an answer to one is right.
+"""The questions of an evaluation, and the scoring of answers.
 
-Held-out problems are drawn afresh, and their answers must be the template's to the letter. For the two hand-written
-lists of requests nobody wrote replies, so the right number or text decides. `evaluation.py` asks the questions.
+Held-out problems are newly drawn, and their answers must match the template exactly. The two hand-written lists of
+requests have no replies, so the right number or text decides. `evaluation.py` asks the questions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferrule.training.synth import Turn, draw_examples, load_shipped_grammar
 
 @dataclass(frozen=True, slots=True)
 class CalculatorCall:
-    """A call as it was made, the text that came back, and whether it failed."""
+    """A call as made, the text of its result, and whether it failed."""
 
     expression: str
     result: str
@@ -29,7 +29,7 @@ class CalculatorCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What one request led to. `is_finished` is False where the model was cut off, or never ended its turn."""
+    """What one request led to. `is_finished` is False if the model was cut off, or never ended its turn."""
 
     calls: tuple[CalculatorCall, ...]
     reply: str
@@ -38,7 +38,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What was right about the answers to a question."""
+    """Which parts of the answers to a question were right."""
 
     right_call: bool
     right_answer: bool
@@ -51,7 +51,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class HandwrittenRequest:
-    """A request of the hand-written lists; `answer` is a number or a text, None where none is to be worked out."""
+    """A request from the hand-written lists; `answer` is a number or a text, None if nothing should be computed."""
 
     id: str
     kind: str
@@ -62,14 +62,14 @@ class HandwrittenRequest:
 _WRONG = Score(right_call=False, right_answer=False)
 _TIMES = {"once": Fraction(1), "twice": Fraction(2)}
 _IMPOSSIBLE = re.compile(r"\b(?:can['’]t|cannot|can not) be (?:computed|worked out)\b")
-# A minus is a sign only where it can't be a subtraction.
+# A minus is a sign only if it can't be a subtraction.
 _NUMBER = re.compile(
     r"(?:(?<![\w.)])([-−]?)[$€£]([-−]?)|(?<![\w.)])([-−])|(?<![\w.]))(\d{1,3}(?:,\d{3})+(?!\d)|\d+)(\.\d+)?"
 )
 
 
 def score_turns(turns: Sequence[Turn], answers: Sequence[ModelAnswer]) -> Score:
-    """Every call and every reply must be the template's, to the letter; a call too many is a wrong one."""
+    """Every call and every reply must match the template exactly; an extra call counts as wrong."""
     if len(answers) != len(turns):
         return _WRONG
     pairs = list(zip(turns, answers, strict=True))
@@ -80,10 +80,10 @@ def score_turns(turns: Sequence[Turn], answers: Sequence[ModelAnswer]) -> Score:
 
 
 def score_phrasing(phrasing: HandwrittenRequest, answer: ModelAnswer, refusals: Collection[str]) -> Score:
-    """The last call must give the answer, and the reply must hold it, in whatever words.
+    """The last call must give the answer, and the reply must contain it, in any wording.
 
-    Without an answer, by kind: an `error` needs a call that failed and a reply that says so; `chat` and `refusal`
-    need no call, and a `refusal` one of the replies in `refusals`, which `chat` must not be given.
+    Without an answer, by kind: an `error` needs a failed call and a reply that says so; `chat` and `refusal` need no
+    call, and a `refusal` one of the replies in `refusals`, which a `chat` must not get.
     """
     last = answer.calls[-1] if answer.calls else None
     if phrasing.answer is not None:
@@ -99,7 +99,7 @@ def score_phrasing(phrasing: HandwrittenRequest, answer: ModelAnswer, refusals: 
 
 
 def states_answer(reply: str, answer: str, kind: str) -> bool:
-    """Whether a reply holds the answer: as a number however it is written, or to the letter for a `reverse`."""
+    """Whether a reply contains the answer: as a number in any notation, or exactly for a `reverse`."""
     number = None if kind == "reverse" else _parse_number(answer)
     if number is None:
         return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", reply) is not None
@@ -109,7 +109,7 @@ def states_answer(reply: str, answer: str, kind: str) -> bool:
 
 
 def find_numbers(text: str) -> list[Fraction]:
-    """The numbers of a text, without their thousands separators, currency signs and per cent signs."""
+    """The numbers in a text, without thousands separators, currency signs and per cent signs."""
     found = []
     for *signs, whole, fraction in _NUMBER.findall(text):
         value = Fraction(whole.replace(",", "") + fraction)
@@ -138,7 +138,7 @@ ListName = Literal["steering", "final"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Requests that are made one after another in one conversation, and what becomes of the answers to them."""
+    """Requests made one after another in one conversation, and the scoring of their answers."""
 
     id: str
     kind: str
@@ -147,9 +147,9 @@ class Question:
 
 
 def draw_held_out_questions(count: int, seed: int) -> Iterator[Question]:
-    """Problems from the templates with words, and numbers of four digits or more, that training never draws.
+    """Problems from the templates with words, and numbers of four digits or more, that training never uses.
 
-    An id names the template sections that a problem is from.
+    An id names the template sections of a problem.
     """
     for example in draw_examples(seed, count, held_out=True):
         prompts = tuple(turn.user for turn in example.turns)
@@ -157,13 +157,13 @@ def draw_held_out_questions(count: int, seed: int) -> Iterator[Question]:
 
 
 def read_handwritten_requests(name: ListName) -> list[HandwrittenRequest]:
-    """A hand-written list, of wordings that no template could have written."""
+    """A hand-written list of wordings that no template could have produced."""
     text = (files("ferrule.embedded") / "phrasings" / f"{name}.jsonl").read_text("utf-8")
     return [HandwrittenRequest(**json.loads(line)) for line in text.splitlines()]
 
 
 def make_questions(phrasings: Sequence[HandwrittenRequest]) -> list[Question]:
-    """Phrasings as questions of one request."""
+    """Phrasings as questions with one request."""
     return [
         Question(phrasing.id, phrasing.kind, (phrasing.prompt,), partial(_score_one, phrasing))
         for phrasing in phrasings
@@ -171,7 +171,7 @@ def make_questions(phrasings: Sequence[HandwrittenRequest]) -> list[Question]:
 
 
 def list_refusals() -> frozenset[str]:
-    """The replies with which the templates say that something can't be helped with."""
+    """The replies with which the templates refuse a request."""
     replies = (section.reply for section in load_shipped_grammar().sections if section.kind == "refusal")
     return frozenset("".join(piece for piece in reply if isinstance(piece, str)) for reply in replies)
 

@@ -1,7 +1,7 @@
-"""`ferrule train embedded`: the weights in the package, from nothing.
+"""`ferrule train embedded`: trains the weights in the package from scratch.
 
-Workers of one thread each average their gradients at every step; the first of them keeps the checkpoint, from which
-an interrupted run goes on.
+Workers with one thread each average their gradients at every step; the first one writes the checkpoint, from which an
+interrupted run continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RECIPE = "recipe.json"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run stands: steps done, the loss in nats per trained token averaged over the last ones, and speed."""
+    """The progress of a run: steps done, the recent average loss in nats per trained token, and speed."""
 
     step: int
     loss: float
@@ -55,13 +55,13 @@ def make_shape(recipe: Recipe) -> Shape:
 def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, resume: bool = False) -> Path:
     """Train by the recipe and export to `folder / "model"`; returns that folder.
 
-    A CUDA device is used where there is one, by one worker. An interruption leaves the last checkpoint, and no
-    half-written file. Raises `SettingsError` where the folder holds another run and `resume` is not set, or none that
-    this recipe could resume, or where nothing can begin from `recipe.start`, and `ModelError` where a worker fails.
+    A single worker uses a CUDA device if there is one. An interruption leaves the last checkpoint, and no incomplete
+    file. Raises `SettingsError` if the folder contains another run and `resume` is not set, or none that this recipe
+    could resume, or if the run can't start from `recipe.start`, and `ModelError` if a worker fails.
     """
     _check_folder(recipe, folder, resume)
     if not resume:
-        _begin(recipe)  # an error in `start` is raised here, before anything is written, and not by each worker
+        _begin(recipe)  # raises an error in `start` here, before anything is written, and not in each worker
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
     try:
@@ -80,13 +80,13 @@ def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, r
 def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
     exists = (folder / _CHECKPOINT).exists()
     if exists and not resume:
-        raise SettingsError(f"{folder} holds a run already: go on with --resume, or name another folder")
+        raise SettingsError(f"{folder} already contains a run: continue it with --resume, or name another folder")
     if resume and not exists:
-        raise SettingsError(f"{folder} holds no checkpoint to resume from")
+        raise SettingsError(f"{folder} contains no checkpoint to resume from")
     if resume:
         begun = Recipe.model_validate_json((folder / _RECIPE).read_text())
         if make_shape(begun) != make_shape(recipe):
-            raise SettingsError(f"{folder} holds the run of a network of other sizes: its settings are in {_RECIPE}")
+            raise SettingsError(f"{folder} contains the run of a network of other sizes: its settings are in {_RECIPE}")
 
 
 def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress], None]) -> None:
@@ -101,7 +101,7 @@ def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress]
     for worker in workers:
         worker.start()
     try:
-        # One that died leaves the others waiting for its gradients, so the first failure ends all.
+        # A dead worker leaves the others waiting for its gradients, so the first failure ends all.
         while not any(worker.exitcode for worker in workers) and (
             any(worker.is_alive() for worker in workers) or not queue.empty()
         ):
@@ -115,11 +115,11 @@ def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress]
             worker.join()
         rendezvous.unlink(missing_ok=True)
     if has_failed:
-        raise ModelError("a training worker failed; its own message stands above")
+        raise ModelError("a training worker failed; see its own message above")
 
 
 def _run_worker(rank: int, recipe: Recipe, folder: Path, rendezvous: Path, queue: Any) -> None:
-    # Ctrl-C reaches every process of a terminal: the parent ends its workers itself, without their tracebacks.
+    # Ctrl-C reaches every process in a terminal: the parent ends its workers itself, without their tracebacks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=recipe.workers)
     try:
@@ -164,7 +164,7 @@ class _Run:
         )
 
     def train(self, batches: Batches, report: Callable[[Progress], None]) -> None:
-        """All steps from the checkpoint's on; the first worker reports and saves."""
+        """Run all steps from the checkpoint's on; the first worker reports and saves."""
         start = self._restore()
         drawn = batches.iterate_from(start)
         recent, tokens, since = 0.0, 0, time.monotonic()
@@ -207,7 +207,7 @@ class _Run:
 
 
 def _check_parent() -> None:
-    """End a worker whose parent was killed: left alone, it would train on, and write, for nobody."""
+    """End a worker whose parent was killed, which would otherwise train on forever."""
     parent = multiprocessing.parent_process()
     if parent is not None and not parent.is_alive():
         raise SystemExit(1)

@@ -1,9 +1,9 @@
 """`ferrule synth`: draws the conversations that the embedded model is trained and measured on.
 
-Template files (`templates/*.txt`) say what is asked and how it is answered; this package parses them, fills their
-slots, computes every output with ferrule's own calculator, and adds the noise of real users.
+Template files (`templates/*.txt`) define the requests and replies; this package parses them, fills their slots,
+computes every output with ferrule's own calculator, and adds the noise of real users.
 
-    grammar, parsing, conditions                what template files hold, and how they are read
+    grammar, parsing, conditions                the content of template files, and how they are parsed
     words, numbers, expressions                 draw the values of slots
     number_words, noise                         write a request as real users do
     replies, turns                              write a call and a reply; draw a whole turn

@@ -1,7 +1,8 @@
-"""Finds templates that could have written a given request: the test that held-out phrasings are held out.
+"""Finds templates that could have produced a given request: the test that held-out phrasings are held out.
 
-A template, its slots open, is compared with a request after casing, white space, quotes and marks that end a sentence
-are taken out of both, number words are made alike, and the engine's own openers and suffixes are taken off the request.
+A template with open slots is compared with a request after removing casing, white space, quotes and punctuation at the
+end of sentences from both, unifying number words, and removing the generator's own openers and suffixes from the
+request.
 """
 
 import re
@@ -13,7 +14,7 @@ from ferrule.training.synth.grammar import TEXT_SLOTS, Choice, Node, Phrasing, S
 from ferrule.training.synth.noise import ASKING, OPENERS, REQUESTING, SUFFIXES
 from ferrule.training.synth.number_words import NUMBER_WORDS
 
-# One character that stands for any number word, so that "two" and "seventy" look alike.
+# One character that represents any number word, so that "two" and "seventy" look alike.
 _WORD = "№"
 _DIGITS = r"\d[\d.,]*|\.\d+"
 _NUMBER = (
@@ -24,11 +25,11 @@ _NUMBER = (
 _EXPRESSION = r"[\d\s.,+\-−*/÷×x·:^%()]+"
 _TEXT = dict.fromkeys(TEXT_SLOTS, ".+") | {"expr": _EXPRESSION, "letter": ".", "word": "[^ ]+"}
 _FEWEST_WORDS = 4
-# A mark that ends a sentence is missing at the end of a request, where it is not compared.
+# Punctuation at the end of a request may be missing, so it is not compared there.
 _MARK = re.compile(r"\\[.?]|[!…,;:]")
 _NUMBER_WORDS = re.compile(r"\b(?:" + "|".join(sorted(NUMBER_WORDS, key=len, reverse=True)) + r")s?\b")
 _SIGN = re.compile(r"\s*([+\-*/÷×=^%:,])\s*")
-# A space may be missing beside anything that is no letter or digit: "2+2", or an option left out that had its own.
+# A space may be missing next to anything but a letter or digit: "2+2", or an omitted option with its own space.
 _SPACE = r"(?: +|(?<=\W)|(?=\W)|\A|\Z)"
 _QUOTES = str.maketrans("", "", "\"'`“”‘’«»´")
 _END = ".?!…,;: "
@@ -42,7 +43,7 @@ _SUFFIX = re.compile(r"[\s,.?!]+(?:" + "|".join(re.escape(text) for text in
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """A template line that could have written a request, named by its id."""
+    """A template line that could have produced a request, named by its id."""
 
     file: str
     line: int
@@ -67,7 +68,7 @@ class _Index:
         return sum(1 << place for place, text in enumerate(self.variants) if test(text))
 
     def find_possible(self, node: Node, numbers: frozenset[str]) -> int:
-        """The variants that hold every literal a node needs: all that a pattern has to be tried on."""
+        """The variants that contain every literal that a node needs: the only ones to match a pattern against."""
         found = (1 << len(self.variants)) - 1
         for item in node:
             if isinstance(item, Choice):
@@ -90,13 +91,13 @@ def _contains(fragment: str, text: str) -> bool:
 
 
 def normalise(text: str) -> str:
-    """A request or a literal without casing, quotes and spaces beside signs; number words all alike."""
+    """A request or a literal without casing, quotes and spaces next to signs; all number words are alike."""
     plain = _NUMBER_WORDS.sub(_WORD, text.lower().translate(_QUOTES))
     return re.sub(r"\s+", " ", _SIGN.sub(r"\1", plain))
 
 
 def list_variants(prompt: str) -> set[str]:
-    """The normalised forms of a request: as it is, and with openers and suffixes taken off one by one."""
+    """The normalised forms of a request: unchanged, and with openers and suffixes removed one by one."""
     plain = " ".join(prompt.lower().translate(_QUOTES).split()).strip(_END)
     found: set[str] = set()
     waiting = [plain]
@@ -117,18 +118,19 @@ def list_variants(prompt: str) -> set[str]:
 def compile_pattern(phrasing: Phrasing, section: Section) -> re.Pattern[str]:
     """The phrasing with its slots open, for `fullmatch` on a normalised request.
 
-    A number slot takes digits and number words, an expression slot digits and operators, a letter one character, a word
-    anything without a space, other slots anything. A named list takes anything where at least four words stand
-    round it; where fewer do, as in "what is {topic}", that would take any request: the list stands for its entries.
+    A number slot matches digits and number words, an expression slot digits and operators, a letter one character, a
+    word anything without a space, other slots anything. A named list matches anything if at least four words surround
+    it; with fewer, as in "what is {topic}", that would match any request: there the list matches only its entries.
     """
     words = re.findall(r"[a-z]+", " ".join(item.lower() for item in phrasing.node if isinstance(item, str)))
     return re.compile(_Opening(section, len(words) >= _FEWEST_WORDS).expression(phrasing.node))
 
 
 def is_frameless(phrasing: Phrasing, section: Section) -> bool:
-    """Whether a line of a section without a call is random words and nothing else, such as a bare `{phrase}`.
+    """Whether a line of a section without a call is only random words, such as a bare `{phrase}`.
 
-    It teaches that nonsense is refused; it has no wording that could be held out, and opened it takes every request.
+    It teaches that nonsense is refused; it has no wording that could be held out, and with open slots it matches
+    everything.
     """
     is_bare = all(
         isinstance(item, Slot) or (isinstance(item, str) and not re.search(r"\w", item)) for item in phrasing.node
@@ -137,14 +139,14 @@ def is_frameless(phrasing: Phrasing, section: Section) -> bool:
 
 
 def find_number_slots(section: Section) -> frozenset[str]:
-    """The slots of a section's phrasings that numbers stand in."""
+    """The slots of a section's phrasings that contain numbers."""
     names = {name for phrasing in section.phrasings for name in find_slots(phrasing.node)}
     return frozenset(name for name in names if strip_number(name) not in TEXT_SLOTS and name not in section.lists)
 
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """How the slots of a section's phrasing are written as a regular expression."""
+    """Writes the slots of a section's phrasing as a regular expression."""
 
     section: Section
     lists_open: bool
@@ -169,12 +171,12 @@ class _Opening:
 
 
 def _find_fragments(literal: str) -> list[str]:
-    """What of a literal a request has to contain: its runs of characters other than marks that may be missing."""
+    """The parts of a literal that a request must contain: its runs of characters without optional marks."""
     return [run for run in re.split(r"[.?!…,;:\s]", normalise(literal)) if run]
 
 
 def find_collisions(prompts: Mapping[str, str], sections: Iterable[Section]) -> list[Collision]:
-    """Every pair of a template line and a request (by id) that the line could have written."""
+    """Every pair of a template line and a request (by id) that the line could have produced."""
     owners: list[str] = []
     texts: list[str] = []
     for identifier, prompt in prompts.items():

@@ -1,4 +1,4 @@
-"""The `where` of a section: comparisons over its numbers, read by Python's parser and run without `eval`."""
+"""The `where` of a section: comparisons of its numbers, parsed by Python and evaluated without `eval`."""
 
 import ast
 import operator
@@ -28,14 +28,14 @@ _DIVISIBLE = re.compile(r"\b([a-z]\w*) % ([a-z]\w*) == 0")
 
 
 class ConditionError(ValueError):
-    """A condition outside of the little language of `where`."""
+    """A condition that the small language of `where` doesn't allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A condition over a section's numbers.
 
-    `multiples` names pairs (a, b) where a has to be a multiple of b: drawing such an `a` blindly rarely works.
+    `multiples` are pairs (a, b) where a must be a multiple of b: drawing such an `a` at random rarely works.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """The condition written as Python comparisons with `+ - * / %`, parentheses, `and`, `or`, `not`.
+    """Parse a condition: Python comparisons with `+ - * / %`, parentheses, `and`, `or`, `not`.
 
     Raises ConditionError.
     """

@@ -1,4 +1,4 @@
-"""A drawn conversation, and the JSON in which it is written: the format of nanochat's training files."""
+"""A drawn conversation, and its JSON: the format of nanochat's training files."""
 
 import json
 import os
@@ -21,7 +21,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A conversation. `kind` is its section's, or `turns` for one of several turns."""
+    """A conversation. `kind` is its section's, or `turns` if it has several turns."""
 
     kind: str
     section: str
@@ -29,14 +29,14 @@ class Example:
 
     @property
     def characters(self) -> int:
-        """How much text it holds: what bounds the tokens that it renders to."""
+        """The length of its text, which limits the number of tokens."""
         return sum(
             len(turn.user) + len(turn.call or "") + len(turn.output or "") + len(turn.reply) for turn in self.turns
         )
 
 
 def to_json(example: Example) -> dict[str, object]:
-    """The conversation as nanochat writes it, with its `kind` beside the messages."""
+    """The conversation as nanochat writes it, with its `kind` next to the messages."""
     messages: list[dict[str, object]] = []
     for turn in example.turns:
         parts = [{"type": "text", "text": turn.reply}]
@@ -52,9 +52,9 @@ def to_json(example: Example) -> dict[str, object]:
 
 
 def write_examples(path: Path, examples: Iterable[Example], progress: Callable[[int], None] | None) -> int:
-    """Write conversations a line each and return how many; `progress` is called with how many more were written.
+    """Write conversations one per line and return how many; `progress` is called with the number written since.
 
-    The file appears under its name when it is whole: an interruption leaves what was there before.
+    The file gets its name once it is complete: an interruption leaves the previous file.
     Raises OSError.
     """
     written = 0

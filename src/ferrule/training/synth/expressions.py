@@ -1,4 +1,4 @@
-"""Draws symbolic expressions: what the call is, how a user types it, and how a reply shows it."""
+"""Draws symbolic expressions: as in the call, as a user types it, and as a reply shows it."""
 
 import random
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from ferrule.training.synth.numbers import add_fraction, draw_whole_number, grou
 from ferrule.training.synth.words import number_fits
 
 _SHARES = (("+", 0.28), ("-", 0.22), ("*", 0.26), ("/", 0.15), ("**", 0.05), ("%", 0.02), ("//", 0.02))
-# The most digits of an operand, by how many operands there are: results stay short enough to be copied.
+# The maximum number of digits of an operand, by the number of operands: keeps results short enough to copy.
 _MOST_DIGITS = {2: 12, 3: 8, 4: 5, 5: 4}
 _TIMES = (("*", 0.55), ("×", 0.15), ("x", 0.22), ("·", 0.03), ("X", 0.05))
 _DIVIDED = (("/", 0.72), ("÷", 0.25), (":", 0.03))
@@ -17,7 +17,7 @@ _OPERATORS = frozenset(name for name, _ in _SHARES)
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A drawn expression: `call` is Python with single spaces round binary operators."""
+    """A drawn expression: `call` is Python with single spaces around binary operators."""
 
     call: str
     said: str
@@ -46,7 +46,7 @@ def _draw_tokens(rng: random.Random, held_out: bool) -> list[str]:
     operators: list[str] = []
     for _ in range(count - 1):
         operator = _draw_weighted(rng, _SHARES)
-        # A power of a power, or of a long number, has more digits than anyone asks for.
+        # A power of a power, or of a long number, has more digits than anyone would ask for.
         operators.append("*" if operator == "**" and "**" in operators else operator)
     tokens: list[list[str]] = []
     for place in range(count):

@@ -1,4 +1,4 @@
-"""Draws conversations from all template files, in a mix of kinds, the same for a seed on every machine."""
+"""Draws conversations from all template files, in a mix of kinds, identical for a seed on every machine."""
 
 import random
 from bisect import bisect
@@ -25,7 +25,7 @@ _TRIES = 200
 @dataclass(frozen=True, slots=True)
 class Mix:
     """What is drawn. `kinds` are relative weights; `several_turns` is the share of conversations with 2 to 4 turns;
-    `most_characters` bounds the text of a conversation (requests, calls, outputs and replies)."""
+    `most_characters` limits the text of a conversation (requests, calls, outputs and replies)."""
 
     kinds: Mapping[str, float] = field(
         default_factory=lambda: {
@@ -70,14 +70,14 @@ class Wheel(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A section ready to be drawn from."""
+    """A section prepared for drawing."""
 
     plan: Plan
     phrasings: Wheel[Phrasing]
 
 
 class TemplateGrammar:
-    """Sections of all template files, ready to be drawn from."""
+    """Sections of all template files, prepared for drawing."""
 
     def __init__(self, sections: Iterable[Section]) -> None:
         self.sections = tuple(sections)
@@ -92,7 +92,7 @@ class TemplateGrammar:
         self._following = Wheel((_make_source(section), section.share) for section in self.sections if section.follow)
 
     def draw_examples(self, seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL) -> Iterator[Example]:
-        """Draw `count` conversations. Kinds that no section has are left out of the mix."""
+        """Draw `count` conversations. Kinds without a section are left out of the mix."""
         rng = random.Random(seed)
         kinds = Wheel((kind, weight) for kind, weight in mix.kinds.items() if weight and self._by_kind[kind])
         if not kinds:
@@ -139,7 +139,7 @@ def _make_source(section: Section) -> _Source:
 
 
 def _find_answered_number(turn: Turn, section: Section) -> str | None:
-    """The number that a following turn may go on with: a short one that is the result, not a text of digits."""
+    """The number that a follow-up turn may use: a short result that is not a text of digits."""
     output = turn.output
     if output is None or section.kind == "reverse" or len(output) > _LONGEST_FOLLOWED or not is_number(output):
         return None
@@ -170,10 +170,10 @@ def load_shipped_grammar() -> TemplateGrammar:
 def draw_examples(
     seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL, grammar: TemplateGrammar | None = None
 ) -> Iterator[Example]:
-    """Draw `count` conversations, the same ones for the same seed, mix and grammar.
+    """Draw `count` conversations, identical for the same seed, mix and grammar.
 
-    With `draw_held_out_questions`, words and numbers of four digits or more are ones that are never drawn without it.
-    Raises GrammarError where a template file is wrong.
+    With `held_out`, words and numbers of four digits or more are ones that are never drawn without it.
+    Raises GrammarError if a template file is invalid.
     """
     return (grammar or load_shipped_grammar()).draw_examples(seed, count, held_out=held_out, mix=mix)
 
@@ -188,8 +188,8 @@ def write_jsonl(
     mix: Mix = FULL,
     grammar: TemplateGrammar | None = None,
 ) -> int:
-    """Write drawn conversations to a JSONL file and return how many; `progress` is called after each few hundred.
+    """Write drawn conversations to a JSONL file and return how many; `progress` is called after every few hundred.
 
-    An interruption leaves no half-written file. Raises OSError and GrammarError.
+    An interruption leaves no incomplete file. Raises OSError and GrammarError.
     """
     return write_examples(path, draw_examples(seed, count, held_out=held_out, mix=mix, grammar=grammar), progress)

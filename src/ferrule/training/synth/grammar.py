@@ -1,6 +1,6 @@
-"""What a template file holds once it is read: sections of phrasings, and how one phrasing is drawn.
+"""The content of a parsed template file: sections of phrasings, and the drawing of one phrasing.
 
-Reading the files is `parsing`; what a slot is filled with is `turns`; what is written on top of a phrasing is `noise`.
+`parsing` reads the files; `turns` fills the slots; `noise` varies a phrasing further.
 """
 
 import math
@@ -18,7 +18,7 @@ MOST_PHRASING_WEIGHT = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong in a template file."""
+    """A problem in a template file."""
 
     file: str
     line: int
@@ -29,7 +29,7 @@ class Problem:
 
 
 class GrammarError(ValueError):
-    """Template files that can't be used; `problems` lists everything that is wrong with them."""
+    """Invalid template files; `problems` lists everything that is wrong with them."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
@@ -38,7 +38,7 @@ class GrammarError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in a phrasing that is filled with something drawn; `base` is its name without a number."""
+    """A placeholder in a phrasing; `base` is its name without a number."""
 
     name: str
     base: str
@@ -46,7 +46,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Alternatives, of which one is written."""
+    """Alternatives, one of which is written."""
 
     alternatives: tuple["Node", ...]
 
@@ -56,7 +56,7 @@ Node = tuple[str | Slot | Choice, ...]
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """One line of a template file. `expansions` counts the frames that it can give, its slots open."""
+    """One line of a template file. `expansions` counts its possible texts, not counting the slots' values."""
 
     file: str
     line: int
@@ -66,13 +66,13 @@ class Phrasing:
 
     @property
     def weight(self) -> float:
-        """How often it is drawn: more for rich lines, but slowly, so that no line drowns the others."""
+        """How often it is drawn: more for lines with many expansions, but slowly, so that none dominates."""
         return min(MOST_PHRASING_WEIGHT, 1.0 + math.log2(self.expansions))
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A slot in a call or a reply, with the format asked of it (`money`) or an empty string."""
+    """A slot in a call or a reply, with its format (`money`) or an empty string."""
 
     name: str
     form: str
@@ -100,12 +100,12 @@ class Section:
 
     @property
     def share(self) -> float:
-        """Its share within its kind: its weight, times the root of how many phrasings it has."""
+        """Its share within its kind: its weight, times the square root of the number of its phrasings."""
         return self.weight * math.sqrt(len(self.phrasings))
 
 
 def strip_number(name: str) -> str:
-    """The slot's name without the number that tells it from its like: `name2` is a `name`."""
+    """The slot's name without the number that distinguishes it: `name2` is a `name`."""
     return name.rstrip("0123456789")
 
 

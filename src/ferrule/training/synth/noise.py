@@ -1,6 +1,6 @@
-"""What users add to any phrasing: greetings and thanks, sloppy casing, typos, careless punctuation.
+"""What users add to any phrasing: greetings and thanks, careless casing, typos, careless punctuation.
 
-It changes the words of the frame only, never what stands in a slot: that the answer has to copy.
+It changes only the words of the phrasing, never the content of a slot, which the answer has to copy.
 """
 
 import random
@@ -46,9 +46,9 @@ _CALM_KINDS = frozenset({"chat", "refusal"})
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of a request: words of the frame, or (`fixed`) what stands in a slot.
+    """A piece of a request: words of the phrasing, or (`fixed`) the content of a slot.
 
-    `open_ended` marks a bare word or phrase: what follows it must not read as part of it.
+    `open_ended` marks a bare word or phrase: the text after it must not read as part of it.
     """
 
     text: str
@@ -57,7 +57,7 @@ class Piece:
 
 
 def add_noise(rng: random.Random, pieces: list[Piece], kind: str) -> str:
-    """The request that these pieces give, with a user's carelessness in it."""
+    """The request from these pieces, with a user's carelessness added."""
     casing = rng.random()
     _open_with(rng, pieces, kind)
     if rng.random() < 0.1:

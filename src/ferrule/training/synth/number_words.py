@@ -1,4 +1,4 @@
-"""Writes numbers as people do: digits most of the time, grouped, in words, `3k`, `2.5 million`, `a dozen`."""
+"""Writes numbers as people do: mostly as digits, grouped, in words, `3k`, `2.5 million`, `a dozen`."""
 
 import random
 
@@ -18,7 +18,7 @@ NUMBER_WORDS = frozenset((*_ONES, *_TENS, *(name for _, name in _SCALES), "hundr
 
 
 def write_in_words(number: int, *, joiner: str = " and ", hyphen: str = "-") -> str:
-    """A whole number from 0 in English words; `joiner` stands after the hundreds."""
+    """An integer from 0 on in English words; `joiner` follows the hundreds."""
     if number < 20:
         return _ONES[number]
     if number < 100:
@@ -42,7 +42,7 @@ def write_number(
 ) -> str:
     """The number as a user might write it between the characters `before` and `after` (or an empty string).
 
-    With `sayable` the user is one who likes words. Beside an operator or a currency sign it stays in digits.
+    With `sayable` the user prefers words. Next to an operator or a currency sign it stays in digits.
     """
     text = number.call
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
@@ -76,7 +76,7 @@ def _write_digits(rng: random.Random, text: str, beside_comma: bool) -> str:
 
 
 def _write_scaled(rng: random.Random, digits: str) -> str | None:
-    """`3k`, `2.5 million`: only where the digits left over are few."""
+    """`3k`, `2.5 million`: only if few digits are left over."""
     if "." in digits:
         return None
     value = int(digits)
@@ -96,7 +96,7 @@ def _write_scaled(rng: random.Random, digits: str) -> str | None:
 
 
 def _write_words(rng: random.Random, digits: str, sayable: bool) -> str | None:
-    """Words for the number, or None where few people would use them."""
+    """Words for the number, or None if few people would use them."""
     if "." in digits:
         whole, _, fraction = digits.partition(".")
         if len(digits) > 5:

@@ -1,6 +1,6 @@
 """Draws numbers by the hints of a template (`int`, `money`, `int 2..9`, `decimal nonzero`).
 
-A call copies a number as plain digits, a reply shows it grouped; how a user writes it is in `number_words`.
+A call contains a number as plain digits, a reply shows it grouped; `number_words` writes it like a user.
 """
 
 import random
@@ -16,12 +16,12 @@ _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)\Z")
 
 
 class HintError(ValueError):
-    """A hint that is not one."""
+    """An invalid hint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """How a number is drawn; with `low` and `high`, from that range, both ends included."""
+    """How a number is drawn; with `low` and `high`, from that range, including both ends."""
 
     kind: str = "any"
     low: float | None = None
@@ -30,7 +30,7 @@ class Hint:
 
 
 def parse_hint(text: str) -> Hint:
-    """The hint written in a section's head. Raises HintError."""
+    """Parse the hint in a section's header. Raises HintError."""
     kind, low, high, nonzero = "", None, None, False
     for token in text.replace(",", " ").split():
         bounds = _RANGE.match(token)
@@ -55,13 +55,13 @@ _TRIES = 60
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A drawn number. `call` is plain digits, with a sign and a point where it has them."""
+    """A drawn number. `call` is plain digits, possibly with a sign and a decimal point."""
 
     call: str
 
     @property
     def shown(self) -> str:
-        """As a reply shows it: thousands separated."""
+        """As in a reply: with thousands separators."""
         return group_thousands(self.call)
 
     @property
@@ -71,14 +71,14 @@ class Number:
 
 
 def group_thousands(text: str) -> str:
-    """A plain decimal number with commas between its thousands; the fraction is left as it is."""
+    """A plain decimal number with commas between its thousands; the fraction is unchanged."""
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     whole, point, fraction = digits.partition(".")
     return f"{sign}{int(whole):,}{point}{fraction}" if len(whole) > 3 else text
 
 
 def draw_number(rng: random.Random, hint: Hint, *, held_out: bool = False, sayable: bool = False) -> Number:
-    """A number as the hint wants it; with `sayable`, mostly one that people write in words."""
+    """A number according to the hint; with `sayable`, mostly one that people write in words."""
     text = "1"
     for _ in range(_TRIES):
         text = _draw(rng, hint, sayable)
@@ -116,7 +116,7 @@ def _draw_any(rng: random.Random, sayable: bool) -> str:
 
 
 def draw_whole_number(rng: random.Random, most_digits: int = 12) -> str:
-    """A whole number of 1 to `most_digits` digits, short ones more often, as people have them."""
+    """An integer of 1 to `most_digits` digits; short ones are more frequent, as in practice."""
     drawn = rng.random()
     reach = 3 if drawn < 0.35 else 7 if drawn < 0.75 else most_digits
     length = 1 + int(rng.random() * min(reach, most_digits))
@@ -134,7 +134,7 @@ def draw_whole_number(rng: random.Random, most_digits: int = 12) -> str:
 
 
 def add_fraction(rng: random.Random, whole: str) -> str:
-    """The whole number with one to four decimals after it."""
+    """The integer with one to four decimals added."""
     places = 1 + int(rng.random() * (2 if rng.random() < 0.75 else 4))
     fraction = f"{int(rng.random() * 10**places):0{places}}"
     if fraction.endswith("0") and rng.random() < 0.8:

@@ -1,4 +1,4 @@
-"""Reads template files into sections, and reports each problem with its file and line."""
+"""Parses template files into sections, and reports each problem with its file and line."""
 
 import math
 import re
@@ -43,9 +43,9 @@ class _Draft:
 
 
 def parse_templates(texts: Mapping[str, str]) -> tuple[list[Section], list[Problem]]:
-    """Sections of the template files given by name, and everything that is wrong in them.
+    """Sections of the template files given by name, and every problem in them.
 
-    A section with a problem in its head is left out; a phrasing with a problem is left out alone.
+    A section with a problem in its header is omitted; a phrasing with a problem is omitted alone.
     """
     sections: list[Section] = []
     problems: list[Problem] = []
@@ -69,7 +69,7 @@ def parse_templates(texts: Mapping[str, str]) -> tuple[list[Section], list[Probl
 
 
 class _FileReader:
-    """Reads a file line by line into drafts of sections, noting what is wrong on the way."""
+    """Reads a file line by line into drafts of sections, collecting problems."""
 
     def __init__(self, file: str, problems: list[Problem]) -> None:
         self._file = file
@@ -78,7 +78,7 @@ class _FileReader:
         self.drafts: list[_Draft] = []
 
     def read(self, number: int, line: str) -> None:
-        """Take in one line, stripped and not empty."""
+        """Read one line, stripped and not empty."""
         named_list = _LIST.match(line)
         if named_list:
             self.lists[named_list[1]] = tuple(entry.strip() for entry in named_list[2].split(";") if entry.strip())
@@ -178,9 +178,9 @@ def _find_phrasing_problem(phrasing: Phrasing, section: Section, needed: set[str
 
 
 def parse_phrasing(text: str, file: str, line: int) -> Phrasing:
-    """The phrasing written on one line.
+    """The phrasing on one line.
 
-    Raises ValueError with the reason where a bracket or a slot is malformed.
+    Raises ValueError with the reason if a bracket or a slot is malformed.
     """
     node, end = _parse_sequence(text, 0, "")
     if end != len(text):
@@ -239,7 +239,7 @@ def _count_expansions(node: Node) -> int:
 
 
 def parse_fields(text: str) -> Fields:
-    """A call or a reply, cut at its slots. Raises ValueError on a brace that belongs to no slot."""
+    """A call or a reply, split at its slots. Raises ValueError for a brace that doesn't belong to a slot."""
     pieces: list[str | Field] = []
     end = 0
     for match in _FIELD.finditer(text):
@@ -248,7 +248,7 @@ def parse_fields(text: str) -> Fields:
     pieces.append(text[end:])
     kept = tuple(piece for piece in pieces if piece)
     if any(isinstance(piece, str) and ("{" in piece or "}" in piece) for piece in kept):
-        raise ValueError("a brace that is no slot")
+        raise ValueError("a brace doesn't belong to a slot")
     if any(isinstance(piece, Field) and piece.form not in ("", "money") for piece in kept):
         raise ValueError("the only format of a slot is :money")
     return kept

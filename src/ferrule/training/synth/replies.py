@@ -34,7 +34,7 @@ def write_call(fields: Fields, calls: Mapping[str, str]) -> str:
 
 
 def write_reply(fields: Fields, shown: Mapping[str, str], result: str, *, raw: bool) -> str:
-    """The reply of a turn whose tool gave `result`; with `raw` (a text came back) the result is not grouped."""
+    """The reply of a turn with the tool's `result`; with `raw` (a text) the result is not grouped."""
     written = []
     counts_one = False
     for piece in fields:
@@ -53,7 +53,7 @@ def write_reply(fields: Fields, shown: Mapping[str, str], result: str, *, raw: b
 
 
 def show_number(value: str, piece: Field | None = None) -> str:
-    """A result as a reply shows it: grouped where it is a plain number."""
+    """A result as in a reply: grouped if it is a plain number."""
     if not _NUMBER.match(value):
         return value
     text = group_thousands(value)

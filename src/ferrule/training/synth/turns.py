@@ -37,7 +37,7 @@ _TRIES = 200
 class DrawnValues:
     """Values of a turn's slots by name: numbers, texts (words, names, lists), expressions.
 
-    `letters_said` has letters in the case that the user writes them in."""
+    `letters_said` are letters in the case that the user writes."""
 
     sayable: bool
     numbers: dict[str, Number] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class DrawnValues:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A section with what can be known about it before anything is drawn."""
+    """A section with everything that can be computed before drawing."""
 
     section: Section
     needed: tuple[str, ...]
@@ -58,7 +58,7 @@ class Plan:
 
 
 def plan_section(section: Section) -> Plan:
-    """What drawing from a section needs to know, worked out once."""
+    """What drawing from a section needs, computed once."""
     fields = [piece for piece in (*(section.call or ()), *section.reply) if isinstance(piece, Field)]
     needed = {piece.name for piece in fields} - {"r", "e", "prev"}
     if section.where:
@@ -77,9 +77,9 @@ def plan_section(section: Section) -> Plan:
 def draw_turn(
     rng: random.Random, source: Plan, phrasing: Phrasing, *, held_out: bool = False, previous: str | None = None
 ) -> Turn | None:
-    """A turn of a section; `previous` is the number answered just before, for one that follows.
+    """A turn of a section; `previous` is the number answered just before, for a follow-up.
 
-    None where the numbers drawn never met the section's condition, or gave a result too long to answer with.
+    None if the drawn numbers never met the section's condition, or gave a result too long for an answer.
     """
     parts: list[str | Slot] = []
     expand(phrasing.node, rng, parts)
@@ -119,7 +119,7 @@ def _draw(
     section = source.section
     drawn = DrawnValues(sayable=section.kind != "symbols" and rng.random() < 0.16)
     numeric: list[str] = []
-    # Letters come after the texts that they are looked for in; sorted, so that a seed draws the same anywhere.
+    # Letters come after the texts in which they are looked for; sorted, so that a seed draws the same anywhere.
     for name in sorted(wanted, key=lambda name: (strip_number(name) == "letter", name)):
         base = strip_number(name)
         if name in section.lists:
@@ -247,7 +247,7 @@ def _counts_one(parts: list[str | Slot], place: int, drawn: DrawnValues) -> bool
 
 
 def _use_singulars(reply: tuple[str | Field, ...], drawn: DrawnValues, output: str) -> tuple[str | Field, ...]:
-    """The reply with `{things}` made `{thing}` where the number before it is 1."""
+    """The reply with `{thing}` for `{things}` if the number before it is 1."""
     changed = list(reply)
     for place in range(2, len(reply)):
         counted, space, counted_thing = reply[place - 2 : place + 1]

@@ -1,7 +1,7 @@
 """Draws words, phrases, letters, names and things; and decides which words are held out of training.
 
-Real words come from the lists beside this file; made-up ones keep a model from leaning on spelling it knows. A tenth
-of all words is held out, by a hash of the text, whatever the seed.
+Real words come from the lists next to this file; made-up ones keep a model from relying on known spellings. A tenth of
+all words is held out, by a hash of the text, whatever the seed.
 """
 
 import random
@@ -15,15 +15,15 @@ FEWEST_DIGITS = 4
 
 
 def is_held_out(text: str) -> bool:
-    """Whether a text belongs to the tenth that training never draws; casing makes no difference."""
+    """Whether a text belongs to the tenth that training never uses, ignoring case."""
     return zlib.crc32(text.lower().encode()) % TENTHS == 0
 
 
 def number_fits(digits: str, held_out: bool) -> bool:
     """Whether a number may be drawn on this side of the split.
 
-    Numbers of fewer than four digits stand on both sides: there are too few of them to keep any back, and a
-    user's small numbers have to be in training.
+    Numbers with fewer than four digits are on both sides: there are too few of them to hold any out, and users' small
+    numbers must be in training.
     """
     digits = digits.replace(".", "")
     return len(digits) < FEWEST_DIGITS or is_held_out(digits) is held_out
@@ -59,30 +59,30 @@ def list_real_words(held_out: bool) -> tuple[str, ...]:
 
 @cache
 def list_names() -> tuple[str, ...]:
-    """First names; both sides of the split use them all."""
+    """First names; both sides of the split use all of them."""
     return tuple(" ".join(_read_lines("names.txt")).split())
 
 
 @cache
 def list_things() -> tuple[tuple[str, str], ...]:
-    """Countable things as (plural, singular); both sides of the split use them all."""
+    """Countable things as (plural, singular); both sides of the split use all of them."""
     pairs = (line.partition(" / ") for line in _read_lines("things.txt"))
     return tuple((plural, singular) for plural, _, singular in pairs)
 
 
 def draw_pseudo_word(rng: random.Random) -> str:
-    """One to four syllables that read like a word."""
+    """One to four syllables that look like a word."""
     syllables = 1 + int(rng.random() * 4)
     return "".join(_pick(rng, _ONSETS) + _pick(rng, _VOWELS) + _pick(rng, _CODAS) for _ in range(syllables))
 
 
 def draw_random_letters(rng: random.Random) -> str:
-    """3 to 14 letters without order."""
+    """3 to 14 random letters."""
     return "".join(_pick(rng, _LETTERS) for _ in range(3 + int(rng.random() * 12)))
 
 
 def draw_low_entropy(rng: random.Random) -> str:
-    """A string of very few characters, such as `1111111110110` or `yyyylgyy`: the ones that break copying."""
+    """A string with very few different characters, such as `1111111110110` or `yyyylgyy`: these break copying."""
     alphabet = "0123456789" if rng.random() < 0.2 else _LETTERS
     few = [_pick(rng, alphabet) for _ in range(1 + int(rng.random() * 3))]
     steady = rng.random() * 0.6 + 0.3
@@ -107,7 +107,7 @@ def _decorate(rng: random.Random, word: str) -> str:
 
 
 def draw_word(rng: random.Random, *, held_out: bool = False, letters_only: bool = False) -> str:
-    """A word of this side of the split; with `letters_only`, of nothing but letters."""
+    """A word from this side of the split; with `letters_only`, consisting only of letters."""
     word = ""
     for _ in range(_TRIES):
         word = _draw_word(rng, held_out)
@@ -140,7 +140,7 @@ def _draw_word(rng: random.Random, held_out: bool) -> str:
 
 
 def draw_phrase(rng: random.Random, *, held_out: bool = False) -> str:
-    """Two to six words, each of this side of the split; sometimes with capitals or punctuation."""
+    """Two to six words from this side of the split; sometimes with capitals or punctuation."""
     words = []
     for _ in range(2 + int(rng.random() * 5)):
         kind = rng.random()
@@ -179,9 +179,9 @@ def draw_letter(rng: random.Random, text: str) -> str:
 
 
 def count_call(text: str, letter: str) -> str:
-    """The expression that counts a letter in a text whatever its case.
+    """The expression that counts a letter in a text, ignoring case.
 
-    Both cases are counted where both occur, else the one that occurs, else the lower one.
+    Both cases are counted if both occur, otherwise the one that occurs, otherwise the lower case.
     """
     lower, upper = letter.lower(), letter.upper()
     if lower != upper and upper in text:
@@ -192,7 +192,7 @@ def count_call(text: str, letter: str) -> str:
 
 
 def quote(rng: random.Random, text: str, *, chance: float) -> str:
-    """The text in quotes of some kind, or bare."""
+    """The text in quotes of some kind, or without quotes."""
     if rng.random() >= chance:
         return text
     form = rng.random()
