@@ -209,7 +209,7 @@ async def test_a_model_without_tools_says_so() -> None:
     async with server(says("Yes."), judge=lenient) as listening:
         chosen = OpenAIChat("m", "ollama", base_url=f"{listening.url}/v1", native_tools=False)
         assert not chosen.capabilities.native_tools
-        with pytest.raises(ModelError, match="takes no tools beside the text"):
+        with pytest.raises(ModelError, match="has no native tools"):
             await anext(chosen.stream(Conversation((user("?"),)), [sky.spec], ModelSettings()))
         await chosen.aclose()
 

@@ -69,7 +69,7 @@ def test_a_section_is_read_whole() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "where"),
     [
-        ("kind: words", "kind: word", "t.txt:6: kind 'word' is none of"),
+        ("kind: words", "kind: word", "t.txt:6: unknown kind 'word'; expected one of"),
         ("sum: {a}, {b}", "sum: {a}", "t.txt:13: {b}: in the call"),
         ("sum: {a}, {b}", "sum: {a}, {b} {city}", "t.txt:13: slot {city} is neither"),
         ("sum: {a}, {b}", "sum: ({a}, {b}", "t.txt:13: the '('"),

@@ -74,7 +74,7 @@ def get_dialect(name: str) -> Dialect:
 
 @cache
 def list_image_placeholders() -> frozenset[str]:
-    """The control tokens that stand for an image in some family."""
+    """The control tokens that represent an image in any family."""
     turns = [
         one for family in load_families().values() for _, one in ((family.name, family.turns), *family.other_turns)
     ]

@@ -58,8 +58,8 @@ class Family:
     """One family. `losses`: what its notation can't express; `models`: one line for people; `one_tool`: the only tool,
     and its parameter, of a family that knows no other; `turns`: how whole conversations are framed, if known;
     `other_turns`: how other models of the family frame them, by name; `make_dialect` makes the dialect of a family
-    whose framing `turns` can't express; `among` returns the syntax and the result wording for the offered tools, where
-    calls and results also name a tool's group."""
+    whose framing `turns` can't express; `select_for_tools` returns the syntax and the result wording for the offered
+    tools, where calls and results also name a tool's group."""
 
     name: str
     models: str
@@ -73,4 +73,4 @@ class Family:
     turns: Turns | None = None
     other_turns: tuple[tuple[str, Turns], ...] = ()
     make_dialect: Callable[[], Dialect] | None = None
-    among: Callable[[Sequence[ToolSpec]], tuple[CallSyntax, ResultWriter]] | None = None
+    select_for_tools: Callable[[Sequence[ToolSpec]], tuple[CallSyntax, ResultWriter]] | None = None

@@ -34,7 +34,7 @@ def write_parts(
     _check_places(family, parts)
     if turns.leads:
         yield Control(turns.leads, trained=True)
-    parts = _complete(family, parts, turns, opens)
+    parts = _add_empty_parts(family, parts, turns, opens)
     if turns.unthinking and not isinstance(parts[0] if parts else None, Reasoning):
         yield Control(turns.unthinking, trained=True)
     is_first = True
@@ -57,7 +57,7 @@ def _check_places(family: Family, parts: Sequence[Part]) -> None:
         raise DialectError(f"the {family.name} notation does not allow text in a message with calls")
 
 
-def _complete(family: Family, parts: tuple[Part, ...], turns: Turns, opens: str) -> tuple[Part, ...]:
+def _add_empty_parts(family: Family, parts: tuple[Part, ...], turns: Turns, opens: str) -> tuple[Part, ...]:
     """The parts, with empty reasoning and text added if the family always marks these."""
     thinking = family.message.thinking
     starts_in_thought = thinking is not None and opens.endswith((thinking.open, thinking.open + thinking.after_open))

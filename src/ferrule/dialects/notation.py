@@ -64,7 +64,7 @@ class TextNotation:
             if not call.name.strip():
                 raise DialectError(f"call {call.id!r} has no name, so it would not be read as a call")
         family = self.family
-        syntax = family.syntax if family.among is None else family.among(tools)[0]
+        syntax = family.syntax if family.select_for_tools is None else family.select_for_tools(tools)[0]
         written = syntax.write(calls)
         if not self.is_always_readable or any(_is_deep(call.arguments) for call in calls):
             self._check(written, calls, tools)
@@ -99,7 +99,7 @@ class TextNotation:
             texts.append(text)
             losses += broken
         family = self.family
-        writer = family.results if family.among is None else family.among(tools)[1]
+        writer = family.results if family.select_for_tools is None else family.select_for_tools(tools)[1]
         return writer.write(results, texts), losses
 
     def message(self, message: Message, tools: Sequence[ToolSpec] = ()) -> str:

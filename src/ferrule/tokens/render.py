@@ -41,8 +41,8 @@ class Trace:
 
 
 ImageTokens: TypeAlias = Callable[[Image], "int | Sequence[str]"]
-"""What stands for an image in the ids: how many placeholders, or all the tokens by name, where other tokens stand
-around or among them (ends of rows, say). The checkpoint's image processor knows."""
+"""The tokens of an image: the number of placeholders, or all tokens by name if there are others around or among them
+(such as ends of rows), as in the checkpoint's image processor."""
 
 History = Literal["as_sampled", "as_template"]
 """How a local model's earlier messages are written in its prompts."""
@@ -142,7 +142,7 @@ class _Writer:
             self.end_run()
 
     def write_image(self, slot: ImageSlot, image_tokens: ImageTokens | None) -> None:
-        """The tokens that stand for an image: by their ids, so that no text can be taken for them."""
+        """Write the tokens of an image by their ids, so that text can't be confused with them."""
         self.end_run()
         tokens = _find_image_tokens(slot, image_tokens)
         missing = next((token for token in tokens if token not in self._encoder.control), None)
@@ -160,7 +160,7 @@ class _Writer:
 
 
 def _find_image_tokens(slot: ImageSlot, image_tokens: ImageTokens | None) -> Sequence[str]:
-    """The tokens that stand for an image, by name. Raises `TokenizerError` where that isn't known."""
+    """The tokens of an image, by name. Raises `TokenizerError` if they are unknown."""
     subject, placeholder = f"image {slot.image.hash}", slot.placeholder
     if image_tokens is None:
         what = f"how many {placeholder} stand" if placeholder else "which tokens stand"

@@ -17,8 +17,8 @@ _TURNS = ("[|system|]", "[|user|]", "[|assistant|]", "[|tool|]", "[|endofturn|]"
 
 class _Results:
     def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:  # noqa: ARG002 - none names its call
-        told = (json.dumps({"result": text}, ensure_ascii=False) for text in texts)
-        return "\n".join(f"<tool_result>{one}</tool_result>" for one in told)
+        encoded = (json.dumps({"result": text}, ensure_ascii=False) for text in texts)
+        return "\n".join(f"<tool_result>{one}</tool_result>" for one in encoded)
 
 
 EXAONE4 = replace(

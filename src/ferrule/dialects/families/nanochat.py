@@ -110,7 +110,7 @@ class Nanochat:
                 segments.append(Control(ASSISTANT_START))
                 turn_open = True
             segments.extend(self._write_message(message, losses))
-            turn_open = not _ends_turn(message)
+            turn_open = not _is_turn_end(message)
         if system_text:
             losses.append(Loss("system", "not written: no user message follows it"))
         prompt = () if turn_open else (Control(ASSISTANT_START),)
@@ -122,12 +122,12 @@ class Nanochat:
             yield from (Control(OUTPUT_START), Content(message.result.text), Control(OUTPUT_END))
             return
         if message.sampled is not None and message.sampled.dialect == self.name:
-            closer = ASSISTANT_END if _ends_turn(message) else PYTHON_END if _is_cut_off(message) else ""
+            closer = ASSISTANT_END if _is_turn_end(message) else PYTHON_END if _is_cut_off(message) else ""
             yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer)
             return
         yield from write_parts(NANOCHAT, message.parts, self._write_calls)
         losses += [Loss("reasoning", "nanochat has no place for it") for p in message.parts if isinstance(p, Reasoning)]
-        if _ends_turn(message):
+        if _is_turn_end(message):
             yield Control(ASSISTANT_END, trained=True)
 
     def _write_calls(self, calls: Sequence[ToolCall]) -> Iterator[TextSegment]:
@@ -154,7 +154,7 @@ class Nanochat:
         return MessageReader(self._syntax, NANOCHAT.message, Calls(tools, first_call))
 
 
-def _ends_turn(message: Message) -> bool:
+def _is_turn_end(message: Message) -> bool:
     """Whether the turn ends here: the message ends in no call, or the model itself ended the turn."""
     if message.role != "assistant":
         return False

@@ -31,18 +31,18 @@ def _select_groups(tools: Sequence[ToolSpec]) -> tuple[Invokes, NativeResults]:
 
 NATIVE = Family(
     name="native",
-    models="any model that is told of it: the fifth seed's XML, its system prompt included",
+    models="any model, prompted with rigging's XML and its system prompt",
     syntax=_NATIVE_CALLS,
     message=MessageMarkers(Thinking(), result=("<tool-results>", "</tool-results>"), before_call="\n"),
     results=NativeResults(),
     offer=NativeOffer(),
-    among=_select_groups,
+    select_for_tools=_select_groups,
 )
 
 
 NATIVE_3 = Family(
     name="native_3",
-    models="any model that is told of it: a tag for each call, and JSON in it",
+    models="any model, prompted for a tag for each call, with JSON in it",
     syntax=Invokes(
         SectionTags("", "", "<rg-tool-call", "</rg-tool-call>"),
         begins=("<rg-tool-call",),

@@ -25,7 +25,7 @@ class StructuralMarkers:
     def __init__(self, markers: Sequence[str]) -> None:
         names = sorted(filter(None, markers), key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, names)) if names else "(?!)")
-        self._clean = lru_cache(maxsize=256)(self._clean_marker)
+        self._clean = lru_cache(maxsize=256)(self._mask_marker)
 
     def split(
         self, written: str, clean: str | None = None, *, trained: bool = False, recurs: bool = False
@@ -107,7 +107,7 @@ class StructuralMarkers:
     def _neutralise(self, text: str) -> str:
         return self._pattern.sub(lambda match: self._clean(match.group()), text)
 
-    def _clean_marker(self, marker: str) -> str:
+    def _mask_marker(self, marker: str) -> str:
         # Keep punctuation if possible, since a notation may escape it.
         clean = re.sub(r"[^\W_]", "x", marker)
         return "x" * len(marker) if self._pattern.search(clean) else clean

@@ -32,7 +32,7 @@ class PartsWriter:
         writer = notation.family.results
         is_named = isinstance(writer, WrappedResults) and "{id}" in writer.open + writer.close
         self._names_ids = is_named or "{id}" in turns.results[0]
-        self._is_lasting = notation.family.among is None and notation.is_always_readable
+        self._is_lasting = notation.family.select_for_tools is None and notation.is_always_readable
         self._kept = lru_cache(maxsize=1024)(self._write)
         self._around_text = cache(self._write_around_text)
 

@@ -181,8 +181,8 @@ class Invokes:
             if close in self.tokens
             else make_structural_stops(stream, *listed, *inside)
         )
-        told = found.get(self.typed[0]) == self.typed[1] if self.typed and self.typed[0] in found else None
-        marker = yield from self.values.read(stream, call, key, stops, told)
+        declared = found.get(self.typed[0]) == self.typed[1] if self.typed and self.typed[0] in found else None
+        marker = yield from self.values.read(stream, call, key, stops, declared)
         return "" if marker == close else marker
 
     @property

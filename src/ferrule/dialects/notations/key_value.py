@@ -149,17 +149,17 @@ class KeyValue:
 
     def _read_value(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[tuple[str, bool]]:
         """Read what follows a key: (the tag after it, whether there was a value)."""
-        told: ParameterType | None = None
+        declared: ParameterType | None = None
         begin = (self.key[0], self.value[0], self.close)
         tag = yield from self._take_tag(stream, *begin, *(self.type[:1] if self.type else ()))
         if self.type is not None and tag == self.type[0]:
             kind, _ = yield from take_text_until(stream, stream.make_stops(self.type[1]))
             stream.take_framing(stream.marker_end)
-            told = read_parameter_type({"type": kind.strip()}, {})
+            declared = read_parameter_type({"type": kind.strip()}, {})
             tag = yield from self._take_tag(stream, *begin)
         if tag != self.value[0]:
             return tag, False
-        if not (yield from call.read_raw_value(key, stream.make_stops(self.value[1]), told)):
+        if not (yield from call.read_raw_value(key, stream.make_stops(self.value[1]), declared)):
             raise EndOfText
         return (yield from self._take_tag(stream, self.key[0], self.close)), True
 

@@ -100,7 +100,7 @@ def _write_parameter(key: str, schema: Any, spec: ToolSpec) -> str:
     """One parameter; `wants`, `required` and `default` are additions of ferrule, written only where needed."""
     root = spec.parameters
     schema = schema if isinstance(schema, Mapping) else {}
-    inner = (f"{path}: {told}" for path, told in describe_nested(schema, root))
+    inner = (f"{path}: {description}" for path, description in describe_nested(schema, root))
     attributes = {
         "name": key,
         "type": format_type(schema, root),

@@ -41,16 +41,18 @@ class TagValues:
             return f"{_CDATA}{text}{_CDATA_END}"
         return escape(text, quote=False) if self.has_entities else text
 
-    def read(self, stream: InputStream, call: CallBuilder, key: str, stops: Stops, told: bool | None) -> Reading[str]:
-        """Read a value up to one of `stops`, taken and returned; `told` is whether its tag declares a string."""
+    def read(
+        self, stream: InputStream, call: CallBuilder, key: str, stops: Stops, declared: bool | None
+    ) -> Reading[str]:
+        """Read a value up to one of `stops`, taken and returned; `declared` is whether its tag declares a string."""
         parameter = call.begin_key(key)
-        types = parameter.types or (frozenset({"string"}) if told else self.untyped)
-        if types == {"string"} or (told and "string" in types):
+        types = parameter.types or (frozenset({"string"}) if declared else self.untyped)
+        if types == {"string"} or (declared and "string" in types):
             return (yield from self._read_string(stream, call, stops))
         text, marker = yield from self._read_whole(stream, stops)
         quoted = text.strip()
         # A tag with `string="false"` may nevertheless contain a JSON string.
-        if told is False and not parameter.is_string and quoted.startswith('"') and _is_string(quoted):
+        if declared is False and not parameter.is_string and quoted.startswith('"') and _is_string(quoted):
             call.put_value(quoted, stream.at)
         else:
             call.put_plain_value(parameter, text, stream.at)

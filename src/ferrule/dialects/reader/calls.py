@@ -193,16 +193,16 @@ class CallBuilder:
         else:
             self._stream.take_framing(end)
 
-    def read_raw_value(self, key: str, stops: Stops, told: ParameterType | None = None) -> Reading[str]:
+    def read_raw_value(self, key: str, stops: Stops, declared: ParameterType | None = None) -> Reading[str]:
         """A value that arrives as plain text, up to one of `stops`, which is returned.
 
-        A string is emitted as it comes; anything else once it is complete. Returns "" if the text ends. `told` is the
-        type that the call itself declares, used if the schema gives none.
+        A string is emitted as it comes; anything else once it is complete. Returns "" if the text ends. `declared` is
+        the type that the call itself gives, used if the schema has none.
         """
         stream = self._stream
         parameter = self.begin_key(key)
-        if told is not None and not parameter.types:
-            parameter = told
+        if declared is not None and not parameter.types:
+            parameter = declared
         if parameter.is_string:
             self.put_value('"', stream.at)
             marker = yield from stream.take_until(

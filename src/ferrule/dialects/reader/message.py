@@ -136,8 +136,8 @@ class MessageReader:
         marks = (thinking.open, thinking.close) if thinking else ()
         leads = self._leads
         results = prose.result or ()
-        told = () if thinking and thinking.read_by_syntax else marks
-        in_text = stream.make_stops(*syntax.openers, *told, *results, *prose.turn_markers, leads=leads)
+        own_markers = () if thinking and thinking.read_by_syntax else marks
+        in_text = stream.make_stops(*syntax.openers, *own_markers, *results, *prose.turn_markers, leads=leads)
         in_thought = self._make_thought_stops(syntax.openers if thinking and thinking.ends_at_call else ())
         return in_text, in_thought, stream.make_stops(*syntax.closers, *syntax.openers, *prose.turn_markers)
 

@@ -113,7 +113,7 @@ _FENCE = re.compile(r"[ \t\r\n]*+```(?>(?:json|python|javascript|js)?)(?=[ \t\r\
 
 
 class _RepairError(Exception):
-    """There is no unambiguous repair."""
+    """No unambiguous repair exists."""
 
 
 def repair_json(text: str) -> tuple[str, tuple[str, ...]] | None:

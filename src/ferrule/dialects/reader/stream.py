@@ -398,8 +398,8 @@ class InputStream:
         sink: type[TextDelta] | type[ReasoningDelta] = TextDelta,
         header: int | None = None,
     ) -> None:
-        """What was tried is no call: it is framing where `framing` matches in its first `header` characters (all where
-        None), and elsewhere what the model said."""
+        """Resolve a trial that is not a call: it is framing where `framing` matches in its first `header` characters
+        (all if None), and text elsewhere."""
         if self._tried is None or self.raw is None:
             return
         text = self.raw.getvalue()

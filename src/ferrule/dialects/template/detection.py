@@ -117,7 +117,9 @@ def detect_thinking(template: str, variables: Mapping[str, Any] = _NOTHING) -> T
     markers are in its text, since a template may omit the reasoning that its model writes."""
     from ferrule.dialects.template.engine import get_engine
 
-    ways = dict.fromkeys(f.message.thinking for f in _list_candidates().values() if f.message.thinking and not f.among)
+    ways = dict.fromkeys(
+        f.message.thinking for f in _list_candidates().values() if f.message.thinking and not f.select_for_tools
+    )
     trials = Trials(get_engine(template), variables, "weather", "place")
     for way in ways:
         notation = make_notation_without_calls("", way)

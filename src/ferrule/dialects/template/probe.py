@@ -53,7 +53,7 @@ class TemplateFacts:
     prompt after a user's message, even if the template has none and only writes headers; `header` is the part of it
     before any marker of reasoning. `ends` are the markers that end a message, even when nothing follows, `closers`
     those that do only when something follows. `image_placeholder` is the marker for an image in a user message; empty
-    if the template takes no images, or if it can't be told which of its markers that is."""
+    if the template accepts no images, or if it is unclear which of its markers that is."""
 
     shape: MessageShape
     no_calls: str
@@ -333,8 +333,8 @@ class _Probe:
         return len(cut.numbers) == 2
 
     def _find_image_placeholder(self, shape: MessageShape) -> str:
-        """The one marker that stands for an image, among what is written between two texts of a user for the image
-        between them: one that a family has, or the only one that there is."""
+        """The marker that represents an image between two texts of a user message: one that a family has, or the only
+        one."""
         try:
             cut = self._cut(shape, [user(WORDS[0], Image(b""), WORDS[1])])
         except DialectError:

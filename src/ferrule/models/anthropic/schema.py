@@ -56,5 +56,5 @@ def _fit_inside(kind: Any, rest: dict[str, Any], fitted: dict[str, Any]) -> None
 
 def _describe(description: Any, rest: Mapping[str, Any]) -> str:
     """A description with everything that the model is asked for, but that isn't enforced."""
-    told = "{" + ", ".join(f"{key}: {value}" for key, value in rest.items()) + "}" if rest else ""
-    return "\n\n".join(filter(None, (description, told)))
+    described = "{" + ", ".join(f"{key}: {value}" for key, value in rest.items()) + "}" if rest else ""
+    return "\n\n".join(filter(None, (description, described)))

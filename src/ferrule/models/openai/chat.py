@@ -56,7 +56,7 @@ class OpenAIChat(OpenAIModel):
     ) -> tuple[ProviderRequest, list[Loss]]:
         """See `HostedModel`. Raises `ModelError` where tools are offered to a model that takes none."""
         if tools and not self.capabilities.native_tools:
-            raise ModelError(f"{self.name} takes no tools beside the text; offer them in the text: using(…, mode=…)")
+            raise ModelError(f"{self.name} has no native tools; offer them in the text: using(…, mode=…)")
         messages, losses = write_messages(conversation, self.provider.style, names)
         body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": True}
         if self.provider.usage_option:

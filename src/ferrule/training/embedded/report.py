@@ -104,8 +104,8 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """As JSON values; `failures` only if there are any."""
         tables = [table.as_json() for table in self.tables]
-        told = {"failures": [asdict(failure) for failure in self.failures]} if self.failures else {}
-        return {"model": self.model, "seed": self.seed, "tables": tables, **told}
+        failures = {"failures": [asdict(failure) for failure in self.failures]} if self.failures else {}
+        return {"model": self.model, "seed": self.seed, "tables": tables, **failures}
 
 
 def make_table(name: str, scored: Iterable[tuple[str, Score]]) -> FigureTable:

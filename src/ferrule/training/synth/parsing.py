@@ -140,7 +140,7 @@ def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
     try:
         kind = read_value("kind") or ""
         if kind not in KINDS:
-            raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+            raise ValueError(f"unknown kind {kind!r}; expected one of {', '.join(KINDS)}")
         call_text, reply_text = read_value("call"), read_value("reply")
         if not reply_text:
             raise ValueError(f"section {draft.name!r} has no reply")
