@@ -207,12 +207,12 @@ sys.path.append({str(Path(__file__).parents[1] / "sandbox")!r})
 from escaping.container_filter import install
 from ferrule.sandbox.linux.bpf import ALLOW, assemble, refuse
 from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, NUMBERS
-from ferrule.sandbox.linux.seccomp import attach, no_new_privileges
+from ferrule.sandbox.linux.seccomp import attach, set_no_new_privileges
 
 if sys.argv[1] == "namespaces":
     install()
 else:
-    no_new_privileges()
+    set_no_new_privileges()
     refused = {{NUMBERS["landlock_create_ruleset"]: refuse(errno.ENOSYS)}}
     attach(assemble(refused, ALLOW, architecture=AUDIT_ARCH[MACHINE]))
 os.execv(sys.executable, [sys.executable, "-m", "ferrule", *sys.argv[2:]])

@@ -7,7 +7,7 @@ import sys
 from contained import SOURCE, TESTS, needs_linux
 
 from ferrule.sandbox.doctor import detect_layers, try_canaries
-from ferrule.sandbox.linux.landlock import abi
+from ferrule.sandbox.linux.landlock import read_abi
 from ferrule.sandbox.tiers import PROMISES, Tier
 
 pytestmark = needs_linux
@@ -25,7 +25,7 @@ print(json.dumps([found.tier, found.namespaces, found.shell_tier, found.missing]
 
 def test_layers_are_those_of_the_kernel():
     found = detect_layers()
-    assert found.landlock == abi()
+    assert found.landlock == read_abi()
     assert found.tier is not Tier.NONE or found.missing
     assert (found.tier is Tier.FULL) == (found.namespaces and found.seccomp and found.landlock > 0)
     assert detect_layers() is found

@@ -329,7 +329,7 @@ def test_a_project_installed_for_editing_is_found_where_it_is_shown(tmp_path: Pa
 
 
 def test_what_it_is_made_of() -> None:
-    installation = Installation.around("/nowhere-in-particular")
+    installation = Installation.find("/nowhere-in-particular")
     assert any(Path(sys.executable).is_relative_to(place) for place in installation.places)
     assert any((SOURCE / "ferrule").is_relative_to(place) for place in installation.places)
     assert not {"/", "/usr", "/usr/local"}.intersection(installation.places)

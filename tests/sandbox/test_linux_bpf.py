@@ -5,10 +5,10 @@ import struct
 import pytest
 
 from ferrule.sandbox.linux.bpf import ALLOW, KILL, NOTIFY, ArgumentCheck, ArgumentRule, assemble, high, low, refuse
-from ferrule.sandbox.linux.python_filter import PythonFilter, fork_questions
+from ferrule.sandbox.linux.python_filter import PythonFilter, make_fork_filter
 from ferrule.sandbox.linux.shell_filter import shell_filter
 from ferrule.sandbox.linux.syscall_groups import DANGEROUS, PYTHON_MAY, PYTHON_MAY_NOT
-from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, numbers_of
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, get_syscall_numbers
 
 EPERM, ENOSYS, ENOTTY, EOPNOTSUPP, ENOPROTOOPT = map(refuse, (1, 38, 25, 95, 92))
 MACHINES = ["x86_64", "aarch64"]
@@ -87,7 +87,7 @@ def test_unwanted_values_are_refused_and_others_not():
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_python_may_what_is_listed_and_nothing_else(machine):
-    numbers, architecture = numbers_of(machine), AUDIT_ARCH[machine]
+    numbers, architecture = get_syscall_numbers(machine), AUDIT_ARCH[machine]
     program = PythonFilter(metadata=False, machine=machine).program(5)
     for name, number in numbers.items():
         found = answer(program, number, architecture=architecture)
@@ -149,13 +149,13 @@ def test_python_may_what_is_listed_and_nothing_else(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_python_arguments(name, arguments, expected, machine):
     program = PythonFilter(metadata=True, machine=machine).program(5)
-    number = numbers_of(machine)[name]
+    number = get_syscall_numbers(machine)[name]
     assert answer(program, number, *arguments, architecture=AUDIT_ARCH[machine]) == expected
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_modes_are_changed_where_a_mount_holds_them(machine):
-    number, architecture = numbers_of(machine)["fchmodat"], AUDIT_ARCH[machine]
+    number, architecture = get_syscall_numbers(machine)["fchmodat"], AUDIT_ARCH[machine]
     for metadata, expected in ((True, ALLOW), (False, EPERM)):
         program = PythonFilter(metadata=metadata, machine=machine).program(5)
         assert answer(program, number, architecture=architecture) == expected
@@ -163,7 +163,7 @@ def test_modes_are_changed_where_a_mount_holds_them(machine):
 
 def test_without_landlock_s_truncation_no_open_truncates_what_it_does_not_write():
     program = PythonFilter(metadata=False, truncation=False, machine="x86_64").program(5)
-    numbers = numbers_of("x86_64")
+    numbers = get_syscall_numbers("x86_64")
     assert answer(program, numbers["truncate"]) == EPERM
     assert answer(program, numbers["openat"], 0, 0, 0o1000) == EPERM
     assert answer(program, numbers["openat"], 0, 0, 0o1003) == EPERM
@@ -173,12 +173,15 @@ def test_without_landlock_s_truncation_no_open_truncates_what_it_does_not_write(
 
 
 def test_a_session_may_fork_if_its_listener_agrees_and_sends_no_signal():
-    program, numbers = PythonFilter(metadata=True, forks=True, machine="x86_64").program(5), numbers_of("x86_64")
+    program, numbers = (
+        PythonFilter(metadata=True, forks=True, machine="x86_64").program(5),
+        get_syscall_numbers("x86_64"),
+    )
     assert answer(program, numbers["clone"], 0x01200011) == ALLOW
     assert answer(program, numbers["clone"], 0x01200011 | 0x20000000) == EPERM
     assert answer(program, numbers["kill"], 5) == EPERM
     assert answer(program, numbers["prlimit64"], 5) == EPERM
-    questions = fork_questions("x86_64")
+    questions = make_fork_filter("x86_64")
     assert answer(questions, numbers["clone"], 0x01200011) == NOTIFY
     assert answer(questions, numbers["clone"], 0x3D0F00) == ALLOW
     assert answer(questions, numbers["read"]) == ALLOW
@@ -189,7 +192,7 @@ def test_a_session_may_fork_if_its_listener_agrees_and_sends_no_signal():
 @pytest.mark.parametrize("unix", [False, True])
 @pytest.mark.parametrize("namespaced", [False, True])
 def test_shell_commands(machine, network, unix, namespaced):
-    numbers, architecture = numbers_of(machine), AUDIT_ARCH[machine]
+    numbers, architecture = get_syscall_numbers(machine), AUDIT_ARCH[machine]
     program = shell_filter(network, unix, namespaced=namespaced, machine=machine)
 
     def said(name, *arguments):

@@ -7,19 +7,19 @@ import sys
 import pytest
 from contained import SOURCE, needs_linux
 
-from ferrule.sandbox.linux.landlock import abi
+from ferrule.sandbox.linux.landlock import read_abi
 
 pytestmark = needs_linux
 
 _PROGRAM = """
 import json, os, sys
 sys.path.append(sys.argv[1])
-from ferrule.sandbox.linux.landlock import EXECUTE, READ, WRITE, WRITE_FILE, Ruleset, abi
-from ferrule.sandbox.linux.seccomp import attach, no_new_privileges
+from ferrule.sandbox.linux.landlock import EXECUTE, READ, WRITE, WRITE_FILE, Ruleset, read_abi
+from ferrule.sandbox.linux.seccomp import attach, set_no_new_privileges
 from ferrule.sandbox.linux.shell_filter import shell_filter
 if sys.argv[3] == "contained":
-    no_new_privileges()
-    rules = Ruleset(abi())
+    set_no_new_privileges()
+    rules = Ruleset(read_abi())
     rules.grant("/", READ | EXECUTE)
     rules.grant("/dev/null", READ | WRITE_FILE)
     rules.grant(sys.argv[2], READ | WRITE | EXECUTE)
@@ -61,7 +61,7 @@ OUTSIDE = {
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_it_stays_in_its_folder(name, tmp_path):
-    if name == "signal" and abi() < 6:
+    if name == "signal" and read_abi() < 6:
         pytest.skip("Landlock keeps signals in from its sixth ABI on")
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     outside.mkdir()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seatbelt import allows, expressions, unconditional
 
-from ferrule.sandbox.macos.profiles import python_profile, shell_profile
+from ferrule.sandbox.macos.profiles import make_python_profile, make_shell_profile
 from ferrule.sandbox.macos.sbpl import Profile, ProfileBuilder
 
 HOSTILE = (
@@ -29,7 +29,7 @@ WORKSPACE = "/Users/me/work"
 
 
 def of_python(readable: tuple[str, ...] = (LIBRARY,), scratch: str = SCRATCH) -> Profile:
-    return python_profile(
+    return make_python_profile(
         readable=readable, links=("/opt/link",), listed=("/src",), programs=(PROGRAM,), scratch=scratch
     )
 
@@ -38,7 +38,7 @@ def of_shell(mode: str = "workspace-write", *, network: bool | int = False, abse
     rules = {"/": "write" if mode == "full" else "read", WORKSPACE: "read" if mode == "read-only" else "write"}
     rules |= {f"{WORKSPACE}/.git": "read", f"{WORKSPACE}/inner/.git": "read", f"{WORKSPACE}/inner/.env": "hidden"}
     rules |= {"/Users/me/.ssh": "hidden", "/private/tmp": "hidden", "/private/var/folders": "hidden", "/dev": "hidden"}
-    return shell_profile(rules=tuple(rules.items()), scratch=SCRATCH, absent=absent, network=network)
+    return make_shell_profile(rules=tuple(rules.items()), scratch=SCRATCH, absent=absent, network=network)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -64,9 +64,9 @@ def test_no_name_of_a_file_changes_the_text(name: str) -> None:
 def test_any_workspace_gives_a_profile_or_is_refused(path: str) -> None:
     if any(part in {".", ".."} for part in path.split("/")):
         with pytest.raises(ValueError, match="absolute and real"):
-            shell_profile(rules=((path, "write"),), scratch="/s", network=False)
+            make_shell_profile(rules=((path, "write"),), scratch="/s", network=False)
         return
-    profile = shell_profile(rules=(("/", "read"), (path, "write")), scratch="/s", network=False)
+    profile = make_shell_profile(rules=(("/", "read"), (path, "write")), scratch="/s", network=False)
     assert expressions(profile.text)[:2] == [["version", "1"], ["deny", "default"]]
     assert allows(profile, "file-write-data", path)
     assert not allows(profile, "file-write-data", "/w-other")
@@ -166,7 +166,7 @@ def test_what_is_hidden_or_protected_is_so_in_each_mode(mode: str) -> None:
 def test_a_given_place_is_written_and_its_locked_parts_are_not() -> None:
     git = f"{WORKSPACE}/.git"
     rules = (("/", "read"), (f"{git}/config", "read"), (git, "write"), (WORKSPACE, "write"))
-    profile = shell_profile(rules=rules, scratch=SCRATCH, network=False)
+    profile = make_shell_profile(rules=rules, scratch=SCRATCH, network=False)
     assert allows(profile, "file-write-create", f"{git}/objects/x")
     assert not allows(profile, "file-write-data", f"{git}/config")
     assert not allows(profile, "file-write-unlink", git)

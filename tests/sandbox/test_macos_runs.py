@@ -53,7 +53,7 @@ class Runs:
         child = self.launcher.spawn(asdict(RunLimits(**limits)), MB)
         with ExitStack() as failing:
             failing.callback(child.close)
-            await child.confined()
+            await child.wait_until_confined()
             child.begin()
             failing.pop_all()
         return await execute_once(child, encode_request(code, inputs, "<run>"), seconds)

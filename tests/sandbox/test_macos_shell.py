@@ -13,7 +13,7 @@ from macos_shells import Shells
 from seatbelt import allows, stand_in
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.macos.profiles import shell_profile
+from ferrule.sandbox.macos.profiles import make_shell_profile
 from ferrule.sandbox.python import PythonSandbox
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.backends.seatbelt import SeatbeltBackend, build_seatbelt_rules, reserve_port
@@ -83,7 +83,7 @@ def test_the_profile_follows_the_layout(shells: Shells, tmp_path: Path) -> None:
     (workspace / "deep").mkdir()
     (workspace / "deep/.env").write_text("secret")
     layout = shells.layout()
-    profile = shell_profile(
+    profile = make_shell_profile(
         rules=build_seatbelt_rules(layout), scratch=layout.scratch, absent=layout.absent, network=False
     )
     assert allows(profile, "file-write-create", f"{workspace}/deep/x")
@@ -101,7 +101,7 @@ def test_the_profile_keeps_what_ferrule_is_started_from(shells: Shells) -> None:
     (shells.workspace / "tools/.venv").mkdir(parents=True)
     (shells.workspace / "env").symlink_to("tools/.venv")
     layout = shells.layout("tools/.venv", "env", "absent/site-packages")
-    profile = shell_profile(
+    profile = make_shell_profile(
         rules=build_seatbelt_rules(layout), scratch=layout.scratch, absent=layout.absent, network=False
     )
     for name in ("tools/.venv/evil.pth", "env", "absent/site-packages", "absent/site-packages/evil.pth", ".vscode/x"):

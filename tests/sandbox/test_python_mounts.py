@@ -166,7 +166,7 @@ async def test_what_is_swapped_after_it_was_checked_is_never_shown(table: Path, 
         async def start() -> None:
             pool = ZygotePool(settings, sandbox._limits)
             try:
-                await pool.zygote()
+                await pool.get_zygote()
             finally:
                 await pool.aclose()
 

@@ -10,7 +10,7 @@ import pytest
 from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.python import PythonSandbox, SandboxSession
 from ferrule.sandbox.python.parent import session_process
-from ferrule.sandbox.python.parent.process_handle import children_of, cpu_seconds, parent_of
+from ferrule.sandbox.python.parent.process_handle import cpu_seconds, list_children, read_parent
 
 
 @pytest.fixture(scope="module")
@@ -290,8 +290,8 @@ async def test_a_process_that_greets_in_place_of_its_fork_costs_the_last_run(san
         assert process.current is not None
         assert process.before_run is not None
         known = {process.current.pid, process.before_run.pid}
-        keeper = parent_of(process.current.pid)
-        while set(children_of(keeper)) - known:
+        keeper = read_parent(process.current.pid)
+        while set(list_children(keeper)) - known:
             await asyncio.sleep(0.01)
 
 

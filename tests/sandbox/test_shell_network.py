@@ -137,7 +137,7 @@ def test_addresses_of_the_internet(address: str) -> None:
 
 
 @asynccontextmanager
-async def serve_program(
+async def make_serve_program(
     rules: Sequence[str], leads_to: Sequence[str]
 ) -> AsyncIterator[tuple[FilteringProxy, int, list[str]]]:
     """A proxy in front of a resolver that says what it was told to; and the names that it was asked for."""
@@ -184,7 +184,7 @@ async def test_a_tunnel_to_a_listed_address() -> None:
     heard: list[bytes] = []
     async with await origin(heard) as server:
         far = server.sockets[0].getsockname()[1]
-        async with serve_program([f"127.0.0.1:{far}"], []) as (proxy, port, asked):
+        async with make_serve_program([f"127.0.0.1:{far}"], []) as (proxy, port, asked):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(f"CONNECT 127.0.0.1:{far} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -199,7 +199,7 @@ async def test_plain_http_tells_the_far_server_the_name_that_was_checked() -> No
     heard: list[bytes] = []
     async with await origin(heard) as server:
         far = server.sockets[0].getsockname()[1]
-        async with serve_program([f"127.0.0.1:{far}"], []) as (_, port, _):
+        async with make_serve_program([f"127.0.0.1:{far}"], []) as (_, port, _):
             target = f"http://127.0.0.1:{far}/a?b"
             request = f"GET {target} HTTP/1.1\r\nhost: evil.example\r\nProxy-Authorization: x\r\nA: b\r\n\r\n"
             assert (await answer(port, request.encode())).endswith(b"hello")
@@ -220,7 +220,7 @@ async def test_plain_http_tells_the_far_server_the_name_that_was_checked() -> No
     ],
 )
 async def test_what_no_rule_allows_is_refused_and_named(target: str) -> None:
-    async with serve_program(["example.org"], ["1.1.1.1"]) as (proxy, port, asked):
+    async with make_serve_program(["example.org"], ["1.1.1.1"]) as (proxy, port, asked):
         assert (await answer(port, f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())).startswith(b"HTTP/1.1 403 ")
         assert len(proxy.refused.hosts) == 1
         assert asked == []
@@ -249,7 +249,7 @@ async def test_what_no_rule_allows_is_refused_and_named(target: str) -> None:
     ],
 )
 async def test_requests_that_are_none(request_line: str) -> None:
-    async with serve_program(["example.org"], ["1.1.1.1"]) as (_, port, asked):
+    async with make_serve_program(["example.org"], ["1.1.1.1"]) as (_, port, asked):
         assert (await answer(port, f"{request_line}\r\n\r\n".encode())).startswith(b"HTTP/1.1 400 ")
         assert asked == []
 
@@ -261,7 +261,7 @@ async def test_a_name_that_leads_inside_is_refused(leads_to: str) -> None:
     heard: list[bytes] = []
     async with await origin(heard) as server:
         far = server.sockets[0].getsockname()[1]
-        async with serve_program([f"example.org:{far}"], [leads_to]) as (proxy, port, asked):
+        async with make_serve_program([f"example.org:{far}"], [leads_to]) as (proxy, port, asked):
             said = await answer(port, f"CONNECT EXAMPLE.org.:{far} HTTP/1.1\r\n\r\n".encode())
             assert said.startswith(b"HTTP/1.1 403 ")
             assert b"no public address" in said
@@ -279,23 +279,23 @@ async def test_a_name_is_resolved_once_and_what_was_checked_is_dialled(monkeypat
         return await connect(host, *rest, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(asyncio, "open_connection", noted)
-    async with serve_program(["example.org"], ["10.0.0.1", "1.1.1.1", "192.168.0.1"]) as (_, port, asked):
+    async with make_serve_program(["example.org"], ["10.0.0.1", "1.1.1.1", "192.168.0.1"]) as (_, port, asked):
         assert (await answer(port, b"CONNECT example.org:443 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 502 ")
     assert (asked, dialled) == (["example.org"], ["1.1.1.1"])
 
 
 async def test_a_name_that_is_not_there() -> None:
-    async with serve_program(["example.org"], []) as (_, port, _):
+    async with make_serve_program(["example.org"], []) as (_, port, _):
         assert (await answer(port, b"CONNECT example.org:443 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 502 ")
 
 
 async def test_a_head_without_end_is_dropped() -> None:
-    async with serve_program(["example.org"], []) as (_, port, _):
+    async with make_serve_program(["example.org"], []) as (_, port, _):
         assert await answer(port, b"x" * 200_000 + b"\r\n\r\n") == b""
 
 
 async def test_of_many_refused_hosts_the_first_are_named_and_the_rest_are_counted() -> None:
-    async with serve_program(["example.org"], []) as (proxy, port, _):
+    async with make_serve_program(["example.org"], []) as (proxy, port, _):
         for number in (*range(130), 0, 1):
             await answer(port, f"CONNECT {'x' * 63}.{number}.example.com:443 HTTP/1.1\r\n\r\n".encode())
     assert len(proxy.refused.hosts) == 100
@@ -322,7 +322,7 @@ async def filled(writer: asyncio.StreamWriter) -> None:
 
 @pytest.mark.parametrize("ends", ["neither", "half"])
 async def test_a_proxy_ends_although_a_host_has_stopped_reading(ends: str) -> None:
-    async with stalled() as far, serve_program([f"127.0.0.1:{far}"], []) as (proxy, port, _):
+    async with stalled() as far, make_serve_program([f"127.0.0.1:{far}"], []) as (proxy, port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"CONNECT 127.0.0.1:{far} HTTP/1.1\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
@@ -344,7 +344,7 @@ async def test_a_proxy_ends_although_its_client_never_reads() -> None:
 
     async with await asyncio.start_server(pour, "127.0.0.1", 0) as server:
         far = server.sockets[0].getsockname()[1]
-        async with serve_program([f"127.0.0.1:{far}"], []) as (proxy, port, _):
+        async with make_serve_program([f"127.0.0.1:{far}"], []) as (proxy, port, _):
             with socket.create_connection(("127.0.0.1", port)) as client:
                 client.sendall(f"CONNECT 127.0.0.1:{far} HTTP/1.1\r\n\r\n".encode())
                 await asyncio.sleep(0.2)
@@ -377,7 +377,7 @@ async def test_a_client_learns_of_a_host_that_broke_off() -> None:
 
     async with await asyncio.start_server(reset, "127.0.0.1", 0) as server:
         far = server.sockets[0].getsockname()[1]
-        async with serve_program([f"127.0.0.1:{far}"], []) as (_, port, _):
+        async with make_serve_program([f"127.0.0.1:{far}"], []) as (_, port, _):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(f"CONNECT 127.0.0.1:{far} HTTP/1.1\r\n\r\n".encode())
             await reader.readuntil(b"\r\n\r\n")

@@ -180,7 +180,7 @@ async def test_stages_are_few_and_kept_while_something_runs(workspace: Path) -> 
 
 def test_places_in_the_list_of_mounts_are_read_as_they_are() -> None:
     assert "/" in command_namespaces.list_mounts()
-    assert command_namespaces._unescaped(rb"/work\040space\134x\011") == "/work space\\x\t"
+    assert command_namespaces._unescape(rb"/work\040space\134x\011") == "/work space\\x\t"
     assert command_namespaces.are_unchanged(command_namespaces.list_mounts(), ["/", "/proc"])
     assert not command_namespaces.are_unchanged(command_namespaces.list_mounts(), ["/", NOWHERE])
     assert not command_namespaces.are_unchanged({"/": [("0:0", "/")]}, ["/"])

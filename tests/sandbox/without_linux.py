@@ -51,7 +51,7 @@ async def main(folder: Path) -> None:
     launcher = SeatbeltStarter(tool)
     launcher.configure(find_interpreter_paths(()), folder, [], [])
     child = launcher.spawn(asdict(RunLimits()), 1000)
-    await child.confined()
+    await child.wait_until_confined()
     child.begin()
     run = await execute_once(child, encode_request("5 + 7", None, "<run>"), 20)
     launcher.close()

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ferrule.conversation import Image
 from ferrule.sandbox.python.result import DataTable, Opaque, UnhashedDict, UnhashedSet
-from ferrule.sandbox.python.wire.display import array_text, format_value, fraction_text, integer_text, is_writable
+from ferrule.sandbox.python.wire.display import format_array, format_fraction, format_integer, format_value, is_writable
 
 _SCALARS: Final = (str, bool, int, type(None))
 _COLUMN: Final = 60
@@ -34,10 +34,10 @@ def render_value(value: Any) -> str:
     if isinstance(value, Image):
         return f"[image, {value.media_type}]"
     if _is_array(value):
-        return array_text(value)
+        return format_array(value)
     if type(value) is int:
         # Decimal has no limit of digits, but takes quadratic time.
-        return str(Decimal(value)) if value.bit_length() <= _BITS else integer_text(value)
+        return str(Decimal(value)) if value.bit_length() <= _BITS else format_integer(value)
     return json.dumps(to_plain_json(value), ensure_ascii=False)
 
 
@@ -98,7 +98,7 @@ def _convert_other(value: Any) -> Any:
     if not _is_array(value):
         return _to_text(value)
     if value.size > _ITEMS:
-        return {"array": value.dtype.str, "shape": list(value.shape), "repr": array_text(value)}
+        return {"array": value.dtype.str, "shape": list(value.shape), "repr": format_array(value)}
     items = value.tolist()
     # `tolist` of an extended float returns the float itself.
     return _to_text(value) if type(items) is type(value) else to_plain_json(items)
@@ -107,9 +107,9 @@ def _convert_other(value: Any) -> Any:
 def _to_text(value: Any) -> str:
     """Convert a value to text; `str` would fail for a long integer."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return integer_text(value)
+        return format_integer(value)
     if isinstance(value, Fraction):
-        return fraction_text(value)
+        return format_fraction(value)
     return format_value(value) if isinstance(value, tuple | frozenset) else str(value)
 
 

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from ferrule.sandbox.linux import identity, landlock, limits, mounts, namespaces, seccomp, syscalls
 from ferrule.sandbox.linux.limits import count_tasks
-from ferrule.sandbox.linux.python_filter import PythonFilter, fork_questions
+from ferrule.sandbox.linux.python_filter import PythonFilter, make_fork_filter
 from ferrule.sandbox.mounted_files import MountedFile, link_files
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import VisiblePaths
@@ -145,7 +145,7 @@ def enter(
     zygote_root = _enter_full_root(view, files) if tier is Tier.FULL else _enter_shared_root(view, tier, folder)
     # Now that no path can lead elsewhere any more; or, where it still can, by what is granted itself.
     pinned = [file.open_pinned() for file in files]
-    version = landlock.abi() if tier is not Tier.NONE else 0
+    version = landlock.read_abi() if tier is not Tier.NONE else 0
     if zygote_root.home is not None:
         size, maps = zygote_root.home.size, zygote_root.home.maps
     else:
@@ -215,11 +215,11 @@ def prepare(
         folder = plan.folder or _make_folder(entered.scratch / name)
         if with_files:
             link_files(entered.files, Path(folder))
-        rules = None if entered.tier is Tier.NONE else _ruleset(entered, folder)
+        rules = None if entered.tier is Tier.NONE else _make_ruleset(entered, folder)
     except OSError:
         RunContainment(entered, plan, None, ()).release()
         raise
-    calls = [syscalls.ready("chdir", os.fsencode(folder)), *limits.lower_calls({resource.RLIMIT_AS: memory})]
+    calls = [syscalls.prepare_call("chdir", os.fsencode(folder)), *limits.lower_calls({resource.RLIMIT_AS: memory})]
     if rules is not None:
         calls.append(rules.restrict_call())
     return RunContainment(entered, plan, rules, tuple(calls))
@@ -256,7 +256,7 @@ def confine(
     for call in plan.last if keep is None else syscalls.close_all_but_calls(keep):
         syscalls.make(call)
     if entered.tier is not Tier.NONE:
-        syscalls.make(_filter_call(entered, forks_through is not None))
+        syscalls.make(_make_filter_call(entered, forks_through is not None))
 
 
 def _make_plan(entered: ZygoteContainment, wanted: RunLimits, keep: Collection[int]) -> _Plan:
@@ -266,7 +266,7 @@ def _make_plan(entered: ZygoteContainment, wanted: RunLimits, keep: Collection[i
         resource.RLIMIT_NPROC: entered.tasks or wanted.threads,
         resource.RLIMIT_FSIZE: wanted.file_size,
     }
-    childs = [syscalls.ready("setsid")]
+    childs = [syscalls.prepare_call("setsid")]
     zygotes: list[syscalls.Ready] = []
     back: list[syscalls.Ready] = []
     folder = None
@@ -276,10 +276,10 @@ def _make_plan(entered: ZygoteContainment, wanted: RunLimits, keep: Collection[i
         zygotes = [
             *namespaces.leave_for_next_child_calls(entered.home),
             mounts.mount_scratch_call(entered.scratch, wanted.scratch, wanted.entries),
-            syscalls.ready("mkdirat", _HERE, os.fsencode(folder), 0o700),
+            syscalls.prepare_call("mkdirat", _HERE, os.fsencode(folder), 0o700),
         ]
         # The last of its namespaces: from here on it owns nothing that runs share, and its tasks are counted alone.
-        childs.append(syscalls.ready("unshare", syscalls.CLONE_NEWUSER))
+        childs.append(syscalls.prepare_call("unshare", syscalls.CLONE_NEWUSER))
     childs += [*limits.lower_calls(resources), identity.drop_capabilities_call(keep=entered.capabilities)]
     return _Plan(tuple(zygotes), tuple(back), tuple(childs), tuple(syscalls.close_all_but_calls(keep)), folder)
 
@@ -289,7 +289,7 @@ def _make_folder(folder: Path) -> str:
     return str(folder)
 
 
-def _filter_call(entered: ZygoteContainment, forks: bool) -> syscalls.Ready:
+def _make_filter_call(entered: ZygoteContainment, forks: bool) -> syscalls.Ready:
     """In the full tier the pid is known before: a run's is 1, and the filter of what forks holds none."""
     if entered.attach_call is not None and (forks or os.getpid() == 1):
         return entered.attach_call[forks]
@@ -301,11 +301,11 @@ def _tighten(tier: Tier) -> None:
     os.umask(0o022)
     limits.lower_for_all_runs()
     if tier is not Tier.NONE:
-        seccomp.no_new_privileges()
+        seccomp.set_no_new_privileges()
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)  # no process of the same user traces it or reads its memory
 
 
-def _ruleset(entered: ZygoteContainment, folder: str) -> landlock.Ruleset:
+def _make_ruleset(entered: ZygoteContainment, folder: str) -> landlock.Ruleset:
     rules = landlock.Ruleset(entered.landlock)
     for descriptor, rights in entered.rights:
         rules.grant(descriptor, rights)
@@ -317,7 +317,7 @@ def _ruleset(entered: ZygoteContainment, folder: str) -> landlock.Ruleset:
 
 
 def _send_listener(through: int) -> None:
-    listener = seccomp.attach_listening(fork_questions())
+    listener = seccomp.attach_listening(make_fork_filter())
     with socket.socket(fileno=through) as keeper:
         socket.send_fds(keeper, [b"L"], [listener])
     os.close(listener)

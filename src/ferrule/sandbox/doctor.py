@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.canaries import CanaryResult
-from ferrule.sandbox.installation import boot_program
+from ferrule.sandbox.installation import make_boot_program
 from ferrule.sandbox.linux.probes import PROBES
 from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH
 from ferrule.sandbox.macos import selftest as macos
@@ -92,7 +92,7 @@ def _detect_linux() -> Layers:
         shell_tier = Tier.FULL
     if not namespaces:
         missing.append(f"namespaces: {full['error']}; {_CURE}")
-        tier = tier if tier is Tier.NONE else _without_namespaces(missing)
+        tier = tier if tier is Tier.NONE else _choose_tier_without_namespaces(missing)
     elif not command_namespaces:
         missing.append(f"namespaces of shell commands: {commands['error']}; {_CURE_OF_COMMANDS}")
     return Layers(
@@ -130,7 +130,7 @@ _CURE: Final = (
 _CURE_OF_COMMANDS: Final = "in a container: let /proc be as the kernel makes it, with nothing mounted over parts of it"
 
 
-def _without_namespaces(missing: list[str]) -> Tier:
+def _choose_tier_without_namespaces(missing: list[str]) -> Tier:
     error = _run_trial(Tier.CONTAINER)[1].get("error")
     if error is None:
         return Tier.CONTAINER
@@ -143,7 +143,7 @@ def _run_trial(tier: Tier) -> tuple[Mapping[str, Any], ...]:
 
     By exec, since this process may have threads.
     """
-    program = boot_program(f"from ferrule.sandbox.tier_trial import main; main({tier.value!r})")
+    program = make_boot_program(f"from ferrule.sandbox.tier_trial import main; main({tier.value!r})")
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", program],

@@ -87,7 +87,7 @@ class HiddenPaths:
     _known: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, listed: Sequence[str], workspace: str) -> HiddenPaths:
+    def parse(cls, listed: Sequence[str], workspace: str) -> HiddenPaths:
         """Sort a list such as `HIDDEN`."""
         names: list[str] = []
         paths: list[str] = []

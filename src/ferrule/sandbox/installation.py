@@ -28,8 +28,8 @@ __all__ = [
     "PACKAGE",
     "PACKAGE_FOLDERS",
     "Installation",
-    "boot_program",
     "find_hard_links",
+    "make_boot_program",
     "record_opened_paths",
     "refuse_if_opened",
 ]
@@ -55,7 +55,7 @@ class Installation:
     """An interpreter that lies in none of them: by a `pyvenv.cfg` beside it or above it would find other packages."""
 
     @classmethod
-    def around(cls, workspace: str) -> Installation:
+    def find(cls, workspace: str) -> Installation:
         """This program's. Of a prefix that holds the workspace, only the folders that Python itself looks into."""
         places = _resolve_links(
             [*_find_prefix_paths(workspace), *_find_other_paths(), *_find_customizing_modules(workspace)]
@@ -139,9 +139,9 @@ def find_hard_links(workspace: str, places: Iterable[str]) -> list[str]:
     Nothing is looked for where none of the installed packages was put there in that way.
     """
     installed = _find_linked_inodes()
-    found = [entry for entry in _files_below(workspace, set(places)) if entry.inode() in installed] if installed else []
+    found = [entry for entry in _walk_files(workspace, set(places)) if entry.inode() in installed] if installed else []
     # Only of these few is more read than the folders have: a number is of one device's.
-    return [entry.path for entry in found if _device(entry) == installed[entry.inode()]]
+    return [entry.path for entry in found if _get_device(entry) == installed[entry.inode()]]
 
 
 @cache
@@ -152,11 +152,11 @@ def _find_linked_inodes() -> dict[int, int]:
         told = (*Path(folder).glob("*.dist-info/METADATA"), Path(folder, "__init__.py"))
         if any(map(_has_other_names, told)):
             device = os.stat(folder).st_dev
-            found |= {entry.inode(): device for entry in _files_below(folder, set())}
+            found |= {entry.inode(): device for entry in _walk_files(folder, set())}
     return found
 
 
-def _files_below(folder: str, left_out: set[str]) -> Iterator[os.DirEntry[str]]:
+def _walk_files(folder: str, left_out: set[str]) -> Iterator[os.DirEntry[str]]:
     waiting = [folder]
     while waiting:
         folder = waiting.pop()
@@ -170,7 +170,7 @@ def _files_below(folder: str, left_out: set[str]) -> Iterator[os.DirEntry[str]]:
                     yield entry
 
 
-def _device(entry: os.DirEntry[str]) -> int:
+def _get_device(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat(follow_symlinks=False).st_dev
     except OSError:
@@ -200,7 +200,7 @@ def refuse_if_opened() -> None:
         )
 
 
-def boot_program(program: str) -> str:
+def make_boot_program(program: str) -> str:
     """The text of a program that begins with ferrule's own package, whatever lies beside it in its folder."""
     return (
         "import sys; from importlib.util import module_from_spec, spec_from_file_location; "

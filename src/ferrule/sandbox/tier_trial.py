@@ -16,7 +16,7 @@ from ferrule.sandbox.canaries import Canaries
 from ferrule.sandbox.containment import enter
 from ferrule.sandbox.linux.command_namespaces import enter_command_namespaces
 from ferrule.sandbox.linux.command_root import enter_command_root
-from ferrule.sandbox.linux.landlock import abi
+from ferrule.sandbox.linux.landlock import read_abi
 from ferrule.sandbox.linux.seccomp import has_seccomp
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import find_python_paths
@@ -30,7 +30,7 @@ def main(name: str) -> None:
     For the full tier also whether shell commands could: they need a /proc of their own, and the machine's root.
     """
     tier = Tier(name)
-    _print_finding({"landlock": abi(), "seccomp": has_seccomp()})
+    _print_finding({"landlock": read_abi(), "seccomp": has_seccomp()})
     for each in (_try, _try_commands) if tier is Tier.FULL else (_try,):
         trial = os.fork()
         if trial == 0:

@@ -26,9 +26,9 @@ _DEEPEST: Final = max(name.count(".") for name in UNUSABLE_MODULES) + 1
 def find_advice(tree: ast.Module, code: str) -> Iterator[CheckHit]:
     """What is found, of which each name has one: at its first place."""
     # Walking the tree takes as long as parsing; most code holds none of the words.
-    if not _trigger_words().search(code):
+    if not _collect_trigger_words().search(code):
         return
-    names = NameResolution.of(tree)
+    names = NameResolution.analyze(tree)
     first: dict[str, CheckHit] = {}
     for node in names.nodes:
         for name, hopeless in _find_unusable(node, names):
@@ -88,7 +88,7 @@ def _is_address(value: object) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _trigger_words() -> re.Pattern[str]:
+def _collect_trigger_words() -> re.Pattern[str]:
     """Words of which code holds one wherever there is something to find."""
     members = (name.rpartition(".")[2] for name in UNUSABLE_MEMBERS)
     modules = (name.rpartition(".")[2] for name in UNUSABLE_MODULES)

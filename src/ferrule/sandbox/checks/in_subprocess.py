@@ -20,7 +20,7 @@ from ferrule.sandbox.checks.advice import find_advice
 from ferrule.sandbox.checks.findings import Finding, list_findings
 from ferrule.sandbox.checks.strict import find_forbidden
 from ferrule.sandbox.checks.syntax import parse_code
-from ferrule.sandbox.installation import boot_program
+from ferrule.sandbox.installation import make_boot_program
 
 _MEMORY: Final = 1 << 30
 """Bytes of address space; the tree of the longest code that is checked takes a fifth of it."""
@@ -28,7 +28,7 @@ _MEMORY: Final = 1 << 30
 
 def check_in_subprocess(code: str, profile: str, seconds: float) -> tuple[Finding, ...]:
     """The findings; one that says so where there are none after `seconds`, which refuses under `strict`."""
-    program = boot_program(
+    program = make_boot_program(
         f"from ferrule.sandbox.checks.in_subprocess import serve_check; serve_check({int(seconds) + 1})"
     )
     # Isolated and without site-packages: the code is only read, and nothing installed has a part in that.

@@ -44,7 +44,7 @@ _PANDAS: Final = "read tables from text with pd.read_csv(io.StringIO(...)), and 
 _ARRAYS: Final = "take arrays from the inputs of the run, and give back the array itself"
 
 
-def _table(original: Mapping[str, str], added: Mapping[str, str]) -> dict[str, ForbiddenName]:
+def _build_table(original: Mapping[str, str], added: Mapping[str, str]) -> dict[str, ForbiddenName]:
     """One table of two lists of names, each a text of names by what to do instead."""
     lists: tuple[tuple[Listed, Mapping[str, str]], ...] = (("added", added), ("original", original))
     return {
@@ -55,11 +55,11 @@ def _table(original: Mapping[str, str], added: Mapping[str, str]) -> dict[str, F
     }
 
 
-def _each(names: str, hopeless: UnusableName) -> dict[str, UnusableName]:
+def _expand(names: str, hopeless: UnusableName) -> dict[str, UnusableName]:
     return dict.fromkeys(names.split(), hopeless)
 
 
-MODULES: Final = _table(
+MODULES: Final = _build_table(
     original={
         _FILES: "os io pathlib glob shutil tempfile",
         _NETWORK: "socket http urllib ftplib email smtplib",
@@ -77,7 +77,7 @@ MODULES: Final = _table(
 )
 """Modules, by the first part of their name."""
 
-BUILTINS: Final = _table(
+BUILTINS: Final = _build_table(
     original={
         _FILES: "open",
         _CODE: "exec eval compile __import__",
@@ -87,7 +87,7 @@ BUILTINS: Final = _table(
     added={_CODE: "__builtins__ __loader__ __spec__"},
 )
 
-ATTRIBUTES: Final = _table(
+ATTRIBUTES: Final = _build_table(
     original={
         _SYSTEM: "system popen spawn exec kill",
         _NEW_LIST: "remove",
@@ -118,14 +118,14 @@ _NO_WORKERS: Final = UnusableName("process", "needs processes beside this one, w
 _NO_DISPLAY: Final = UnusableName("input", "needs a display, and the sandbox has none", "draw with matplotlib")
 
 UNUSABLE_MODULES: Final[dict[str, UnusableName]] = {
-    **_each(
+    **_expand(
         "aiohttp boto3 ftplib http.client http.server httpx imaplib paramiko poplib pycurl requests smtplib socket"
         " socketserver ssl telnetlib urllib.request urllib3 webbrowser websockets xmlrpc yfinance",
         _NO_NETWORK,
     ),
-    **_each("ensurepip pip pty subprocess venv", _NO_PROCESS),
-    **_each("multiprocessing", _NO_WORKERS),
-    **_each("tkinter turtle", _NO_DISPLAY),
+    **_expand("ensurepip pip pty subprocess venv", _NO_PROCESS),
+    **_expand("multiprocessing", _NO_WORKERS),
+    **_expand("tkinter turtle", _NO_DISPLAY),
 }
 """Modules that are of no use in the sandbox, with the modules in them."""
 
@@ -133,13 +133,13 @@ WORKING_MODULES: Final = ("multiprocessing.dummy",)
 """Modules in those above that work nevertheless."""
 
 UNUSABLE_MEMBERS: Final[dict[str, UnusableName]] = {
-    **_each(
+    **_expand(
         "os.fork os.forkpty os.popen os.posix_spawn os.posix_spawnp os.system os.execl os.execle os.execlp os.execv"
         " os.execve os.execvp os.spawnl os.spawnle os.spawnlp os.spawnv os.spawnve os.spawnvp",
         _NO_PROCESS,
     ),
     # A pool of threads by these names takes a lock that processes could share.
-    **_each("concurrent.futures.ProcessPoolExecutor multiprocessing.dummy.Pool", _NO_WORKERS),
+    **_expand("concurrent.futures.ProcessPoolExecutor multiprocessing.dummy.Pool", _NO_WORKERS),
 }
 """Functions and classes that are of no use in the sandbox, by their full names."""
 

@@ -30,7 +30,7 @@ class NameResolution:
     text_buffers: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, tree: ast.Module) -> NameResolution:
+    def analyze(cls, tree: ast.Module) -> NameResolution:
         """Those of a tree."""
         names = cls(list(ast.walk(tree)))
         for node in names.nodes:

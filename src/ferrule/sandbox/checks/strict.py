@@ -17,7 +17,7 @@ from ferrule.sandbox.checks.name_resolution import NameResolution
 
 def find_forbidden(tree: ast.Module) -> Iterator[CheckHit]:
     """All of them, each of which refuses."""
-    names = NameResolution.of(tree)
+    names = NameResolution.analyze(tree)
     in_memory = {id(node.func) for node in names.nodes if isinstance(node, ast.Call) and _reads_text(node, names)}
     plain_io = _has_only_text_buffers(names)
     for node in names.nodes:

@@ -29,7 +29,7 @@ def parse_code(code: str) -> ast.Module | Finding:
         tree = compile(code, _FILE, "exec", ast.PyCF_ONLY_AST | _FLAGS, True)
         compile(tree, _FILE, "exec", _FLAGS, True)
     except SyntaxError as error:
-        return _syntax_finding(error, code)
+        return _make_syntax_finding(error, code)
     except (RecursionError, MemoryError):
         return _make_finding(
             "", 1, 1, "the code is nested too deeply, or is too large, to be read", "split it into smaller expressions"
@@ -57,7 +57,7 @@ def report_too_long(code: str) -> tuple[Finding, ...]:
     return (Finding(1, 1, "length", "", message, "send data as inputs, not in the code", refuses=True),)
 
 
-def _syntax_finding(error: SyntaxError, code: str) -> Finding:
+def _make_syntax_finding(error: SyntaxError, code: str) -> Finding:
     line = max(error.lineno or 1, 1)
     message = f"{type(error).__name__}: {error.msg}"
     lines = split_lines(code)

@@ -16,7 +16,7 @@ from typing import Final
 
 from ferrule.sandbox.linux import syscalls
 from ferrule.sandbox.linux.identity import drop_capabilities_call
-from ferrule.sandbox.linux.mounts import attach, copy_tree, make_read_only, new_filesystem, open_path
+from ferrule.sandbox.linux.mounts import attach, copy_tree, create_filesystem, make_read_only, open_path
 from ferrule.sandbox.linux.namespaces import raise_loopback
 from ferrule.sandbox.linux.syscalls import call, make, prctl
 
@@ -45,7 +45,7 @@ def list_mounts() -> MountTable:
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
             _, _, device, root, place, *_ = line.split(b" ")
-            found.setdefault(_unescaped(place), []).append((device.decode(), _unescaped(root)))
+            found.setdefault(_unescape(place), []).append((device.decode(), _unescape(root)))
     return found
 
 
@@ -101,7 +101,7 @@ def _make_cover(place: int, access: str) -> int:
     if access in ("read", "write"):
         return copy_tree(place, read_only=access == "read")
     if stat.S_ISDIR(os.fstat(place).st_mode):
-        empty = new_filesystem("tmpfs", {"mode": "0111", "size": "4k"})
+        empty = create_filesystem("tmpfs", {"mode": "0111", "size": "4k"})
         make_read_only(empty)
         return empty
     nothing = open_path("/dev/null")
@@ -117,7 +117,7 @@ def drop_all_privileges() -> None:
     prctl(syscalls.PR_SET_DUMPABLE, 0)
 
 
-def _unescaped(name: bytes) -> str:
+def _unescape(name: bytes) -> str:
     if b"\\" not in name:
         return os.fsdecode(name)
     return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), name))

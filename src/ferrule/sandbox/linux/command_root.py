@@ -22,9 +22,9 @@ from ferrule.sandbox.linux.mounts import (
     attach,
     change_root,
     copy_tree,
+    create_filesystem,
     make_private,
     make_read_only,
-    new_filesystem,
     open_path,
 )
 from ferrule.sandbox.linux.namespaces import raise_loopback, wait_and_end
@@ -86,7 +86,7 @@ def _build_root(mounts: Sequence[Mount]) -> None:
     for kind, path, source in over:
         tree = _make_tree(kind, source)
         is_folder = kind not in ("read", "write") or os.path.isdir(source)
-        around = next(each for each in _folders_around(path) if each in mounted)
+        around = next(each for each in _list_parent_folders(path) if each in mounted)
         if mounted[around]:
             _make_place(root, around, path, is_folder=is_folder)
         place = open_path(path, root, or_link=True)
@@ -110,11 +110,11 @@ def _build_root(mounts: Sequence[Mount]) -> None:
 def _make_tree(kind: str, source: str) -> int:
     """A descriptor of what is to be mounted."""
     if kind == "empty":
-        return new_filesystem("tmpfs", {"size": _COVER, "mode": source})
+        return create_filesystem("tmpfs", {"size": _COVER, "mode": source})
     if kind == "proc":
-        return new_filesystem("proc", {})
+        return create_filesystem("proc", {})
     if kind == "dev":
-        return new_filesystem("tmpfs", {"size": _COVER, "mode": "0755"})
+        return create_filesystem("tmpfs", {"size": _COVER, "mode": "0755"})
     path = open_path(source, or_link=True)
     try:
         return copy_tree(path, read_only=kind == "read")
@@ -122,7 +122,7 @@ def _make_tree(kind: str, source: str) -> int:
         os.close(path)
 
 
-def _folders_around(path: str) -> Iterator[str]:
+def _list_parent_folders(path: str) -> Iterator[str]:
     while path != "/":
         path = os.path.dirname(path)
         yield path
@@ -162,7 +162,7 @@ def _fill_devices(folder: int) -> None:
         os.mkdir(name, 0o755, dir_fd=folder)
     for name, target in _LINKS.items():
         os.symlink(target, name, dir_fd=folder)
-    terminals = new_filesystem("devpts", {"newinstance": None, "ptmxmode": "0666", "mode": "0620"}, devices=True)
+    terminals = create_filesystem("devpts", {"newinstance": None, "ptmxmode": "0666", "mode": "0620"}, devices=True)
     place = open_path("pts", folder)
     attach(terminals, place)
     os.close(place)

@@ -6,7 +6,16 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import CLONE_NEWUSER, PR_SET_KEEPCAPS, Ready, call, make, prctl, ready, unshare
+from ferrule.sandbox.linux.syscalls import (
+    CLONE_NEWUSER,
+    PR_SET_KEEPCAPS,
+    Ready,
+    call,
+    make,
+    prctl,
+    prepare_call,
+    unshare,
+)
 
 __all__ = [
     "NOBODY",
@@ -35,11 +44,11 @@ def enter_user_namespace(flags: int) -> None:
         _write_maps("self", (0, user), (0, group))
         return
     os.setgroups([])
-    ready, go = os.pipe()
+    prepare_call, go = os.pipe()
     helper = os.fork()
     if helper == 0:
-        _write_maps_from_outside(ready, go, os.getppid())
-    os.close(ready)
+        _write_maps_from_outside(prepare_call, go, os.getppid())
+    os.close(prepare_call)
     try:
         unshare(CLONE_NEWUSER | flags)
         os.write(go, b"!")
@@ -85,7 +94,7 @@ def drop_capabilities_call(keep: int = 0) -> Ready:
     The bounding set stays as it is: with no_new_privs and without exec nothing is ever gained through it.
     """
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
-    return ready("capset", header, struct.pack("=IIIIII", keep, keep, 0, 0, 0, 0))
+    return prepare_call("capset", header, struct.pack("=IIIIII", keep, keep, 0, 0, 0, 0))
 
 
 def capabilities() -> int:
@@ -95,11 +104,11 @@ def capabilities() -> int:
     return int(data[0] | data[3] << 32)
 
 
-def _write_maps_from_outside(ready: int, go: int, process: int) -> None:
+def _write_maps_from_outside(prepare_call: int, go: int, process: int) -> None:
     os.close(go)
     status = 0
     try:
-        if os.read(ready, 1):
+        if os.read(prepare_call, 1):
             _write_maps(str(process), (0, NOBODY), (0, NOBODY))
     except OSError as error:
         status = error.errno or 1

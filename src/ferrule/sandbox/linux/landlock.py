@@ -9,9 +9,9 @@ import stat
 import struct
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import Ready, call, make, ready
+from ferrule.sandbox.linux.syscalls import Ready, call, make, prepare_call
 
-__all__ = ["EXECUTE", "LIST", "MAKE_SYMLINK", "READ", "WRITE", "WRITE_FILE", "Ruleset", "abi"]
+__all__ = ["EXECUTE", "LIST", "MAKE_SYMLINK", "READ", "WRITE", "WRITE_FILE", "Ruleset", "read_abi"]
 
 EXECUTE: Final = 1 << 0
 WRITE_FILE: Final = 1 << 1
@@ -37,7 +37,7 @@ _SCOPES: Final = 3  # abstract unix sockets, signals
 _PATH_BENEATH: Final = 1
 
 
-def abi() -> int:
+def read_abi() -> int:
     """The ABI version that the kernel speaks; 0 where Landlock isn't built in, isn't switched on or is refused."""
     try:
         return call("landlock_create_ruleset", 0, 0, 1)
@@ -69,8 +69,8 @@ class Ruleset:
                 os.close(opened)
 
     def restrict_call(self) -> Ready:
-        """A call that puts it on the process, for good; the process must have `no_new_privileges`."""
-        return ready("landlock_restrict_self", self.descriptor)
+        """A call that puts it on the process, for good; the process must have `set_no_new_privileges`."""
+        return prepare_call("landlock_restrict_self", self.descriptor)
 
     def restrict(self) -> None:
         """Make that call, and close the ruleset."""

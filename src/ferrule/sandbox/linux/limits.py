@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import Ready, ready
+from ferrule.sandbox.linux.syscalls import Ready, prepare_call
 
 __all__ = ["lower", "lower_calls", "lower_for_all_runs"]
 
@@ -30,7 +30,7 @@ def lower_for_all_runs() -> None:
 def lower(wanted: Mapping[int, int]) -> None:
     """Sets both limits, soft and hard, of each resource for this process; what is lower already stays."""
     for kind, value in wanted.items():
-        least = _lower_of(value, resource.getrlimit(kind)[1])
+        least = _choose_lower(value, resource.getrlimit(kind)[1])
         resource.setrlimit(kind, (least, least))
 
 
@@ -38,12 +38,12 @@ def lower_calls(wanted: Mapping[int, int]) -> list[Ready]:
     """Calls that set both limits, soft and hard, of each resource for the process that makes them, which is final."""
     calls = []
     for kind, value in wanted.items():
-        least = _lower_of(value, resource.getrlimit(kind)[1])
-        calls.append(ready("prlimit64", 0, kind, struct.pack("=QQ", least, least)))
+        least = _choose_lower(value, resource.getrlimit(kind)[1])
+        calls.append(prepare_call("prlimit64", 0, kind, struct.pack("=QQ", least, least)))
     return calls
 
 
-def _lower_of(value: int, hard: int) -> int:
+def _choose_lower(value: int, hard: int) -> int:
     return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 

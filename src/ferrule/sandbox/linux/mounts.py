@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import Ready, call, make, ready
+from ferrule.sandbox.linux.syscalls import Ready, call, make, prepare_call
 
 __all__ = [
     "DEVICES",
@@ -22,10 +22,10 @@ __all__ = [
     "change_root",
     "copy_tree",
     "copy_trees",
+    "create_filesystem",
     "make_private",
     "make_read_only",
     "mount_scratch_call",
-    "new_filesystem",
     "open_path",
 ]
 
@@ -84,7 +84,7 @@ def copy_tree(descriptor: int, *, read_only: bool, devices: bool = False) -> int
     return tree
 
 
-def new_filesystem(kind: str, options: Mapping[str, str | None], *, devices: bool = False) -> int:
+def create_filesystem(kind: str, options: Mapping[str, str | None], *, devices: bool = False) -> int:
     """A new file system as a descriptor, mounted nowhere yet, of which nothing can be executed.
 
     An option without a value is a flag.
@@ -160,7 +160,7 @@ def mount_scratch_call(place: Path, size: int, entries: int) -> Ready:
 
 def _mount_tmpfs_call(place: Path, options: str) -> Ready:
     flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
-    return ready("mount", b"tmpfs", os.fsencode(place), b"tmpfs", flags, options.encode())
+    return prepare_call("mount", b"tmpfs", os.fsencode(place), b"tmpfs", flags, options.encode())
 
 
 def _copy_tree(path: Path, attributes: int) -> int:

@@ -76,14 +76,14 @@ def leave_for_next_child_calls(home: Home) -> list[syscalls.Ready]:
     Back home first: a pid namespace that waits for its first child, or had it, can't have one below it.
     """
     new = syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS
-    return [syscalls.ready("setns", home.process, syscalls.CLONE_NEWPID), syscalls.ready("unshare", new)]
+    return [syscalls.prepare_call("setns", home.process, syscalls.CLONE_NEWPID), syscalls.prepare_call("unshare", new)]
 
 
 def return_home_calls(home: Home) -> list[syscalls.Ready]:
     """Calls that undo that after the fork: the child alone keeps its mounts, and here threads can start again."""
     return [
-        syscalls.ready("setns", home.process, syscalls.CLONE_NEWPID),
-        syscalls.ready("setns", home.mounts, syscalls.CLONE_NEWNS),
+        syscalls.prepare_call("setns", home.process, syscalls.CLONE_NEWPID),
+        syscalls.prepare_call("setns", home.mounts, syscalls.CLONE_NEWNS),
     ]
 
 

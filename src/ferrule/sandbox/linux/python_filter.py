@@ -11,9 +11,9 @@ from typing import Final
 
 from ferrule.sandbox.linux.bpf import ALLOW, NOTIFY, ArgumentCheck, ArgumentRule, Decision, assemble, high, low, refuse
 from ferrule.sandbox.linux.syscall_groups import CHANGES_MODES, CHANGES_OWNERS, DANGEROUS, PYTHON_MAY, PYTHON_MAY_NOT
-from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, numbers_of
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, get_syscall_numbers
 
-__all__ = ["PythonFilter", "fork_questions"]
+__all__ = ["PythonFilter", "make_fork_filter"]
 
 _EPERM: Final = refuse(errno.EPERM)
 _ENOSYS: Final = refuse(errno.ENOSYS)
@@ -37,7 +37,7 @@ _MAP_HUGETLB: Final = 0x40000  # pages of a pool that is the whole machine's
 _OUT_OF_BAND: Final = 1
 
 
-def _argument_rules() -> dict[str, Decision]:
+def _make_argument_rules() -> dict[str, Decision]:
     """The calls that depend on their arguments. An `int` is compared by its lower half, all that the kernel reads."""
     own = ArgumentRule((ArgumentCheck(low(0), (_OWN_PID,)),), _EPERM)
     known_ioctl = ArgumentRule((ArgumentCheck(low(1), _TERMINALS + _PLAIN_IOCTLS),), refuse(errno.ENOTTY))
@@ -76,7 +76,7 @@ def _argument_rules() -> dict[str, Decision]:
     }
 
 
-def _asks_of_itself_alone(own: tuple[int, ...]) -> dict[str, Decision]:
+def _allow_only_itself(own: tuple[int, ...]) -> dict[str, Decision]:
     """For a tier without a pid namespace: what tells of a process tells of this one alone."""
     calls = ("getpgid", "getsid", "sched_getaffinity", "sched_getscheduler", "sched_getparam")
     itself: Decision = ArgumentRule((ArgumentCheck(low(0), own),), _EPERM)
@@ -85,7 +85,7 @@ def _asks_of_itself_alone(own: tuple[int, ...]) -> dict[str, Decision]:
     }
 
 
-def _no_truncation() -> dict[str, Decision]:
+def _refuse_truncation() -> dict[str, Decision]:
     """For a Landlock that can't (ABI 1, 2): truncating needs no more than the file's own permissions there."""
     # Access modes 0 and 3 open a file for neither reading nor writing in Landlock's eyes.
     flags = {"open": 1, "openat": 2}
@@ -103,14 +103,14 @@ class PythonFilter:
         none does, there is no pid namespace either, and nothing is told of other processes.
 
         `truncation`: Landlock decides about truncating. `forks`: a process may be made (if the listener of
-        `fork_questions` agrees), and in turn no signal is sent at all, since the program knows only one pid.
+        `make_fork_filter` agrees), and in turn no signal is sent at all, since the program knows only one pid.
         """
         decisions: dict[str, Decision] = dict.fromkeys(PYTHON_MAY, ALLOW)
         decisions |= dict.fromkeys(DANGEROUS + PYTHON_MAY_NOT + CHANGES_OWNERS, _EPERM)
         decisions |= dict.fromkeys(CHANGES_MODES, ALLOW if metadata else _EPERM)
-        decisions |= _argument_rules() | ({} if truncation else _no_truncation())
+        decisions |= _make_argument_rules() | ({} if truncation else _refuse_truncation())
         if not metadata:
-            decisions |= _asks_of_itself_alone((0,) if forks else (0, _OWN_PID))
+            decisions |= _allow_only_itself((0,) if forks else (0, _OWN_PID))
         if forks:
             decisions |= {
                 "kill": _EPERM,
@@ -118,7 +118,7 @@ class PythonFilter:
                 "clone": ArgumentRule((ArgumentCheck(low(0), _THREAD + _FORK),), _EPERM),
             }
             decisions["prlimit64"] = ArgumentRule((ArgumentCheck(low(0), (0,)),), _EPERM)
-        numbers = numbers_of(machine)
+        numbers = get_syscall_numbers(machine)
         by_number = {numbers[name]: decision for name, decision in decisions.items() if name in numbers}
         self._program = assemble(by_number, _ENOSYS, architecture=AUDIT_ARCH[machine])
         pid = struct.pack("=I", _OWN_PID)
@@ -132,7 +132,7 @@ class PythonFilter:
         return bytes(program)
 
 
-def fork_questions(machine: str = MACHINE) -> bytes:
+def make_fork_filter(machine: str = MACHINE) -> bytes:
     """A program that asks its listener about each fork and lets all else pass; attached before the filter proper."""
     ask = ArgumentRule((ArgumentCheck(low(0), _FORK),), ALLOW, then=NOTIFY)
-    return assemble({numbers_of(machine)["clone"]: ask}, ALLOW, architecture=AUDIT_ARCH[machine])
+    return assemble({get_syscall_numbers(machine)["clone"]: ask}, ALLOW, architecture=AUDIT_ARCH[machine])

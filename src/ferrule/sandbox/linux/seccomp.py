@@ -5,22 +5,22 @@ import errno
 import struct
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import PR_SET_NO_NEW_PRIVS, Ready, call, make, prctl, ready
+from ferrule.sandbox.linux.syscalls import PR_SET_NO_NEW_PRIVS, Ready, call, make, prctl, prepare_call
 
-__all__ = ["attach", "attach_call", "attach_listening", "has_seccomp", "no_new_privileges"]
+__all__ = ["attach", "attach_call", "attach_listening", "has_seccomp", "set_no_new_privileges"]
 
 _SET_MODE_FILTER: Final = 1
 _NEW_LISTENER: Final = 1 << 3
 
 
-def no_new_privileges() -> None:
+def set_no_new_privileges() -> None:
     """No set-user-id file or file capability gives this process anything from here on; Landlock and seccomp want it."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def attach_call(program: bytes) -> Ready:
     """A call after which every system call of this process and its children is judged by the program, for good."""
-    return ready("seccomp", _SET_MODE_FILTER, 0, _header(program))
+    return prepare_call("seccomp", _SET_MODE_FILTER, 0, _make_header(program))
 
 
 def attach(program: bytes) -> None:
@@ -30,7 +30,7 @@ def attach(program: bytes) -> None:
 
 def attach_listening(program: bytes) -> int:
     """As `attach`, and returns the descriptor that answers the program's questions (close-on-exec)."""
-    return call("seccomp", _SET_MODE_FILTER, _NEW_LISTENER, _header(program))
+    return call("seccomp", _SET_MODE_FILTER, _NEW_LISTENER, _make_header(program))
 
 
 def has_seccomp() -> bool:
@@ -48,7 +48,7 @@ class _Header(bytes):
     program: ctypes.c_char_p
 
 
-def _header(program: bytes) -> _Header:
+def _make_header(program: bytes) -> _Header:
     held = ctypes.c_char_p(program)
     header = _Header(struct.pack("@HP", len(program) // 8, ctypes.cast(held, ctypes.c_void_p).value))
     header.program = held

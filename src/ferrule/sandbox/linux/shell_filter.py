@@ -18,9 +18,9 @@ from ferrule.sandbox.linux.syscall_groups import (
     SHARED_MEMORY,
     SHELL_MAY,
 )
-from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, numbers_of
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, get_syscall_numbers
 
-__all__ = ["no_handles_of_peers", "shell_filter"]
+__all__ = ["refuse_peer_handles", "shell_filter"]
 
 _EPERM: Final = refuse(errno.EPERM)
 _ENOSYS: Final = refuse(errno.ENOSYS)
@@ -56,15 +56,15 @@ def shell_filter(network: bool, unix: bool = False, *, namespaced: bool = True, 
     not, this program keeps a command from changing any file's mode, owner, times, flags and attributes, from setting
     limits and priorities of any process but the caller, from having another signalled, and from shared memory.
     """
-    numbers = numbers_of(machine)
+    numbers = get_syscall_numbers(machine)
     decisions: dict[str, Decision] = dict.fromkeys(DANGEROUS, _EPERM)
     decisions |= dict.fromkeys(SHELL_MAY, ALLOW)
-    decisions |= _argument_rules() | _socket_rules(network, unix)
+    decisions |= _make_argument_rules() | _make_socket_rules(network, unix)
     if namespaced:
         decisions |= dict.fromkeys(SHARED_MEMORY, ALLOW)
     else:
         decisions |= (
-            dict.fromkeys(CHANGES_MODES + CHANGES_OWNERS, _EPERM) | _of_the_caller_alone() | _of_no_other_file()
+            dict.fromkeys(CHANGES_MODES + CHANGES_OWNERS, _EPERM) | _allow_only_caller() | _refuse_file_ioctls()
         )
     by_number = {numbers[name]: decision for name, decision in decisions.items() if name in numbers}
     # Numbers that no table here knows are calls of a later kernel: nobody has judged them yet.
@@ -73,21 +73,21 @@ def shell_filter(network: bool, unix: bool = False, *, namespaced: bool = True, 
     return assemble(by_number, _ENOSYS, architecture=AUDIT_ARCH[machine])
 
 
-def _argument_rules() -> dict[str, Decision]:
+def _make_argument_rules() -> dict[str, Decision]:
     return {
         "clone": ArgumentRule((ArgumentCheck(low(0), (0,), mask=NEW_NAMESPACES),), _EPERM),
         "clone3": _ENOSYS,  # its flags are in memory, where a filter can't look; libraries fall back to clone
         "ioctl": ArgumentRule((ArgumentCheck(low(1), _INTO_TERMINALS, wanted=False),), _EPERM),
         "fcntl": ArgumentRule((ArgumentCheck(low(1), _LASTING, wanted=False),), _EPERM),
-        "getsockopt": no_handles_of_peers(),
-        "setsockopt": no_handles_of_peers(),
+        "getsockopt": refuse_peer_handles(),
+        "setsockopt": refuse_peer_handles(),
         "personality": ArgumentRule((ArgumentCheck(low(0), _PERSONALITIES),), _EPERM),
         "mknod": ArgumentRule((ArgumentCheck(low(1), _REGULAR_OR_PIPE, mask=_MODE_TYPE),), _EPERM),
         "mknodat": ArgumentRule((ArgumentCheck(low(2), _REGULAR_OR_PIPE, mask=_MODE_TYPE),), _EPERM),
     }
 
 
-def no_handles_of_peers() -> ArgumentRule:
+def refuse_peer_handles() -> ArgumentRule:
     """For getsockopt and setsockopt: SO_PEERPIDFD and SO_PASSPIDFD are unknown, as to an older kernel.
 
     A handle of the process at the other end would reach out of a pid namespace.
@@ -98,7 +98,7 @@ def no_handles_of_peers() -> ArgumentRule:
     return ArgumentRule((ArgumentCheck(low(1), (_SOL_SOCKET,)),), ALLOW, then=named)
 
 
-def _of_no_other_file() -> dict[str, Decision]:
+def _refuse_file_ioctls() -> dict[str, Decision]:
     """Landlock has no right for the ioctls of files: flags, encryption, verity, defragmentation need no writing."""
     by_kind = ArgumentRule((ArgumentCheck(low(1), _TERMINALS_AND_SOCKETS, mask=_KIND_OF_IOCTL),), refuse(errno.ENOTTY))
     told = ArgumentRule((ArgumentCheck(low(1), _OF_FILES, wanted=False),), ALLOW, then=by_kind)
@@ -108,7 +108,7 @@ def _of_no_other_file() -> dict[str, Decision]:
     }
 
 
-def _of_the_caller_alone() -> dict[str, Decision]:
+def _allow_only_caller() -> dict[str, Decision]:
     by_pid = ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
     decisions: dict[str, Decision] = {name: ArgumentRule((ArgumentCheck(low(0), (0,)),), _EPERM) for name in by_pid}
     decisions["setpriority"] = ArgumentRule(
@@ -120,7 +120,7 @@ def _of_the_caller_alone() -> dict[str, Decision]:
     return decisions
 
 
-def _socket_rules(network: bool, unix: bool) -> dict[str, Decision]:
+def _make_socket_rules(network: bool, unix: bool) -> dict[str, Decision]:
     families = ((_INET, _INET6) if network else ()) + ((_UNIX,) if unix else ())
     kinds = (_STREAM, _DATAGRAM, _PACKETS) if unix else (_STREAM, _PACKETS)  # a pair's datagrams may take an address
     socket_kinds = (*((_STREAM, _DATAGRAM) if network else ()), *((_STREAM, _DATAGRAM, _PACKETS) if unix else ()))

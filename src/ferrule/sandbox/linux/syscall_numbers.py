@@ -5,7 +5,7 @@ From the kernel's `unistd_64.h` and `asm-generic/unistd.h`. A name that no table
 
 import os
 
-__all__ = ["AUDIT_ARCH", "MACHINE", "NUMBERS", "numbers_of"]
+__all__ = ["AUDIT_ARCH", "MACHINE", "NUMBERS", "get_syscall_numbers"]
 
 MACHINE = os.uname().machine
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -78,7 +78,7 @@ setxattrat 463 463, getxattrat 464 464, listxattrat 465 465, removexattrat 466 4
 _COLUMN = {"x86_64": 1, "aarch64": 2}
 
 
-def numbers_of(machine: str) -> dict[str, int]:
+def get_syscall_numbers(machine: str) -> dict[str, int]:
     """Every system call of an architecture by name; empty for one that has no column here."""
     column = _COLUMN.get(machine)
     if column is None:
@@ -87,4 +87,4 @@ def numbers_of(machine: str) -> dict[str, int]:
     return {row[0]: int(row[column]) for row in rows if row[column] != "-"}
 
 
-NUMBERS = numbers_of(MACHINE)
+NUMBERS = get_syscall_numbers(MACHINE)

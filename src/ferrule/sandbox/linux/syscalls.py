@@ -38,7 +38,7 @@ class Ready(NamedTuple):
     held: tuple[bytes, ...]
 
 
-def ready(name: str, *arguments: int | bytes) -> Ready:
+def prepare_call(name: str, *arguments: int | bytes) -> Ready:
     """A call to be made later; bytes are given by their address, to be read only."""
     held = tuple(given for given in arguments if isinstance(given, bytes))
     registers = [_address(given) if isinstance(given, bytes) else given for given in arguments]
@@ -59,8 +59,8 @@ def make(call: Ready) -> int:
 
 
 def call(name: str, *arguments: int | bytes) -> int:
-    """The result of a system call, made at once; as `make` and `ready`."""
-    return make(ready(name, *arguments))
+    """The result of a system call, made at once; as `make` and `prepare_call`."""
+    return make(prepare_call(name, *arguments))
 
 
 def _address(given: bytes) -> int:
@@ -88,6 +88,6 @@ def close_all_but_calls(keep: Collection[int]) -> list[Ready]:
     calls, first = [], 0
     for kept in sorted(keep):
         if kept > first:
-            calls.append(ready("close_range", first, kept - 1))
+            calls.append(prepare_call("close_range", first, kept - 1))
         first = kept + 1
-    return [*calls, ready("close_range", first, 0x7FFF_FFFF)]
+    return [*calls, prepare_call("close_range", first, 0x7FFF_FFFF)]

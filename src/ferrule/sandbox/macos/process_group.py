@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ProcessExit", "ProcessGroup", "limit_arguments"]
+__all__ = ["ProcessExit", "ProcessGroup", "make_limit_arguments"]
 
 # Bytes on macOS, kilobytes elsewhere.
 _MEMORY_UNIT: Final = 1 if sys.platform == "darwin" else 1024
@@ -30,7 +30,7 @@ class ProcessExit:
     peak_memory: int
 
 
-def limit_arguments(
+def make_limit_arguments(
     argv: Sequence[str], limits: Mapping[str, int], places: Mapping[int, int] | None = None
 ) -> list[str]:
     """The arguments that become `argv` with lowered limits (by name, as in `resource`) and descriptors in `places`."""

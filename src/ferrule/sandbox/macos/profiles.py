@@ -12,7 +12,7 @@ from typing import Final
 
 from ferrule.sandbox.macos.sbpl import Profile, ProfileBuilder
 
-__all__ = ["python_profile", "shell_profile"]
+__all__ = ["make_python_profile", "make_shell_profile"]
 
 _READING: Final = "file-read* file-test-existence"
 _LIBRARIES: Final = (
@@ -44,7 +44,7 @@ _OF_THE_NETWORK: Final = (
 _RESOLVER: Final = "/private/var/run/mDNSResponder"
 
 
-def python_profile(
+def make_python_profile(
     *, readable: Iterable[str], links: Iterable[str], listed: Iterable[str], programs: Iterable[str], scratch: str
 ) -> Profile:
     """One run: reads `readable` and the system's libraries, writes below `scratch`, and does nothing else.
@@ -56,17 +56,20 @@ def python_profile(
     rules = ProfileBuilder()
     rules.on("allow process-exec", at=programs)
     rules.add(
-        "(allow signal (target self))", "(allow process-info* (target self))", *_sysctl_rules(), _lookup_rule([_USERS])
+        "(allow signal (target self))",
+        "(allow process-info* (target self))",
+        *_make_sysctl_rules(),
+        _make_lookup_rule([_USERS]),
     )
     rules.on(f"allow {_READING} file-map-executable", below=seen)
     rules.on(f"allow {_READING}", at=("/", *listed, *links, *_LINKS, *_VERSIONS, *_DEVICES))
-    rules.on("allow file-read-metadata file-test-existence", at=_parent_folders((*seen, *links, *listed, scratch)))
+    rules.on("allow file-read-metadata file-test-existence", at=_list_parent_folders((*seen, *links, *listed, scratch)))
     rules.on("allow file-write-data file-ioctl", at=_DEVICES)
     rules.on(f"allow {_READING} file-write*", below=[scratch])
     return rules.profile()
 
 
-def shell_profile(
+def make_shell_profile(
     *,
     rules: Sequence[tuple[str, str]],
     scratch: str,
@@ -81,7 +84,7 @@ def shell_profile(
     written = ProfileBuilder()
     written.add("(allow process-exec)", "(allow process-fork)", "(allow signal (target same-sandbox))")
     written.add("(allow process-info* (target same-sandbox))", "(allow file-map-executable)", "(allow ipc-posix-sem)")
-    written.add(*_sysctl_rules(), _lookup_rule([_USERS]), *_network_rules(network))
+    written.add(*_make_sysctl_rules(), _make_lookup_rule([_USERS]), *_make_network_rules(network))
     placed = sorted(rules, key=lambda rule: (len(PurePosixPath(rule[0]).parts), rule[0]))
     for path, access in placed:
         _add_path_rule(written, path, access)
@@ -90,10 +93,10 @@ def shell_profile(
     written.on(f"allow {_READING} file-write*", below=[scratch])
     written.on("deny file-write*", below=absent)
     reached = [path for path, access in placed if access != "hidden"]
-    written.on("allow file-read-metadata file-test-existence", at=_parent_folders((*reached, scratch)))
+    written.on("allow file-read-metadata file-test-existence", at=_list_parent_folders((*reached, scratch)))
     # What lies in a folder is taken along when that is renamed, away from the rules that name its path.
     pinned = [path for path, access in placed if access != "write" and path != "/"]
-    written.on("deny file-write-create file-write-unlink", at=_parent_folders((*pinned, *absent)))
+    written.on("deny file-write-create file-write-unlink", at=_list_parent_folders((*pinned, *absent)))
     return written.profile()
 
 
@@ -106,7 +109,7 @@ def _add_path_rule(rules: ProfileBuilder, path: str, access: str) -> None:
         rules.on("deny file-write*", below=[path])
 
 
-def _network_rules(network: bool | int) -> list[str]:
+def _make_network_rules(network: bool | int) -> list[str]:
     if network is False:
         return []
     if network is not True:
@@ -117,21 +120,21 @@ def _network_rules(network: bool | int) -> list[str]:
         '(allow network-bind (local ip "*:*"))',
         f'(allow network-outbound (literal "{_RESOLVER}"))',
         "(allow system-socket)",
-        _lookup_rule(_OF_THE_NETWORK),
+        _make_lookup_rule(_OF_THE_NETWORK),
     ]
 
 
-def _sysctl_rules() -> list[str]:
+def _make_sysctl_rules() -> list[str]:
     names = [f'(sysctl-name "{name}")' for name in _FIGURES]
     names += [f'(sysctl-name-prefix "{name}")' for name in _FIGURES_BELOW]
     return [f"(allow sysctl-read {' '.join(names)})"]
 
 
-def _lookup_rule(names: Iterable[str]) -> str:
+def _make_lookup_rule(names: Iterable[str]) -> str:
     services = [f'(global-name "{name}")' for name in names]
     return f"(allow mach-lookup {' '.join(services)})"
 
 
-def _parent_folders(paths: Iterable[str]) -> list[str]:
+def _list_parent_folders(paths: Iterable[str]) -> list[str]:
     """The folders that paths lie in, without the root."""
     return sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"})

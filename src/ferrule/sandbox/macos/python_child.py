@@ -23,7 +23,7 @@ def serve(channel: int, path: Sequence[str], packages: Sequence[str]) -> NoRetur
 
     sys.path.extend(entry for entry in path if entry not in sys.path)
     runner.make_stdio()
-    runner.own_home()
+    runner.set_own_home()
     for name in packages:
         with suppress(ModuleNotFoundError):
             importlib.import_module(name)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ferrule.sandbox.containment import RunLimits
-from ferrule.sandbox.installation import PACKAGE, boot_program
-from ferrule.sandbox.macos.process_group import limit_arguments
-from ferrule.sandbox.macos.profiles import python_profile
+from ferrule.sandbox.installation import PACKAGE, make_boot_program
+from ferrule.sandbox.macos.process_group import make_limit_arguments
+from ferrule.sandbox.macos.profiles import make_python_profile
 from ferrule.sandbox.macos.sbpl import Profile
 from ferrule.sandbox.visible_paths import VisiblePaths, find_python_paths
 
-__all__ = ["InterpreterPaths", "build_run_command", "find_interpreter_paths", "macos_limits"]
+__all__ = ["InterpreterPaths", "build_run_command", "find_interpreter_paths", "make_macos_limits"]
 
 # Libraries that packages of these managers are linked with, beside the interpreter's own prefix.
 _MANAGERS: Final = {
@@ -41,7 +41,7 @@ class InterpreterPaths:
 
     def profile(self, scratch: str) -> Profile:
         """The profile of a run that writes below `scratch`."""
-        return python_profile(
+        return make_python_profile(
             readable=self.readable, links=self.links, listed=self.listed, programs=self.programs, scratch=scratch
         )
 
@@ -62,7 +62,7 @@ def find_interpreter_paths(extra: Iterable[Path]) -> InterpreterPaths:
     return InterpreterPaths(tuple(map(str, paths)), tuple(map(str, links)), (listed,), tuple(dict.fromkeys(programs)))
 
 
-def macos_limits(wanted: RunLimits) -> dict[str, int]:
+def make_macos_limits(wanted: RunLimits) -> dict[str, int]:
     """The limits that macOS knows, by name. Address space isn't among them: it maps gigabytes for any process."""
     return {
         "RLIMIT_CORE": 0,
@@ -74,13 +74,13 @@ def macos_limits(wanted: RunLimits) -> dict[str, int]:
     }
 
 
-def serve_program(channel: int, path: Sequence[str], packages: Sequence[str]) -> str:
+def make_serve_program(channel: int, path: Sequence[str], packages: Sequence[str]) -> str:
     """The interpreter's program for one run."""
     told = {"channel": channel, "path": list(path), "packages": list(packages)}
     return _build_program(told, "serve", "told['channel'], told['path'], told['packages']")
 
 
-def canary_program(told: Mapping[str, Any]) -> str:
+def make_canary_program(told: Mapping[str, Any]) -> str:
     """The interpreter's program for the canaries."""
     return _build_program({"around": dict(told)}, "try_out", "told['around']")
 
@@ -88,8 +88,8 @@ def canary_program(told: Mapping[str, Any]) -> str:
 def build_run_command(tool: Path, profile: Profile, limits: Mapping[str, int], program: str) -> list[str]:
     """What becomes the interpreter that runs `program`, with lowered limits and under the profile."""
     python = [sys.executable, "-I", "-B", "-X", "utf8", "-c", program]
-    return limit_arguments(profile.command(tool, python), limits)
+    return make_limit_arguments(profile.command(tool, python), limits)
 
 
 def _build_program(told: Mapping[str, Any], name: str, call: str) -> str:
-    return boot_program(_PROGRAM.format(told=json.dumps(told), name=name, call=call))
+    return make_boot_program(_PROGRAM.format(told=json.dumps(told), name=name, call=call))

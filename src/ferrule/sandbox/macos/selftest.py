@@ -14,7 +14,12 @@ from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.canaries import CanaryResult, parse_results
 from ferrule.sandbox.containment import RunLimits
 from ferrule.sandbox.macos.probes import PROBES, MacProbeContext
-from ferrule.sandbox.macos.python_runs import InterpreterPaths, build_run_command, canary_program, macos_limits
+from ferrule.sandbox.macos.python_runs import (
+    InterpreterPaths,
+    build_run_command,
+    make_canary_program,
+    make_macos_limits,
+)
 from ferrule.sandbox.temporary_folders import remove_tree
 
 __all__ = ["try_canaries"]
@@ -44,11 +49,11 @@ def _try_probes(
     scratch.mkdir()
     witness.write_text("reached\n", encoding="utf-8")
     # Without the limit on processes, which would refuse a fork before the profile is asked.
-    limits = {name: most for name, most in macos_limits(_LIMITS).items() if name != "RLIMIT_NPROC"}
+    limits = {name: most for name, most in make_macos_limits(_LIMITS).items() if name != "RLIMIT_NPROC"}
     around = MacProbeContext(str(witness), str(Path.home()), os.getpid(), limits, ground.readable)
     try:
         done = subprocess.run(
-            build_run_command(tool, ground.profile(str(scratch)), limits, canary_program(asdict(around))),
+            build_run_command(tool, ground.profile(str(scratch)), limits, make_canary_program(asdict(around))),
             env=environment,
             cwd=scratch,
             stdin=subprocess.DEVNULL,

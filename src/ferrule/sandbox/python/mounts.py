@@ -50,7 +50,7 @@ def resolve_mounts(mounts: Iterable[Mount], taken: Iterable[str] = ()) -> tuple[
     """
     found: dict[str, MountedFile] = {}
     names = set(taken)
-    hidden = HiddenPaths.of(HIDDEN, "/")
+    hidden = HiddenPaths.parse(HIDDEN, "/")
     for mount in mounts:
         if not isinstance(mount, Mount):
             raise SandboxInputError(f"mounts are Mount(path, name), not {type(mount).__name__}")

@@ -22,7 +22,7 @@ from ferrule.sandbox.mounted_files import MountedFile
 from ferrule.sandbox.python.mounts import Mount, resolve_mounts
 from ferrule.sandbox.python.parent.execute import execute_once, run_with_checks
 from ferrule.sandbox.python.parent.mounted_pools import MountedPools
-from ferrule.sandbox.python.parent.request import MAX_TIMEOUT, check_memory, check_timeout, encode_beside
+from ferrule.sandbox.python.parent.request import MAX_TIMEOUT, check_memory, check_timeout, encode_request_in_thread
 from ferrule.sandbox.python.parent.session_process import SessionProcess
 from ferrule.sandbox.python.parent.zygote_pool import ZygotePool, ZygoteSettings
 from ferrule.sandbox.python.result import MB, PythonResult
@@ -95,10 +95,10 @@ class PythonSandbox:
         limits that can't be used, and `SandboxUnavailable` where it can't be contained; nothing has run then.
         """
         seconds = check_timeout(timeout)
-        limits = self._limits_with(memory)
+        limits = self._make_limits(memory)
         if seconds * _CORES > limits.cpu:
             limits = replace(limits, cpu=math.ceil(seconds) * _CORES)
-        asked = await encode_beside(code, inputs, _NAME)
+        asked = await encode_request_in_thread(code, inputs, _NAME)
         files = await self._resolve(mounts, inputs)
         return await run_on_background_loop(
             run_with_checks(code, self.checks, seconds, partial(self._run, asked, limits, seconds, files))
@@ -123,7 +123,7 @@ class PythonSandbox:
         raises.
         """
         # A session's processor time is that of all its runs.
-        limits = replace(self._limits_with(memory), cpu=math.ceil(MAX_TIMEOUT) * _CORES)
+        limits = replace(self._make_limits(memory), cpu=math.ceil(MAX_TIMEOUT) * _CORES)
         process = await run_on_background_loop(self._session(limits, await self._resolve(mounts, None)))
         return SandboxSession(process, self.checks, self._run_in_slot)
 
@@ -170,7 +170,7 @@ class PythonSandbox:
         ready = self._pool.ready if self._pool else None
         return ready.canaries if ready else {}
 
-    def _limits_with(self, memory: int | None) -> RunLimits:
+    def _make_limits(self, memory: int | None) -> RunLimits:
         return self._limits if memory is None else replace(self._limits, memory=check_memory(memory))
 
     async def _resolve(self, mounts: Sequence[Mount], inputs: Mapping[str, Any] | None) -> tuple[MountedFile, ...]:
@@ -205,7 +205,7 @@ class PythonSandbox:
             return await work()
 
     async def _start(self) -> None:
-        await self._get_pool().zygote()
+        await self._get_pool().get_zygote()
 
     async def _close(self) -> None:
         if self._process == os.getpid():

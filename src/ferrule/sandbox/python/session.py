@@ -12,7 +12,7 @@ from typing import Any, Self
 from ferrule._util.background import run_synchronously, submit_to_background
 from ferrule.sandbox.checks import CheckProfile
 from ferrule.sandbox.python.parent.execute import run_with_checks
-from ferrule.sandbox.python.parent.request import check_timeout, encode_beside
+from ferrule.sandbox.python.parent.request import check_timeout, encode_request_in_thread
 from ferrule.sandbox.python.parent.session_process import SessionProcess
 from ferrule.sandbox.python.result import PythonResult
 from ferrule.sandbox.scheduling import run_on_background_loop
@@ -51,7 +51,7 @@ class SandboxSession:
         """`PythonSandbox.run`, in this session. Raises the same, and `SandboxUnavailable` where it is over."""
         seconds = check_timeout(timeout)
         self._runs += 1
-        asked = await encode_beside(code, inputs, f"<run {self._runs}>")
+        asked = await encode_request_in_thread(code, inputs, f"<run {self._runs}>")
         # The work begins where its place is free: cancelled before that, there is no coroutine that nobody awaited.
         work = partial(self._run_in_slot, partial(self._process.run, asked, seconds))
         return await run_on_background_loop(run_with_checks(code, self._checks, seconds, work))

@@ -88,7 +88,7 @@ class AccessPlanner:
         self._can_cover = can_cover
         self.mode, self.workspace, self.readable = mode, guards.workspace, readable
         self._guards = guards
-        self._places = HiddenPaths.of(hidden, self.workspace)
+        self._places = HiddenPaths.parse(hidden, self.workspace)
         self._first_hidden: frozenset[str] | None = None
 
     def scan(self, limit: int) -> WorkspaceScan:

@@ -47,9 +47,9 @@ def load_chores() -> tuple[Chore, ...]:
     with Path(__file__).with_name("chores.toml").open("rb") as file:
         table = tomllib.load(file)
     refusals = {name: ChoreRefusal(**row) for name, row in table["refused"].items()}
-    return tuple(_chore(row, refusals) for row in table["chore"])
+    return tuple(_make_chore(row, refusals) for row in table["chore"])
 
 
-def _chore(row: Mapping[str, Any], refusals: Mapping[str, ChoreRefusal]) -> Chore:
+def _make_chore(row: Mapping[str, Any], refusals: Mapping[str, ChoreRefusal]) -> Chore:
     given = {key: value for key, value in row.items() if key != "container"}
     return Chore(**given, refused=None if row["container"] == "passes" else refusals[row["container"]])

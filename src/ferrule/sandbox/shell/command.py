@@ -146,10 +146,10 @@ class Command:
         """Its end; by then nothing of it is left. Raises `SandboxUnavailable` where it could not be contained."""
         ended = asyncio.create_task(self._contained.ended())
         try:
-            await self._until_ended_or_stopped(ended)
+            await self._wait_until_ended_or_stopped(ended)
             if not ended.done() and self._grace:
                 self._contained.terminate()
-                await self._until_ended_or_at_once(ended)
+                await self._wait_out_grace(ended)
             self._contained.kill()
             ending = await ended
         except SandboxUnavailable as error:
@@ -162,22 +162,22 @@ class Command:
                 if stream is not None:
                     stream.close()
             self._contained.close()
-        return self._done(ending)
+        return self._make_result(ending)
 
-    async def _until_ended_or_stopped(self, ended: asyncio.Task[ShellExit]) -> None:
+    async def _wait_until_ended_or_stopped(self, ended: asyncio.Task[ShellExit]) -> None:
         stopped = asyncio.create_task(self._stopping.wait())
         finished, _ = await asyncio.wait([ended, stopped], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if not finished:
             self.stop("timeout")
 
-    async def _until_ended_or_at_once(self, ended: asyncio.Task[ShellExit]) -> None:
+    async def _wait_out_grace(self, ended: asyncio.Task[ShellExit]) -> None:
         """Wait for the grace, which a second and harder stop cuts short."""
         over = time.monotonic() + self._grace
         while not ended.done() and self._grace and time.monotonic() < over:
             await asyncio.wait([ended], timeout=min(0.05, self._grace))
 
-    def _done(self, ending: ShellExit) -> CommandResult:
+    def _make_result(self, ending: ShellExit) -> CommandResult:
         errors = self._errors.capture if self._errors is not None else None
         return CommandResult(
             exit_code=ending.exit_code,

@@ -117,7 +117,7 @@ class CommandRunner:
 
     async def start(self, asked: CommandRequest) -> Command:
         """Survey the workspace, start a command and follow it; anew where what was found has gone since."""
-        environment = validate_environment(self._environment())
+        environment = validate_environment(self._make_environment())
         retries = 0
         while True:
             try:
@@ -172,8 +172,8 @@ class CommandRunner:
         self, asked: CommandRequest, layout: AccessPlan, environment: dict[str, str]
     ) -> tuple[Command, FilteringProxy | None]:
         with open_standard_input(asked.input) as given, ExitStack() as failing:
-            output = self._stream(failing)
-            errors = self._stream(failing) if asked.separate else None
+            output = self._open_stream(failing)
+            errors = self._open_stream(failing) if asked.separate else None
             start = CommandStart(
                 argv=[self._settings.shell, "-c", asked.command],
                 environment=environment,
@@ -208,13 +208,13 @@ class CommandRunner:
             hint=self._make_protected_paths.hint(f"{done.output}{done.errors or ''}") if done.exit_code else "",
         )
 
-    def _stream(self, failing: ExitStack) -> OutputPipe:
+    def _open_stream(self, failing: ExitStack) -> OutputPipe:
         spill = Path(self._state, "spilled", f"{next(self._names)}.txt")
         stream = OutputPipe(OutputCapture(self._settings.max_output, spill, self._settings.max_spill))
         failing.callback(stream.close)
         return stream
 
-    def _environment(self) -> dict[str, str]:
+    def _make_environment(self) -> dict[str, str]:
         settings = self._settings
         own = {"TMPDIR": "/tmp" if self._backend.has_mounts else f"{self._state}/tmp"}
         if self._backend.tier is Tier.FULL and os.geteuid() == 0:
@@ -240,7 +240,7 @@ def _make_protected_paths(settings: ShellSettings, tier: Tier) -> ProtectedPaths
     workspace, mode = str(settings.workspace), Mode(settings.mode)
     if tier is Tier.NONE or mode is Mode.READ_ONLY:
         return ProtectedPaths(workspace, settings.protected, Installation((), ()), ())
-    installation = Installation.around(workspace)
+    installation = Installation.find(workspace)
     opened = resolve_opened(settings.open_installation, workspace, installation)
     links = find_hard_links(workspace, installation.places) if not opened else []
     installation = replace(installation, places=(*installation.places, *limit_paths(links, workspace)))

@@ -265,7 +265,7 @@ def _restrict(asked: dict[str, Any]) -> None:
     lower({int(kind): wanted for kind, wanted in asked["limits"].items()})
     if asked["filter"] is None:
         return
-    seccomp.no_new_privileges()
+    seccomp.set_no_new_privileges()
     if asked["space"] is None:
         rules = landlock.Ruleset(asked["landlock"], tcp=asked["network"])
         for path, access in asked["grants"]:

@@ -143,7 +143,7 @@ class SupervisedCommand:
             raise SandboxUnavailable("the process that watched the command ended before it")
         if "error" in receive:
             raise SandboxUnavailable(f"the command could not be contained: {receive['error']}")
-        return ShellExit.of_status(receive["exit"]) if "exit" in receive else ShellExit(None, receive["signal"])
+        return ShellExit.from_status(receive["exit"]) if "exit" in receive else ShellExit(None, receive["signal"])
 
     def terminate(self) -> None:
         """See `ContainedProcess`."""

@@ -19,7 +19,7 @@ class ShellExit:
     signal: int | None
 
     @classmethod
-    def of_status(cls, status: int) -> ShellExit:
+    def from_status(cls, status: int) -> ShellExit:
         """From a shell's status, in which more than 128 stands for a signal."""
         number = status - 128
         return cls(status, number if 0 < number < 65 else None)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from ferrule.sandbox.shell.host_rules import HostRules, is_public, normalize_host, parse_address
 
-__all__ = ["FilteringProxy", "RefusedHosts", "Resolve", "proxy_variables"]
+__all__ = ["FilteringProxy", "RefusedHosts", "Resolve", "make_proxy_variables"]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, as texts."""
@@ -45,11 +45,11 @@ class _Refused(Exception):  # noqa: N818 - what happened
         self.status = status
 
 
-def _addresses(host: str, port: int) -> Sequence[str]:
+def _look_up(host: str, port: int) -> Sequence[str]:
     return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def proxy_variables(port: int) -> dict[str, str]:
+def make_proxy_variables(port: int) -> dict[str, str]:
     """What tells programs of a proxy on a port of the loopback, and that the loopback itself is reached without."""
     address = f"http://127.0.0.1:{port}"
     proxies = {name: address for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())}
@@ -164,7 +164,7 @@ class FilteringProxy:
         else:
             try:
                 async with asyncio.timeout(_DIAL_SECONDS):
-                    found = await self._resolved(host, port)
+                    found = await self._resolve(host, port)
             except OSError as error:
                 why = error.strerror or "it took too long"
                 raise _Refused("502 Bad Gateway", f"{host} can't be resolved: {why}\n") from error
@@ -178,10 +178,10 @@ class FilteringProxy:
                     return await asyncio.open_connection(address, port, limit=_PIECE)
         raise _Refused("502 Bad Gateway", f"{host}:{port} can't be reached\n")
 
-    async def _resolved(self, host: str, port: int) -> Sequence[str]:
+    async def _resolve(self, host: str, port: int) -> Sequence[str]:
         if self.resolve is not None:
             return await self.resolve(host, port)
-        return await asyncio.get_running_loop().run_in_executor(self._resolvers, _addresses, host, port)
+        return await asyncio.get_running_loop().run_in_executor(self._resolvers, _look_up, host, port)
 
 
 def _parse_request(head: bytes) -> tuple[str, int, bytes | None]:

@@ -62,7 +62,7 @@ def open_standard_input(content: str | bytes | None) -> Iterator[int]:
     if content is None:
         descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     else:
-        descriptor = _unnamed_file()
+        descriptor = _create_unnamed_file()
         with os.fdopen(descriptor, "wb", closefd=False) as file:
             file.write(content.encode() if isinstance(content, str) else content)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -72,7 +72,7 @@ def open_standard_input(content: str | bytes | None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _unnamed_file() -> int:
+def _create_unnamed_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("stdin", os.MFD_CLOEXEC)
     with tempfile.TemporaryFile() as file:

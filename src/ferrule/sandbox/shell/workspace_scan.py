@@ -87,12 +87,12 @@ class WorkspaceScan:
             if branch:
                 waiting.append(branch)
         self._folders = seen
-        unsearched = {self._top_folder(branch[0]) for branch in waiting}
+        unsearched = {self._find_top_folder(branch[0]) for branch in waiting}
         hidden = [path for folder in seen.values() for path in folder.hidden]
         protected = [path for folder in seen.values() for path in folder.protected]
         return ScanResult(tuple(hidden), tuple(protected), tuple(sorted(unsearched.union(self._closed))))
 
-    def _top_folder(self, path: str) -> str:
+    def _find_top_folder(self, path: str) -> str:
         name = path[len(self.workspace) + 1 :].partition("/")[0]
         return f"{self.workspace}/{name}"
 
@@ -111,7 +111,7 @@ class WorkspaceScan:
             folder is None
             or folder.changed != changed
             or not folder.is_settled
-            or any(_modification(each) != last for each, last in folder.bundles.items())
+            or any(_read_modification(each) != last for each, last in folder.bundles.items())
         ):
             folder = self._read_folder(path, changed)
         seen[path] = folder
@@ -154,7 +154,7 @@ def _find_secrets(entry: os.DirEntry[str], is_folder: bool, folder: _Folder) -> 
     if is_folder:
         return [] if os.path.lexists(os.path.join(entry.path, "pyvenv.cfg")) else [entry.path]
     if entry.name.lower().endswith(".pem"):
-        written = _modification(entry.path)
+        written = _read_modification(entry.path)
         if not holds_private_key(entry.path):
             folder.bundles[entry.path] = written
             return []
@@ -166,7 +166,7 @@ def _find_secrets(entry: os.DirEntry[str], is_folder: bool, folder: _Folder) -> 
     return [target] if is_private else []
 
 
-def _modification(path: str) -> tuple[int, int]:
+def _read_modification(path: str) -> tuple[int, int]:
     try:
         found = os.stat(path)
     except OSError:

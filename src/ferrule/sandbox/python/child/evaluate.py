@@ -31,7 +31,7 @@ class CodeFailure(TypedDict):
     line: int | None
 
 
-def main_module() -> ModuleType:
+def make_main_module() -> ModuleType:
     """A fresh `__main__`, in which code that asks for its own name runs as a script does."""
     module = ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
@@ -82,7 +82,7 @@ def describe_failure(error: BaseException, name: str) -> CodeFailure:
         error.add_note(_ONE_PROCESS)
     told = traceback.TracebackException.from_exception(error, compact=True)
     lines = [frame.lineno for frame in told.stack if _is_own(frame.filename)]
-    for one in _chain(told):
+    for one in _follow_chain(told):
         one.stack = traceback.StackSummary.from_list([frame for frame in one.stack if _is_own(frame.filename)])
     kind, line = "memory" if isinstance(error, MemoryError) else "exception", lines[-1] if lines else None
     message = "".join(told.format_exception_only()).strip()
@@ -103,7 +103,7 @@ def _is_own(filename: str) -> bool:
     return filename.startswith("<run")
 
 
-def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+def _follow_chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
     """An exception with its causes and the members of its groups."""
     waiting = [told]
     while waiting:

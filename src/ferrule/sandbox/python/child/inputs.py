@@ -22,26 +22,26 @@ def place_inputs(tree: dict[str, Any], data: bytes, namespace: dict[str, Any]) -
             opened.write(decoder.blob(file))
 
 
-def _frame(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
+def _build_frame(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
     import pandas as pd
 
     names = decoder.values(tree["names"])
     columns = decoder.values(tree["of"])
-    index = _index(decoder, tree)
+    index = _build_index(decoder, tree)
     frame = pd.DataFrame(dict(enumerate(columns)), index=index)
     frame.columns = pd.Index(names)
     return frame
 
 
-def _series(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
+def _build_series(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
     import pandas as pd
 
     name = decoder.value(tree["name"])
     values = decoder.values(tree["of"])[0]
-    return pd.Series(values, index=_index(decoder, tree), name=name)
+    return pd.Series(values, index=_build_index(decoder, tree), name=name)
 
 
-def _index(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
+def _build_index(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
     import pandas as pd
 
     labels, names = decoder.value(tree["index"]), decoder.values(tree["index_names"])
@@ -50,4 +50,4 @@ def _index(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
     return pd.Index(labels, name=names[0])
 
 
-_BUILDERS: Final[dict[str, ValueBuilder]] = {"frame": _frame, "series": _series}
+_BUILDERS: Final[dict[str, ValueBuilder]] = {"frame": _build_frame, "series": _build_series}

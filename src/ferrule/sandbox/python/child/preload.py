@@ -29,7 +29,7 @@ def load(packages: Iterable[str], entered: ZygoteContainment) -> list[str]:
     # Where a path is there and can't be read, as in the container tier, `mimetypes` would fail, and what asks it.
     mimetypes.knownfiles.clear()
     mimetypes.init([])
-    with _home(entered):
+    with _provide_home(entered):
         return [name for name in packages if _is_loaded(name)]
 
 
@@ -64,9 +64,9 @@ _WARMING: Final[Mapping[str, Callable[[], None]]] = {
 
 
 @contextmanager
-def _home(entered: ZygoteContainment) -> Iterator[None]:
+def _provide_home(entered: ZygoteContainment) -> Iterator[None]:
     """A home folder for what libraries write as they are loaded; it is gone afterwards, with what they wrote."""
-    before, environment = os.getcwd(), dict(os.environ)  # noqa: PTH109 - as `own_home` has it
+    before, environment = os.getcwd(), dict(os.environ)  # noqa: PTH109 - as `set_own_home` has it
     folder = entered.scratch / _FOLDER
     is_full = entered.tier is Tier.FULL
     if is_full:
@@ -74,7 +74,7 @@ def _home(entered: ZygoteContainment) -> Iterator[None]:
     try:
         folder.mkdir(mode=0o700)
         os.chdir(folder)
-        runner.own_home()
+        runner.set_own_home()
         yield
     finally:
         os.chdir(before)
@@ -87,4 +87,4 @@ def _remove(folder: Path, mounted: Path | None) -> None:
     if mounted is None:
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        syscalls.make(syscalls.ready("umount2", os.fsencode(mounted), _MNT_DETACH))
+        syscalls.make(syscalls.prepare_call("umount2", os.fsencode(mounted), _MNT_DETACH))

@@ -11,21 +11,27 @@ from typing import Any, NoReturn
 
 from ferrule.sandbox.python.child import files as child_files
 from ferrule.sandbox.python.child import inputs as child_inputs
-from ferrule.sandbox.python.child.evaluate import CodeFailure, describe_failure, evaluate, join_threads, main_module
+from ferrule.sandbox.python.child.evaluate import (
+    CodeFailure,
+    describe_failure,
+    evaluate,
+    join_threads,
+    make_main_module,
+)
 from ferrule.sandbox.python.wire.encoding import ValueEncoder
 from ferrule.sandbox.python.wire.frames import pack_frame, read_frame
 
 
 def serve_once(channel: int) -> NoReturn:
     """Run the one request that comes on the channel; nothing comes where the parent has gone."""
-    own_home()
+    set_own_home()
     # After a fork, each page costs when it is first used: used here, it costs nothing later, when somebody waits.
-    run({"code": "None", "name": "<run>", "inputs": {}, "files": []}, b"", main_module())
+    run({"code": "None", "name": "<run>", "inputs": {}, "files": []}, b"", make_main_module())
     gc.enable()
     write(channel, pack_frame({"confined": True}, []))
     request = read_frame(lambda size: read(channel, size))
     if request is not None:
-        write(channel, run(*request, main_module()))
+        write(channel, run(*request, make_main_module()))
         # The parent looks at what was used, and ends the process.
         os.read(channel, 1)
     os._exit(0)
@@ -56,7 +62,7 @@ def reseed() -> None:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
 
 
-def own_home() -> None:
+def set_own_home() -> None:
     """A place in the own folder for what libraries write for themselves."""
     home = os.path.join(os.getcwd(), child_files.PRIVATE)  # noqa: PTH109, PTH118 - strings, for speed
     os.makedirs(home, exist_ok=True)  # noqa: PTH103
@@ -75,19 +81,19 @@ def run(tree: dict[str, Any], data: bytes, module: ModuleType, *, in_session: bo
         child_inputs.place_inputs(tree, data, namespace)
         before = child_files.record_marks() if in_session or tree["files"] else {}
     except BaseException as error:  # noqa: BLE001 - memory and room are the run's own
-        return _refusal(describe_failure(error, tree["name"]))
+        return _encode_refusal(describe_failure(error, tree["name"]))
     value, wrong = evaluate(tree["code"], tree["name"], namespace)
     try:
         if not in_session:
             join_threads()
-        answer = _answer(value, wrong, before)
+        answer = _encode_answer(value, wrong, before)
         flush()
         return answer
     except BaseException as error:  # noqa: BLE001 - encoding runs the value's own methods
-        return _refusal(wrong or describe_failure(error, tree["name"]))
+        return _encode_refusal(wrong or describe_failure(error, tree["name"]))
 
 
-def _answer(value: Any, wrong: CodeFailure | None, before: child_files.Marks) -> bytes:
+def _encode_answer(value: Any, wrong: CodeFailure | None, before: child_files.Marks) -> bytes:
     encoder = ValueEncoder()
     answer = {
         "value": encoder.named("value", value),
@@ -98,7 +104,7 @@ def _answer(value: Any, wrong: CodeFailure | None, before: child_files.Marks) ->
     return pack_frame({**answer, "omitted": encoder.omitted}, encoder.blobs)
 
 
-def _refusal(wrong: CodeFailure) -> bytes:
+def _encode_refusal(wrong: CodeFailure) -> bytes:
     return pack_frame({"error": wrong, "omitted": []}, [])
 
 

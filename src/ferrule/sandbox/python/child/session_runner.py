@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 
 from ferrule.sandbox.python.child import files as child_files
 from ferrule.sandbox.python.child import runner
-from ferrule.sandbox.python.child.evaluate import main_module
+from ferrule.sandbox.python.child.evaluate import make_main_module
 from ferrule.sandbox.python.wire.frames import TWIN_DESCRIPTORS, pack_frame, read_frame
 
 _WAKE: Final = signal.SIGUSR1
@@ -28,10 +28,10 @@ def serve(channel: int) -> NoReturn:
     """Answer requests until the channel closes."""
     # A signal that is blocked waits for `sigwait`, and reaches no handler of the user's code.
     signal.pthread_sigmask(signal.SIG_BLOCK, {_WAKE})
-    runner.own_home()
+    runner.set_own_home()
     gc.enable()
     runner.write(channel, pack_frame({"confined": True}, []))
-    module = main_module()
+    module = make_main_module()
     while (request := read_frame(lambda size: runner.read(channel, size))) is not None:
         tree, data = request
         if "fork" in tree:
@@ -43,7 +43,7 @@ def serve(channel: int) -> NoReturn:
 
 def _fork(channel: int, tree: dict[str, Any]) -> None:
     for number in tree["drop"]:
-        shutil.rmtree(_kept_folder(number), ignore_errors=True)
+        shutil.rmtree(_name_kept_folder(number), ignore_errors=True)
     runner.flush()
     is_twin = tree["fork"] == "twin"
     runner.reseed()
@@ -65,7 +65,7 @@ def _fork(channel: int, tree: dict[str, Any]) -> None:
 
 def _sleep(channel: int, number: int) -> None:
     """Keep the files, say so, and sleep; on waking, this process is the session, and the files are as they were."""
-    kept = _kept_folder(number)
+    kept = _name_kept_folder(number)
     try:
         shutil.copytree(".", kept, symlinks=True, ignore=_ignore_private)
     except (OSError, shutil.Error):
@@ -106,11 +106,11 @@ def _become_twin(channel: int, number: int) -> None:
         os.chdir(folder)
     except (OSError, shutil.Error) as error:
         problem = f"its files can't be copied: {type(error).__name__}"
-    runner.own_home()
+    runner.set_own_home()
     runner.write(channel, pack_frame({"forked": number, "problem": problem}, []))
 
 
-def _kept_folder(number: int) -> str:
+def _name_kept_folder(number: int) -> str:
     return os.path.join(os.path.dirname(os.getcwd()), f".kept-{os.path.basename(os.getcwd())}-{number}")  # noqa: PTH109, PTH118, PTH119, PTH120
 
 

@@ -33,14 +33,14 @@ class ChildChannel:
 
     async def receive(self) -> tuple[bytes, bytes] | None:
         """The two parts of a frame, None at the end. Raises `WireError` for one that is too long."""
-        header = await self._exactly(HEADER.size)
+        header = await self._read_exactly(HEADER.size)
         if header is None:
             return None
         size, blobs = parse_lengths(header)
-        body = await self._exactly(size + blobs)
+        body = await self._read_exactly(size + blobs)
         return None if body is None else (body[:size], body[size:])
 
-    async def _exactly(self, size: int) -> bytes | None:
+    async def _read_exactly(self, size: int) -> bytes | None:
         parts: list[bytes] = []
         while size > 0:
             try:
@@ -58,9 +58,9 @@ class ChildChannel:
 
         The pid is 0 where the kernel doesn't tell. Raises `WireError` for anything else.
         """
-        await self._readable()
+        await self._wait_until_readable()
         if not self._names_senders:
-            return self._unsigned(self._end.recv(4096))
+            return self._decode_unsigned(self._end.recv(4096))
         data, extra, _, _ = self._end.recvmsg(4096, socket.CMSG_SPACE(_CREDENTIALS.size))
         pids = [_CREDENTIALS.unpack(found)[0] for _, kind, found in extra if kind == socket.SCM_CREDENTIALS]
         if not data:
@@ -70,12 +70,12 @@ class ChildChannel:
         return parse_tree(data[HEADER.size :]), pids[0]
 
     @staticmethod
-    def _unsigned(data: bytes) -> tuple[Any, int] | None:
+    def _decode_unsigned(data: bytes) -> tuple[Any, int] | None:
         if data and len(data) < HEADER.size:
             raise WireError("no greeting")
         return (parse_tree(data[HEADER.size :]), 0) if data else None
 
-    async def _readable(self) -> None:
+    async def _wait_until_readable(self) -> None:
         ready: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(self._end, _settle, ready)
         try:

@@ -55,7 +55,7 @@ class ChildProcess:
         for future in (self.started, self.ended):
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    async def confined(self) -> int:
+    async def wait_until_confined(self) -> int:
         """Wait until the child is contained and waits for code; its pid.
 
         Raises `ZygoteLost`, or `ChildNotStarted` with the reason; `TimeoutError` where the zygote is stuck.

@@ -142,7 +142,7 @@ async def run_with_checks(
 ) -> PythonResult:
     """What `run` gives, with the findings in its code; what a profile may refuse runs after its check only."""
     findings = asyncio.ensure_future(
-        run_in_thread(partial(check, code, profile=profile, seconds=seconds), threads=_threads())
+        run_in_thread(partial(check, code, profile=profile, seconds=seconds), threads=_get_threads())
     )
     try:
         if profile == "strict":
@@ -156,11 +156,11 @@ async def run_with_checks(
 
 
 @lru_cache(maxsize=1)
-def _threads() -> ThreadPoolExecutor:
+def _get_threads() -> ThreadPoolExecutor:
     """Threads of the checks' own: a long check must not keep an answer from being read."""
     return ThreadPoolExecutor(_MOST_THREADS, "ferrule-checks")
 
 
 # Threads don't survive a fork.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_threads.cache_clear)
+    os.register_at_fork(after_in_child=_get_threads.cache_clear)

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 
 from ferrule.sandbox.linux import seccomp_notify as notify
 from ferrule.sandbox.python.parent.child_process import ChildProcess
-from ferrule.sandbox.python.parent.process_handle import children_of, parent_of
+from ferrule.sandbox.python.parent.process_handle import list_children, read_parent
 from ferrule.sandbox.python.wire.frames import TWIN_DESCRIPTORS, WireError
 
 
@@ -32,7 +32,7 @@ class SessionLineage:
         self._asker = 0
         self.made: set[int] = set()
         self._users = 1
-        self.when_over: Callable[[], None] = _nothing
+        self.when_over: Callable[[], None] = _do_nothing
         self._forking = asyncio.Lock()
 
     @property
@@ -40,9 +40,9 @@ class SessionLineage:
         """Can this lineage's sessions be forked and rolled back?"""
         return self._leash is not None
 
-    async def confined(self) -> int:
-        """Wait for the first process to be contained; its pid. See `ChildProcess.confined`."""
-        pid = await self.child.confined()
+    async def wait_until_confined(self) -> int:
+        """Wait for the first process to be contained; its pid. See `ChildProcess.wait_until_confined`."""
+        pid = await self.child.wait_until_confined()
         if self._leash is not None:
             _, descriptors, _, _ = socket.recv_fds(self._leash, 1, 1, socket.MSG_CMSG_CLOEXEC)
             self._listener = descriptors[0]
@@ -56,13 +56,13 @@ class SessionLineage:
 
         Of the forks that were allowed one is new: its father is who asked, and nobody has been it before.
         """
-        if pid in self.made or parent_of(pid) != asker:
+        if pid in self.made or read_parent(pid) != asker:
             raise WireError("a greeting from another process than the fork")
         self.made.add(pid)
 
     def end_strays(self, asker: int) -> None:
         """End what a process has forked that never greeted as it should."""
-        for pid in set(children_of(asker)) - self.made:
+        for pid in set(list_children(asker)) - self.made:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -117,5 +117,5 @@ class SessionLineage:
             notify.allow(listener, asked)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """What follows the end of a lineage that nobody waits for."""

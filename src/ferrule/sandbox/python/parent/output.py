@@ -17,7 +17,7 @@ class ChildOutput:
     def __init__(self, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
         self.limit = self._left = limit
-        self.overflow: Callable[[], None] = _nothing
+        self.overflow: Callable[[], None] = _do_nothing
         self._parts: list[list[bytes]] = []
         self._open: dict[int, list[bytes]] = {}
         self.is_over = False
@@ -56,7 +56,7 @@ class ChildOutput:
 
     def close(self) -> None:
         """Read no more, and tell nobody."""
-        self.overflow = _nothing
+        self.overflow = _do_nothing
         for pipe in tuple(self._open):
             self._close(pipe)
 
@@ -84,5 +84,5 @@ class ChildOutput:
         os.close(pipe)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """What happens to an output that nobody limits yet."""

@@ -73,15 +73,15 @@ def peak_memory(pid: int) -> int:
     return _status(pid, b"VmHWM:") * 1024
 
 
-def parent_of(pid: int) -> int:
+def read_parent(pid: int) -> int:
     """The process that made it, or took it over from the one that did; 0 where it can't be asked."""
     return _status(pid, b"PPid:")
 
 
-def children_of(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """The processes that it made or took over, by looking at each process that there is."""
     numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - strings, for speed
-    return [number for number in numbers if parent_of(number) == pid]
+    return [number for number in numbers if read_parent(number) == pid]
 
 
 def _status(pid: int, name: bytes) -> int:

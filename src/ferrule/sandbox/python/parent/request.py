@@ -48,7 +48,7 @@ def encode_request(code: str, inputs: Mapping[str, Any] | None, name: str) -> by
         raise SandboxInputError(f"inputs that can't be passed on: {error}") from None
 
 
-async def encode_beside(code: str, inputs: Mapping[str, Any] | None, name: str) -> bytes:
+async def encode_request_in_thread(code: str, inputs: Mapping[str, Any] | None, name: str) -> bytes:
     """`encode_request` in a thread where there is anything to read or to copy."""
     if not inputs:
         return encode_request(code, inputs, name)

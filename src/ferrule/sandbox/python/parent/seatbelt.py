@@ -22,8 +22,8 @@ from ferrule.sandbox.macos.python_runs import (
     InterpreterPaths,
     build_run_command,
     find_interpreter_paths,
-    macos_limits,
-    serve_program,
+    make_macos_limits,
+    make_serve_program,
 )
 from ferrule.sandbox.macos.selftest import try_canaries
 from ferrule.sandbox.mounted_files import MountedFile, link_files
@@ -93,11 +93,11 @@ class SeatbeltStarter:
                 file.check()
             link_files(self._files, folder)
             channel, output, (descriptor, stdout, stderr) = open_ends(ours, theirs, output_limit)
-            program = serve_program(descriptor, *self._told)
+            program = make_serve_program(descriptor, *self._told)
             stdin = os.open(os.devnull, os.O_RDONLY)
             theirs.callback(os.close, stdin)
             group = ProcessGroup(
-                build_run_command(self._tool, self._ground.profile(str(folder)), macos_limits(wanted), program),
+                build_run_command(self._tool, self._ground.profile(str(folder)), make_macos_limits(wanted), program),
                 environment=make_zygote_environment(),
                 folder=str(folder),
                 streams=(stdin, stdout, stderr),
@@ -148,12 +148,12 @@ class SeatbeltChild(ChildProcess):
         self.started.set_result(None)
         group.ended.add_done_callback(lambda ended: self._on_group_ended(ended.result()))
 
-    async def confined(self) -> int:
+    async def wait_until_confined(self) -> int:
         """See `ChildProcess`; the pid is that of the process that was started, whoever sent the greeting."""
-        await super().confined()
+        await super().wait_until_confined()
         self.pid = self.group.pid
         # Before its code begins, which may be fast to take more.
-        self._most = await run_in_thread(resident_memory, self.pid) + self._memory
+        self._most = await run_in_thread(read_resident_memory, self.pid) + self._memory
         return self.pid
 
     def begin(self) -> None:
@@ -167,7 +167,7 @@ class SeatbeltChild(ChildProcess):
     async def _watch(self) -> None:
         while not self.ended.done():
             await asyncio.sleep(_LOOK_SECONDS)
-            if await run_in_thread(resident_memory, self.pid) > self._most:
+            if await run_in_thread(read_resident_memory, self.pid) > self._most:
                 self.kill()
 
     def _on_group_ended(self, how: ProcessExit) -> None:
@@ -176,7 +176,7 @@ class SeatbeltChild(ChildProcess):
         self.on_ended(ChildExit(how.status, how.cpu, how.peak_memory))
 
 
-def resident_memory(pid: int) -> int:
+def read_resident_memory(pid: int) -> int:
     """Bytes of memory that a process has; 0 where it can't be asked."""
     try:
         done = subprocess.run([_PS, "-o", "rss=", "-p", str(pid)], capture_output=True, timeout=10, check=False)

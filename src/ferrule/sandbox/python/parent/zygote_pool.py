@@ -55,7 +55,7 @@ class ZygotePool:
         self.ready: ZygoteReport | None = None
         self.tier: Tier | None = None
 
-    async def zygote(self) -> ZygoteProcess | SeatbeltStarter:
+    async def get_zygote(self) -> ZygoteProcess | SeatbeltStarter:
         """The zygote. Raises `SandboxUnavailable` where none can be started, with the reason."""
         async with self._starting:
             if self._is_closed:
@@ -144,7 +144,7 @@ class ZygotePool:
         why = ""
         # A zygote that was killed meanwhile has run nothing of this: the next one is asked the same.
         for _ in range(3):
-            zygote = await self.zygote()
+            zygote = await self.get_zygote()
             try:
                 return await self._spawn(zygote, limits)
             except ZygoteLost as lost:
@@ -159,7 +159,7 @@ class ZygotePool:
     async def _spawn(self, zygote: ZygoteProcess | SeatbeltStarter, limits: RunLimits) -> ChildProcess:
         child = zygote.spawn(asdict(limits), self._settings.max_output)
         try:
-            await child.confined()
+            await child.wait_until_confined()
         except BaseException:
             child.close()
             raise
@@ -169,7 +169,7 @@ class ZygotePool:
         """The process of a new session. Raises `SandboxUnavailable`."""
         if self._is_seatbelt:
             raise SandboxUnavailable(NO_SESSIONS)
-        zygote = await self.zygote()
+        zygote = await self.get_zygote()
         assert isinstance(zygote, ZygoteProcess)
         with ExitStack() as opened:
             leash = other = None
@@ -186,7 +186,7 @@ class ZygotePool:
             lineage = SessionLineage(child, leash)
             opened.callback(lineage.leave)
             try:
-                member = ProcessHandle(await lineage.confined())
+                member = ProcessHandle(await lineage.wait_until_confined())
             except (ZygoteLost, ChildNotStarted, OSError) as error:
                 raise SandboxUnavailable(f"a session can't be contained: {error}") from None
             process = SessionProcess(lineage, child.channel, child.output, member)

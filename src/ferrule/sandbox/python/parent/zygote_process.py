@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from ferrule.sandbox.installation import PACKAGE_FOLDERS, boot_program
+from ferrule.sandbox.installation import PACKAGE_FOLDERS, make_boot_program
 from ferrule.sandbox.python.parent.child_process import ChildExit, ChildNotStarted, ChildProcess, ZygoteLost, open_ends
 from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.temporary_folders import remove_tree
@@ -99,7 +99,7 @@ class ZygoteProcess:
                 descriptors.append(leash.fileno())
             child = ChildProcess(channel, output)
             output.overflow = child.kill
-            message = {"start": self._count, "limits": limits, "name": _folder_name(self._count), "session": is_session}
+            message = {"start": self._count, "limits": limits, "name": _name_folder(self._count), "session": is_session}
             self._send(json.dumps(message).encode(), descriptors)
             self._children[self._count] = child
             ours.pop_all()
@@ -135,7 +135,7 @@ class ZygoteProcess:
             ended = ChildExit(message["status"], message["cpu"], message["peak_memory"])
             self._children.pop(message["ended"]).on_ended(ended)
             if self._folder is not None:
-                self._run_aside(_remove_folder(self._folder / _folder_name(message["ended"])))
+                self._run_aside(_remove_folder(self._folder / _name_folder(message["ended"])))
 
     def close(self) -> None:
         """End the process and every child. Can be called again."""
@@ -180,7 +180,7 @@ async def _remove_folder(folder: Path) -> None:
         await run_in_thread(remove_tree, folder)
 
 
-def _folder_name(number: int) -> str:
+def _name_folder(number: int) -> str:
     """The name of a child's folder."""
     return f"run-{number}"
 
@@ -198,7 +198,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def _spawn(descriptor: int, errors: BinaryIO) -> subprocess.Popen[bytes]:
-    program = boot_program(f"from ferrule.sandbox.python.child.zygote import main; main({descriptor})")
+    program = make_boot_program(f"from ferrule.sandbox.python.child.zygote import main; main({descriptor})")
     # Without `site`, which runs what `.pth` files and `sitecustomize` say, wherever these lie.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", program],

@@ -26,7 +26,7 @@ def is_writable(number: int) -> bool:
     return number.bit_length() <= _BITS_PER_DIGIT * min(sys.get_int_max_str_digits() or most, most)
 
 
-def integer_text(number: int) -> str:
+def format_integer(number: int) -> str:
     """An integer in decimal; one that is too long in hexadecimal, cut in the middle."""
     if is_writable(number):
         return str(number)
@@ -34,14 +34,14 @@ def integer_text(number: int) -> str:
     return f"{digits[:_SHOWN]}…{digits[-_SHOWN:]} (an integer of {number.bit_length():,} bits)"
 
 
-def fraction_text(number: fractions.Fraction) -> str:
+def format_fraction(number: fractions.Fraction) -> str:
     """A fraction as `1/3`."""
     if number.denominator == 1:
-        return integer_text(number.numerator)
-    return f"{integer_text(number.numerator)}/{integer_text(number.denominator)}"
+        return format_integer(number.numerator)
+    return f"{format_integer(number.numerator)}/{format_integer(number.denominator)}"
 
 
-def array_text(array: Any) -> str:
+def format_array(array: Any) -> str:
     """What numpy says of an array; of a large one of many dimensions, its first items in a row."""
     if array.size <= _ITEMS or array.ndim <= _DIMENSIONS:
         return repr(array)
@@ -58,13 +58,13 @@ class _Shower(reprlib.Repr):
         self.maxstring = self.maxlong = self.maxother = 4000
 
     def repr_int(self, number: int, _: int) -> str:
-        return integer_text(number)
+        return format_integer(number)
 
     def repr_Fraction(self, number: fractions.Fraction, _: int) -> str:  # noqa: N802 - a class's own name
-        return f"Fraction({integer_text(number.numerator)}, {integer_text(number.denominator)})"
+        return f"Fraction({format_integer(number.numerator)}, {format_integer(number.denominator)})"
 
     def repr_ndarray(self, array: Any, _: int) -> str:
-        return array_text(array)
+        return format_array(array)
 
     def repr_instance(self, value: Any, level: int) -> str:
         if dataclasses.is_dataclass(value) and level > 0:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ferrule.sandbox.python.wire import library_values
-from ferrule.sandbox.python.wire.display import fraction_text, integer_text
+from ferrule.sandbox.python.wire.display import format_fraction, format_integer
 from ferrule.sandbox.python.wire.frames import SEPARATORS
 
 Tree = Any
@@ -86,7 +86,7 @@ class ValueEncoder:
         if value is None or kind is bool:
             return value
         try:
-            encode = _BY_TYPE.get(kind) or library_values.encoder_of(value) or _of_base(kind)
+            encode = _BY_TYPE.get(kind) or library_values.find_encoder(value) or _of_base(kind)
             tree = self.opaque(value, "repr") if encode is None else self._inside(encode, value)
         except Exception as error:  # noqa: BLE001 - a value's own methods may raise anything
             tree = self.opaque(value, f"{type(error).__name__} while it was encoded")
@@ -201,7 +201,7 @@ def _integer(encoder: ValueEncoder, value: int) -> Tree:
     bits = value.bit_length()
     if bits > INTEGER_BITS:
         reason = f"an integer of {bits:,} bits is over the limit of {INTEGER_BITS:,}"
-        return encoder.opaque(value, reason, integer_text)
+        return encoder.opaque(value, reason, format_integer)
     return {"$": "int", "hex": hex(value)}
 
 
@@ -210,7 +210,7 @@ def _fraction(encoder: ValueEncoder, value: fractions.Fraction) -> Tree:
     bits = max(part.bit_length() for part in parts)
     if bits > FRACTION_BITS:
         reason = f"a fraction of {bits:,} bits is over the limit of {FRACTION_BITS:,}"
-        return encoder.opaque(value, reason, fraction_text)
+        return encoder.opaque(value, reason, format_fraction)
     return {"$": "fraction", "of": [encoder.tree(part) for part in parts]}
 
 

@@ -38,7 +38,7 @@ EMPTY_PARTS: Final = 100_000
 """Lists that an array without items may become, such as one of 10,000 rows and no columns."""
 
 
-def encoder_of(value: Any) -> Callable[[ValueEncoder, Any], Tree] | None:
+def find_encoder(value: Any) -> Callable[[ValueEncoder, Any], Tree] | None:
     """The encoder for a value of a library, found by where its class comes from; None where there is none."""
     for kind in type(value).__mro__:
         found = _ENCODERS.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}")
@@ -73,10 +73,15 @@ def _absent(_: ValueEncoder, __: Any) -> Tree:
     return None
 
 
-def _frame(encoder: ValueEncoder, value: Any) -> Tree:
+def _encode_frame(encoder: ValueEncoder, value: Any) -> Tree:
     if encoder.rows is None:
         columns = [_column(encoder, value.iloc[:, place]) for place in range(value.shape[1])]
-        return {"$": "frame", "names": _labels(encoder, value.columns), "of": columns, **_index(encoder, value.index)}
+        return {
+            "$": "frame",
+            "names": _labels(encoder, value.columns),
+            "of": columns,
+            **_encode_index(encoder, value.index),
+        }
     part = value.iloc[: encoder.rows, :_COLUMNS]
     # Half of the room, if the other rows weigh what the first does.
     row = encoder.count_parts(
@@ -100,11 +105,11 @@ def _frame(encoder: ValueEncoder, value: Any) -> Tree:
     }
 
 
-def _series(encoder: ValueEncoder, value: Any) -> Tree:
+def _encode_series(encoder: ValueEncoder, value: Any) -> Tree:
     if encoder.rows is None:
         name = encoder.under(".name", value.name)
-        return {"$": "series", "name": name, "of": [_column(encoder, value)], **_index(encoder, value.index)}
-    return _frame(encoder, value.to_frame(name=value.name if value.name is not None else 0))
+        return {"$": "series", "name": name, "of": [_column(encoder, value)], **_encode_index(encoder, value.index)}
+    return _encode_frame(encoder, value.to_frame(name=value.name if value.name is not None else 0))
 
 
 def _column(encoder: ValueEncoder, column: Any) -> Tree:
@@ -114,7 +119,7 @@ def _column(encoder: ValueEncoder, column: Any) -> Tree:
     return encoder.tree(column.to_numpy() if plain else column.tolist())
 
 
-def _index(encoder: ValueEncoder, index: Any) -> dict[str, Tree]:
+def _encode_index(encoder: ValueEncoder, index: Any) -> dict[str, Tree]:
     return {"index": _column(encoder, index), "index_names": [encoder.tree(name) for name in index.names]}
 
 
@@ -144,8 +149,8 @@ def render_png(save: Callable[..., Any]) -> bytes:
 _ENCODERS: Final[dict[str, Callable[[ValueEncoder, Any], Tree]]] = {
     "numpy.ndarray": _array,
     "numpy.generic": _scalar,
-    "pandas.DataFrame": _frame,
-    "pandas.Series": _series,
+    "pandas.DataFrame": _encode_frame,
+    "pandas.Series": _encode_series,
     "pandas.Index": _items,
     "pandas.NaTType": _absent,
     "pandas.NAType": _absent,

@@ -26,7 +26,7 @@ __all__ = ["LandlockBackend"]
 
 
 @cache
-def _filter(network: bool) -> str:
+def _make_filter(network: bool) -> str:
     return shell_filter(network, namespaced=False).hex()
 
 
@@ -62,7 +62,7 @@ class LandlockBackend:
         return describe_start(start) | {
             "folder": layout.folder,
             "space": None,
-            "filter": _filter(self._network) if is_contained else None,
+            "filter": _make_filter(self._network) if is_contained else None,
             "network": self._network,
             "landlock": detect_layers().landlock if is_contained else 0,
             "grants": plan_grants(layout, network=self._network) if is_contained else [],

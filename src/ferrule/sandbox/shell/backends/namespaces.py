@@ -27,7 +27,7 @@ from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import INTERPRETER, Launcher, StaleLauncher, SupervisedCommand
 from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, ShellExit, describe_start
-from ferrule.sandbox.shell.proxy import FilteringProxy, proxy_variables
+from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import is_within
 
@@ -49,23 +49,23 @@ def resolve_replaced_folders(layout: AccessPlan) -> AccessPlan:
 
 def plan_mounts(layout: AccessPlan, *, shares_network: bool) -> list[Mount]:
     """The mounts for a layout, each after what it lies on."""
-    mounts = [mount for path, access in layout.rules for mount in _rule_mounts(path, access, layout)]
+    mounts = [mount for path, access in layout.rules for mount in _plan_rule_mounts(path, access, layout)]
     resolver = os.path.realpath(_RESOLVER)
     # It is often a link into /run, which is replaced.
     if (
         shares_network
         and os.path.exists(resolver)
-        and any(is_within(resolver, each) for each in _empty_folders(mounts))
+        and any(is_within(resolver, each) for each in _find_empty_folders(mounts))
     ):
         mounts.append(("read", resolver, resolver))
     return mounts
 
 
-def _empty_folders(mounts: Iterable[Mount]) -> list[str]:
+def _find_empty_folders(mounts: Iterable[Mount]) -> list[str]:
     return [path for kind, path, _ in mounts if kind == "empty"]
 
 
-def _rule_mounts(path: str, access: Access, layout: AccessPlan) -> Iterator[Mount]:
+def _plan_rule_mounts(path: str, access: Access, layout: AccessPlan) -> Iterator[Mount]:
     """Those for one rule."""
     if access is not Access.HIDDEN:
         yield access.value, path, path
@@ -98,7 +98,7 @@ _TRIES = 3
 
 
 @cache
-def _filter() -> str:
+def _make_filter() -> str:
     # Without routes, sockets reach the loopback of the sandbox and nothing else.
     return shell_filter(network=True).hex()
 
@@ -112,7 +112,7 @@ class _MountedLauncher:
     running: int = 0
     is_stale: bool = False
 
-    def missing_covers(self, layout: AccessPlan) -> list[tuple[str, str]] | None:
+    def find_missing_covers(self, layout: AccessPlan) -> list[tuple[str, str]] | None:
         """What of a layout isn't mounted here yet, None where it takes other mounts.
 
         A rule here whose path is gone, and its mount with it, is none any more.
@@ -177,7 +177,9 @@ class NamespaceBackend:
         """See `Backend`."""
         layout = resolve_replaced_folders(layout)
         proxy = None if isinstance(self._network, bool) else FilteringProxy(self._network)
-        started = start if proxy is None else replace(start, environment=start.environment | proxy_variables(_PORT))
+        started = (
+            start if proxy is None else replace(start, environment=start.environment | make_proxy_variables(_PORT))
+        )
         for _ in range(_TRIES):
             stage, missing_covers = await self._choose_launcher(layout)
             try:
@@ -205,7 +207,7 @@ class NamespaceBackend:
         wanted = dict(layout.rules)
         return describe_start(start) | {
             "folder": layout.folder,
-            "filter": _filter(),
+            "filter": _make_filter(),
             "space": {
                 "port": None if isinstance(self._network, bool) else _PORT,
                 "mounted": [path for path in stage.rules if path in wanted and path != "/proc"],
@@ -218,13 +220,13 @@ class NamespaceBackend:
         async with self._starting:
             await self._end_unused()
             for stage in reversed(self._stages):
-                missing_covers = stage.missing_covers(layout) if not stage.is_stale else None
+                missing_covers = stage.find_missing_covers(layout) if not stage.is_stale else None
                 if missing_covers is not None:
                     self._stages.remove(stage)
                     break
             else:
                 stage = await self._start_launcher(layout)
-                missing_covers = stage.missing_covers(layout)
+                missing_covers = stage.find_missing_covers(layout)
             self._stages.append(stage)
             if missing_covers is None:
                 raise SandboxUnavailable(f"protected places within one another can't be covered: {layout.placeholders}")

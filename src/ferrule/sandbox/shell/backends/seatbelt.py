@@ -18,14 +18,14 @@ from shlex import quote
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.hidden_paths import list_home_folders
-from ferrule.sandbox.macos.process_group import ProcessGroup, limit_arguments
-from ferrule.sandbox.macos.profiles import shell_profile
+from ferrule.sandbox.macos.process_group import ProcessGroup, make_limit_arguments
+from ferrule.sandbox.macos.profiles import make_shell_profile
 from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
 from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.output import OutputCapture
 from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, ShellExit
-from ferrule.sandbox.shell.proxy import FilteringProxy, proxy_variables
+from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
 from ferrule.sandbox.shell.selftest import ShellCanary, run_canaries
 from ferrule.sandbox.tiers import Tier
 
@@ -68,7 +68,7 @@ class SeatbeltBackend:
             for each in (listening, *held):
                 failing.callback(each.close)
             port = listening.getsockname()[1]
-            environment = start.environment | proxy_variables(port)
+            environment = start.environment | make_proxy_variables(port)
             contained = SeatbeltCommand.start(self._tool, layout, replace(start, environment=environment), port, held)
             proxy = FilteringProxy(self._network)
             proxy.serve(listening)
@@ -119,8 +119,8 @@ class SeatbeltCommand:
         network: bool | int,
         held: Sequence[socket.socket] = (),
     ) -> SeatbeltCommand:
-        """Start a command; `network` as in `shell_profile`, `held` is closed with it. Raises `SandboxUnavailable`."""
-        profile = shell_profile(
+        """Start a command; `network` as in `make_shell_profile`, `held` closes with it. Raises `SandboxUnavailable`."""
+        profile = make_shell_profile(
             rules=build_seatbelt_rules(layout), scratch=layout.scratch, absent=layout.absent, network=network
         )
         limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": start.file_size, "RLIMIT_NPROC": start.processes}
@@ -128,7 +128,7 @@ class SeatbeltCommand:
         try:
             command = profile.command(tool, ["/bin/sh", "-c", _SIGN, *start.argv])
             group = ProcessGroup(
-                limit_arguments(command, limits, {signing: _SIGN_PLACE}),
+                make_limit_arguments(command, limits, {signing: _SIGN_PLACE}),
                 environment=start.environment,
                 folder=layout.folder,
                 streams=start.streams,
@@ -147,7 +147,7 @@ class SeatbeltCommand:
         self._group.sweep()
         if os.read(self._sign, 1) != b"x":
             raise SandboxUnavailable("sandbox-exec could not contain the command")
-        return ShellExit.of_status(gone.status) if gone.status >= 0 else ShellExit(None, -gone.status)
+        return ShellExit.from_status(gone.status) if gone.status >= 0 else ShellExit(None, -gone.status)
 
     def terminate(self) -> None:
         """See `ContainedProcess`."""
