@@ -1,5 +1,5 @@
-"""Where work that a model wrote is done, and cannot leave.
+"""Runs model-written code, contained by the operating system.
 
-The calculator evaluates an expression without running it as code; `python` and `shell` run code contained by the
-operating system; `checks` read code and advise. What may be called, and by whom, is decided in `execution/`.
+`python` and `shell` run code and commands; `checks` read code and give advice. Which calls may run is decided in
+`execution/`.
 """

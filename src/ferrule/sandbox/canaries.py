@@ -1,6 +1,6 @@
-"""Canaries: at each start a contained process tries what its tier promises it can't; one that succeeds is a refusal.
+"""Canaries: at each start a contained process tries what its tier promises to stop; if one succeeds, nothing runs.
 
-They run beside the zygote's preload, in a child made and confined as a run is, so what is tested is what will be used.
+They run during the zygote's preload, in a child that is created and confined like a run, so the real setup is tested.
 """
 
 import json
@@ -57,16 +57,16 @@ class Canaries:
         return cls(pid, answers, entered)
 
     def finish(self) -> dict[str, str]:
-        """Wait for the child, and return what each probe came to, by its name.
+        """Wait for the child, and return the result of each probe, by name.
 
-        Raises SandboxUnavailable where one got through or didn't answer. With no tier none is tried.
+        Raises SandboxUnavailable if one got through or didn't answer. Without a tier none is tried.
         """
         results = self.results()
         require_all_stopped(results, self._entered.tier)
         return {result.name: "stopped" if result.reached is None else result.reached for result in results}
 
     def results(self) -> tuple[CanaryResult, ...]:
-        """As `finish`, but raises nothing: a probe that didn't answer is said to have got through."""
+        """Like `finish`, but doesn't raise: a probe that didn't answer counts as having got through."""
         said = _read_all(self._answers)
         os.close(self._answers)
         os.kill(self._pid, signal.SIGKILL)
@@ -77,17 +77,17 @@ class Canaries:
 
 
 def require_all_stopped(results: Iterable[CanaryResult], tier: Tier) -> None:
-    """Raises SandboxUnavailable for what got through, by name; nothing is promised without a tier."""
+    """Raise SandboxUnavailable for probes that got through, by name; without a tier nothing is promised."""
     reached = [f"{result.name} reached {result.reached}" for result in results if not result.is_stopped]
     if reached and tier is not Tier.NONE:
         raise SandboxUnavailable(
             f"the {tier} tier doesn't hold on this machine: {'; '.join(reached)}. Nothing was run. "
-            "`ferrule sandbox doctor` tells which layers are there"
+            "`ferrule sandbox doctor` lists the available layers"
         )
 
 
 def parse_results(said: bytes, probes: Iterable[Callable[..., str | None]] = PROBES) -> tuple[CanaryResult, ...]:
-    """The results of some probes in a child's lines; one that is missing is said to have got through."""
+    """Parse the results of probes from a child's lines; a missing one counts as having got through."""
     answers: dict[str, str | None] = {}
     for line in said.splitlines():
         try:

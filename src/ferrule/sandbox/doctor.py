@@ -1,4 +1,4 @@
-"""Which layers of containment this machine has, tried and not guessed, and the tier that they give."""
+"""Detects by trial which layers of containment this machine has, and the tier that they give."""
 
 import functools
 import json
@@ -27,12 +27,12 @@ _SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """What was found. `missing` says, layer by layer, what keeps the machine from the full tier and what to do."""
+    """The layers found. `missing` says, layer by layer, what prevents the full tier and what to do about it."""
 
     kernel: str
     machine: str
     landlock: int
-    """The Landlock ABI; 0 where there is none."""
+    """The Landlock ABI; 0 if there is none."""
     seccomp: bool
     namespaces: bool
     """Namespaces, a root of its own and a pid namespace were entered by a child."""
@@ -51,12 +51,12 @@ class Layers:
 
 @functools.cache
 def detect_layers() -> Layers:
-    """This machine's layers; tried once in a process's life, by programs started for it (about 50 ms)."""
+    """Detect this machine's layers, once per process, by starting programs that try them (about 50 ms)."""
     return detect_layers_of(sys.platform)
 
 
 def detect_layers_of(platform: str, seatbelt: Path = SANDBOX_EXEC) -> Layers:
-    """This machine's layers as `platform` (as `sys.platform` has it) has them, tried anew."""
+    """Detect this machine's layers again, for a `platform` (a value of `sys.platform`)."""
     if platform == "linux":
         return _detect_linux()
     why = f"{platform}: Landlock, seccomp and namespaces are Linux's"
@@ -110,7 +110,7 @@ def _detect_linux() -> Layers:
 
 
 def try_canaries(tier: Tier) -> tuple[CanaryResult, ...]:
-    """What each canary came to in a tier, tried anew. Empty where the tier can't be entered at all, and for none.
+    """Run the canaries of a tier and return their results; none if the tier can't be entered, and for no tier.
 
     Raises `SandboxUnavailable` for the seatbelt tier on a machine without it.
     """

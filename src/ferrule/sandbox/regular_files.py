@@ -14,9 +14,9 @@ _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @contextmanager
 def open_regular_file(path: str) -> Iterator[int | None]:
-    """A descriptor of a regular file, None where the path is anything else. Raises OSError where it can't be opened.
+    """Open a regular file; returns its descriptor, or None if the path is anything else. Raises OSError.
 
-    Never blocks: a pipe would wait for a writer, and a device have no end.
+    Never blocks, as a pipe without a writer would.
     """
     descriptor = os.open(path, _OPEN)
     try:

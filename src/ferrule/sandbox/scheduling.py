@@ -1,6 +1,6 @@
-"""From any event loop onto the background one, where all of a sandbox's own work is done.
+"""Moves work from any event loop to the background one, which does all of a sandbox's own work.
 
-A sandbox can so be used from several loops, from one that is busy or about to close, and without one; its clocks and
+So a sandbox can be used from several loops, from one that is busy or about to close, and without one; its clocks and
 limits never wait for the program's own work.
 """
 

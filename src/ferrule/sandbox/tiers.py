@@ -1,4 +1,4 @@
-"""How far a machine can contain what a model wrote, as named tiers, and what each promises."""
+"""The tiers of containment that a machine may have, and what each promises."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What holds in a tier for a Python run, each with the layers that see to it, and what does not."""
+    """What a tier promises for a Python run, with the layers that enforce it, and what it doesn't promise."""
 
     holds: Mapping[str, str]
     lacks: tuple[str, ...]

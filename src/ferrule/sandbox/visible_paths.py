@@ -1,4 +1,4 @@
-"""What of the host's file system a contained process sees: a list of paths, read-only, each at its own place."""
+"""The paths of the host's file system that a contained process can see, read-only and at the same place."""
 
 import os
 import site
@@ -24,7 +24,7 @@ _LINKS_AT_MOST: Final = 40  # in one path, as the kernel has it
 
 @dataclass(frozen=True, slots=True)
 class VisiblePaths:
-    """Host paths that are seen, read-only, at the same path; everything else isn't there."""
+    """Host paths that are visible, read-only, at the same path; nothing else is."""
 
     readable: tuple[Path, ...]
 
@@ -91,10 +91,10 @@ def follow_links(path: Path, links: dict[Path, str]) -> Path | None:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether an absolute path is the folder or lies below it; by text, so both must be resolved."""
+    """Whether an absolute path is the folder or below it, compared as text, so both must be resolved."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def is_within_any(path: str, folders: Iterable[str]) -> bool:
-    """Whether a path lies in one of the folders, as `is_within` has it."""
+    """Whether a path is in one of the folders, as in `is_within`."""
     return any(is_within(path, each) for each in folders)

@@ -1,10 +1,4 @@
-"""Checks of model-written Python: early advice to the model, before anything runs.
-
-They read the code's syntax tree. What they find says what is wrong, where, and what to do instead. They keep nobody
-safe: a list of names is walked around by a string, and what contains the code is the sandbox. `checks_syntax` reads
-the code, `checks_advice` and `checks_seed` walk its tree, `checks_lists` holds the names, `checks_apart` has long code
-read by a process that can be ended.
-"""
+"""The profiles of checks, and `check`, which applies one to code: in this process, or for long code in a subprocess."""
 
 from __future__ import annotations
 
@@ -42,7 +36,7 @@ MOST_SECONDS: Final = 10.0
 
 
 def resolve_profile(name: str) -> CheckProfile:
-    """The profile of a name, `seed` being another name of `strict`. Raises ValueError for an unknown one."""
+    """Return the profile of a name; `seed` is an alias of `strict`. Raises ValueError for an unknown one."""
     profile = _ALIASES.get(name, name)
     for known in PROFILES:
         if profile == known:
@@ -74,5 +68,5 @@ def check(
 
 
 def explain_findings(findings: Sequence[Finding]) -> str:
-    """The findings as text for a model or a person, one to three lines each; empty where there are none."""
+    """Format findings for a model or a person, one to three lines each; empty if there are none."""
     return "\n".join(str(finding) for finding in findings)

@@ -1,4 +1,4 @@
-"""Where model-written shell commands run: in namespaces of their own, or under Landlock and seccomp alone."""
+"""Runs model-written shell commands, in namespaces of their own, or under Landlock and seccomp alone."""
 
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
 from ferrule.sandbox.shell.access_plan import Mode
