@@ -30,20 +30,20 @@ class TextNotation:
     def __init__(self, family: Family) -> None:
         self.family = family
         self.name = family.name
-        prose = family.message
-        thinking = (prose.thinking.open, prose.thinking.close) if prose.thinking else ()
-        found = (*family.syntax.markers, *thinking, *(prose.result or ()), *prose.turn_markers)
+        markers = family.message
+        thinking = (markers.thinking.open, markers.thinking.close) if markers.thinking else ()
+        found = (*family.syntax.markers, *thinking, *(markers.result or ()), *markers.turn_markers)
         self.markers: tuple[str, ...] = tuple(dict.fromkeys(found))
-        # Whether the syntax escapes all that a value may hold, so that what it writes needn't be read back.
+        # Whether the syntax escapes everything that values may contain, so that its output needn't be read back.
         self.is_always_readable = isinstance(family.syntax, EscapingSyntax)
 
     @property
     def framing(self) -> tuple[str, ...]:
         """What `Framing` outside calls consists of, apart from white space: everything else a model writes is
         content."""
-        syntax, prose = self.family.syntax, self.family.message
-        around = (*prose.answer, *prose.preamble, prose.between)
-        opened = (prose.thinking.open + prose.thinking.after_open,) if prose.thinking else ()
+        syntax, markers = self.family.syntax, self.family.message
+        around = (*markers.answer, *markers.preamble, markers.between)
+        opened = (markers.thinking.open + markers.thinking.after_open,) if markers.thinking else ()
         punctuation = syntax.punctuation if isinstance(syntax, PunctuatedSyntax) else ()
         return tuple(dict.fromkeys(filter(str.strip, (*self.markers, *opened, *around, *punctuation))))
 

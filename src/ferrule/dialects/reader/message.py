@@ -109,18 +109,18 @@ class MessageReader:
     def __init__(
         self,
         syntax: ReadableSyntax,
-        prose: MessageMarkers,
+        markers: MessageMarkers,
         calls: Calls,
         *,
         opens: str = "",
         spelled_out: Collection[str] = (),
     ) -> None:
-        self._syntax, self._prose, self._calls = syntax, prose, calls
+        self._syntax, self._markers, self._calls = syntax, markers, calls
         self._spelling, self._spelled_out = spelled_out, frozenset(spelled_out)
         self._draft: _Draft | None = None
         self._successor: MessageReader | None = None
-        self._stream = InputStream("", spelled_out, prose.turn_markers)
-        thinking = prose.thinking
+        self._stream = InputStream("", spelled_out, markers.turn_markers)
+        thinking = markers.thinking
         self._thinks = thinking is not None and opens.rfind(thinking.open) > opens.rfind(thinking.close)
         self._in_text, self._in_thought, self._after_failure = self._make_stop_sets()
         self._in_open_thought = self._in_thought
@@ -131,31 +131,31 @@ class MessageReader:
 
     def _make_stop_sets(self) -> tuple[Stops, Stops, Stops]:
         """The markers that end a run of text, of reasoning, and of an unreadable call."""
-        stream, prose, syntax = self._stream, self._prose, self._syntax
-        thinking = prose.thinking
+        stream, markers, syntax = self._stream, self._markers, self._syntax
+        thinking = markers.thinking
         marks = (thinking.open, thinking.close) if thinking else ()
         leads = self._leads
-        results = prose.result or ()
+        results = markers.result or ()
         own_markers = () if thinking and thinking.read_by_syntax else marks
-        in_text = stream.make_stops(*syntax.openers, *own_markers, *results, *prose.turn_markers, leads=leads)
+        in_text = stream.make_stops(*syntax.openers, *own_markers, *results, *markers.turn_markers, leads=leads)
         in_thought = self._make_thought_stops(syntax.openers if thinking and thinking.ends_at_call else ())
-        return in_text, in_thought, stream.make_stops(*syntax.closers, *syntax.openers, *prose.turn_markers)
+        return in_text, in_thought, stream.make_stops(*syntax.closers, *syntax.openers, *markers.turn_markers)
 
     @property
     def _leads(self) -> tuple[tuple[str, str], ...]:
         """White space before markers that belongs to them. A model may write less of it than its template does."""
-        prose = self._prose
-        spaces = [prose.before_call[at:] for at in range(len(prose.before_call))]
+        markers = self._markers
+        spaces = [markers.before_call[at:] for at in range(len(markers.before_call))]
         leads = tuple((opener, space) for opener in self._syntax.openers for space in spaces)
-        thinking = prose.thinking
+        thinking = markers.thinking
         return (*leads, (thinking.close, thinking.before_close)) if thinking and thinking.before_close else leads
 
     def _make_thought_stops(self, openers: tuple[str, ...]) -> Stops:
         """The markers that end a run of reasoning."""
-        prose = self._prose
-        ends = (prose.thinking.close,) if prose.thinking else ()
+        markers = self._markers
+        ends = (markers.thinking.close,) if markers.thinking else ()
         kept = tuple(lead for lead in self._leads if lead[0] in (*openers, *ends))
-        return self._stream.make_stops(*openers, *ends, *prose.turn_markers, leads=kept)
+        return self._stream.make_stops(*openers, *ends, *markers.turn_markers, leads=kept)
 
     def feed(self, text: str, control: bool | None = None) -> list[ReaderEvent]:
         """Read a piece: see `Reader.feed`."""
@@ -196,7 +196,7 @@ class MessageReader:
     def _reread_draft(self, draft: _Draft, *, stopped: bool) -> list[ReaderEvent] | None:
         """The events of a draft if the reasoning ended before it; None if that gives no call."""
         index = self._calls.index
-        reader = MessageReader(self._syntax, self._prose, self._calls, spelled_out=self._spelling)
+        reader = MessageReader(self._syntax, self._markers, self._calls, spelled_out=self._spelling)
         reader._stream.base = draft.start
         events = [event for piece in draft.pieces for event in reader.feed(*piece)]
         if draft.end is None:
@@ -243,7 +243,7 @@ class MessageReader:
 
     def _read_reasoning(self) -> Reading[str]:
         """Read reasoning up to the marker that ends it, which is taken."""
-        stream, thinking = self._stream, self._prose.thinking
+        stream, thinking = self._stream, self._markers.thinking
         marker = yield from stream.scan(self._in_open_thought, stream.take_reasoning)
         if thinking and thinking.may_stay_open and marker in self._syntax.openers:
             self._draft = _Draft(stream.here[0], stream.list_remaining(), stream.drain_events())
@@ -261,7 +261,7 @@ class MessageReader:
 
     def _handle_marker(self, marker: str) -> Reading[str]:
         """Handle what a marker begins or ends; returns the next marker that was met and not handled."""
-        thinking, result = self._prose.thinking, self._prose.result
+        thinking, result = self._markers.thinking, self._markers.result
         if thinking and marker == thinking.open:
             self._thinks = True
             yield from self._stream.take_optional(thinking.after_open)
@@ -287,7 +287,7 @@ class MessageReader:
                 stream.raw.write(opener)
                 yield from self._syntax.read(stream, calls, opener)
                 stream.raw = None
-                yield from stream.take_optional(self._prose.after_calls)
+                yield from stream.take_optional(self._markers.after_calls)
             elif isinstance(self._syntax, BareCallSyntax):
                 yield from self._syntax.read_at_start(stream, calls)
         except EndOfText:
@@ -338,7 +338,7 @@ class MessageReader:
         stream.raw.write(marker)
         self._calls.begin(stream)
         if marker != closer:
-            stops = stream.make_stops(closer, *self._prose.turn_markers)
+            stops = stream.make_stops(closer, *self._markers.turn_markers)
             found = yield from stream.scan(stops, stream.take_framing)
             if found == closer:
                 stream.take_framing(stream.marker_end)

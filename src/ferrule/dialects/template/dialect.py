@@ -111,11 +111,13 @@ class TemplateDialect:
             user_images=bool(self.learned.image_placeholder),
         )
         self.rewrites_history = self.learned.rewrites_history
-        prose = notation.family.message
+        message_markers = notation.family.message
         more = tuple(stop for stop in self.learned.stops if stop not in notation.markers)
         # The notation, extended by the template's turn markers.
         self.notation = TextNotation(
-            replace(notation.family, message=replace(prose, turn_markers=(*prose.turn_markers, *more)))
+            replace(
+                notation.family, message=replace(message_markers, turn_markers=(*message_markers.turn_markers, *more))
+            )
         )
         self.markers = self.notation.markers
 
