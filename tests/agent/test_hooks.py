@@ -11,7 +11,7 @@ from ferrule.agent.pipeline import model
 from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, Message, ToolCall, assistant, user
-from ferrule.errors import ToolRequired
+from ferrule.errors import RegistryError, SettingsError, ToolRequired
 from ferrule.events import LossesReported, MessageFinished
 from ferrule.execution import Policy, Rule
 from ferrule.models.scripted import ScriptedModel
@@ -249,3 +249,56 @@ async def test_the_embedded_model_goes_on_with_a_conversation_that_is_too_long_f
     assert [loss.kind for loss in run.losses] == ["turns"]
     assert roles(run.conversation) == "user assistant tool assistant"
     assert [offer.at for offer in run.offers] == [1]
+
+
+def test_what_has_no_hook_is_refused_when_it_is_added() -> None:
+    class Misspelt(Hooks):
+        async def before_reqest(self, state: RunState) -> None: ...
+
+    class Sync:
+        def after_message(self, state: RunState) -> None: ...
+
+    pipeline = model(ScriptedModel("x"))
+    for wrong in (Misspelt, Misspelt(), "text", None):
+        with pytest.raises(SettingsError, match="defines none of before_request, after_message, after_results"):
+            pipeline.hook(wrong)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"Sync\.after_message must be async"):
+        pipeline.hook(Sync())  # type: ignore[arg-type]
+
+
+async def test_a_function_that_makes_no_hooks_is_refused_when_it_is_called() -> None:
+    with pytest.raises(SettingsError, match="int can't be used as hooks"):
+        await model(ScriptedModel("x")).chat("?").hook(lambda: 3).run()  # type: ignore[arg-type, return-value]
+
+
+async def test_a_hook_can_not_offer_two_tools_of_one_name_and_may_offer_a_function() -> None:
+    class Twice(Hooks):
+        async def after_results(self, state: RunState) -> None:
+            state.tools = [*state.tools, halve, halve]
+
+    def triple(n: int) -> int:
+        """Triple a number."""
+        return 3 * n
+
+    class Once(Hooks):
+        async def after_results(self, state: RunState) -> None:
+            if len(state.tools) == 1:
+                state.tools = [*state.tools, triple]  # type: ignore[list-item]
+
+    with pytest.raises(RegistryError, match="'halve'"):
+        await model(ScriptedModel(CALL, "14.")).chat("?").using(double).hook(Twice).run()
+    other = ToolCall("c2", "triple", '{"n": 3}')
+    run = await model(ScriptedModel(CALL, other, "9.")).chat("?").using(double).hook(Once).run()
+    assert [message.result.text for message in run.conversation.messages if message.role == "tool"] == ["14", "9"]
+
+
+async def test_where_the_last_turn_takes_most_of_the_context_all_others_are_dropped() -> None:
+    class Counting(_Ending):
+        context_length = 100
+
+        def count_tokens(self, conversation: Conversation, _tools: object = ()) -> int:
+            return 80 if len(conversation.messages) <= 2 else 90
+
+    run = await model(Counting("context", "I beg", "Now.")).chat(conversation(4)).run()
+    assert (run.stopped, run.text) == ("done", "Now.")
+    assert [message.text for message in run.conversation.messages] == ["And now?", "Now."]

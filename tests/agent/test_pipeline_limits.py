@@ -11,7 +11,7 @@ import pytest
 
 from ferrule.agent.pipeline import model
 from ferrule.conversation import ToolCall, assistant
-from ferrule.errors import ModelError, SettingsError, ToolRequired
+from ferrule.errors import DialectError, ModelError, PolicyError, SettingsError, ToolRequired
 from ferrule.events import Usage
 from ferrule.execution import Decision, FileJournal, Policy, Rule
 from ferrule.models.prices import Price, find_price
@@ -168,3 +168,41 @@ async def test_the_mode_is_told_and_what_can_not_be_is_refused() -> None:
         await model(Toolless()).chat("?").using(double, mode="api").run()
     with pytest.raises(TypeError, match="unexpected keyword argument 'seconds_'"):
         model("embedded").within(seconds_=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"policy": "ask"}, PolicyError, r"policy must be a Policy, not 'ask'; give a profile as Policy\(profile=…\)"),
+        ({"approver": lambda request: True}, SettingsError, r"approver must have the method decide\(\)"),
+        ({"journal": "j.jsonl"}, SettingsError, r"journal must have the method make_key\(\), which 'j.jsonl' doesn't"),
+        ({"blobs": "folder"}, SettingsError, r"blobs must have the method put\(\)"),
+        ({"workspace": "/tmp"}, SettingsError, r"workspace must be a pathlib\.Path, not '/tmp'"),
+        ({"on_ask": "paus"}, SettingsError, "on_ask must be 'deny' or 'pause', not 'paus'"),
+        ({"lazy": "yes"}, SettingsError, "lazy must be True, False or 'auto', not 'yes'"),
+        ({"mode": "hermess"}, DialectError, "unknown notation 'hermess'; did you mean hermes"),
+    ],
+)
+def test_an_option_that_can_not_be_is_refused_at_the_call(options, error, words):
+    with pytest.raises(error, match=words):
+        model(ScriptedModel("x")).using(**options)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"rounds": "3"}, {"calls": -1}, {"tokens": 2.5}, {"cost": "1"}, {"seconds": float("nan")}, {"rounds": True}],
+)
+def test_a_limit_that_can_not_be_is_refused_at_the_call(limits):
+    (name,) = limits
+    with pytest.raises(SettingsError, match=f"{name} must be a"):
+        model(ScriptedModel("x")).within(**limits)
+
+
+async def test_a_choice_that_is_no_tool_is_refused():
+    with pytest.raises(SettingsError, match="choice='nope' is neither auto, required, none nor a tool"):
+        await model(ScriptedModel("x")).chat("?").using(choice="nope").run()
+
+
+async def test_a_decision_on_a_call_that_does_not_wait_is_refused():
+    with pytest.raises(SettingsError, match="there is no open call 'c9' to decide on; open are: none"):
+        await model(ScriptedModel("x")).chat("?").run(decisions={"c9": Decision.allow()})

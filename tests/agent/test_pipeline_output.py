@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import typing
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from typing_extensions import TypedDict
 
 from ferrule.agent.output import OutputInvalid, OutputType
 from ferrule.agent.pipeline import model
+from ferrule.errors import SettingsError
 from ferrule.models.scripted import ScriptedModel
 
 
@@ -69,3 +71,17 @@ async def test_an_answer_that_never_fits_is_an_error_that_has_it() -> None:
     with pytest.raises(OutputInvalid, match="age: got the string") as caught:
         await model(ScriptedModel(*['{"name": "A", "age": "x"}'] * 2)).chat("?").parse_as(Person, retries=1).run()
     assert caught.value.text == '{"name": "A", "age": "x"}'
+
+
+async def test_the_typed_dict_of_typing_is_read_on_every_python():
+    class Town(typing.TypedDict):
+        city: str
+
+    run = await model(ScriptedModel('{"city": "Oslo"}')).chat("?").parse_as(Town).run()
+    assert run.output == {"city": "Oslo"}
+
+
+@pytest.mark.parametrize("kind", [3, "Person", object()])
+def test_what_is_no_type_is_refused_at_the_call(kind):
+    with pytest.raises(SettingsError, match="parse_as can't use"):
+        model(ScriptedModel("x")).parse_as(kind)

@@ -292,3 +292,42 @@ def test_a_request_can_be_kept_as_json():
     pending = asyncio.run(run())
     assert json.loads(json.dumps(dict(pending.request.arguments))) == {"number": 1}
     assert len(pending.request.hash) == 64
+
+
+@pytest.mark.parametrize("action", ["no", "denied", "Deny", "reject", "", None])
+def test_a_decision_that_is_unknown_runs_nothing(action):
+    with pytest.raises(PolicyError, match="a decision must be allow or deny or edit or always, not"):
+        Decision(action)
+
+
+@pytest.mark.parametrize("given", ["deny", "allow", False, True, None])
+def test_an_approver_that_answers_with_something_else_runs_nothing(given):
+    ran = []
+
+    @tool
+    async def act() -> None:
+        """Act."""
+        ran.append(1)
+
+    with pytest.raises(PolicyError, match="a decision on 'call_1' must be a Decision, not"):
+        answer(act, call("act"), policy=ASK, approver=Scripted(lambda _: given))
+    assert ran == []
+
+
+def test_an_approver_that_is_not_async_is_named():
+    class Sync:
+        def decide(self, _request):
+            return Decision.allow()
+
+    with pytest.raises(PolicyError, match=r"Sync\.decide must be async, and return a Decision"):
+        answer(double, call("double", number=1), policy=ASK, approver=Sync())
+
+
+def test_a_decision_on_a_pause_that_is_none_is_refused():
+    async def run():
+        async with ToolRegistry([double]).open() as bound:
+            executor = Executor(bound, policy=ASK, on_ask="pause")
+            await executor.run_all([call("double", number=1)], CallScope(), decisions={"call_1": True})
+
+    with pytest.raises(PolicyError, match="the decision on 'call_1' must be a Decision, not True"):
+        asyncio.run(run())

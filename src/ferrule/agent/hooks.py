@@ -6,14 +6,17 @@ pipeline's options are in `standard_hooks.py`, others are added by `Pipeline.hoo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ferrule.conversation import Conversation, MalformedCall, ToolCall, user
+from ferrule.errors import SettingsError
 from ferrule.events import Event, LossesReported
 from ferrule.execution import Executor, Policy
-from ferrule.tools.registry import BoundRegistry
+from ferrule.tools.registry import BoundRegistry, ToolRegistry
 
 if TYPE_CHECKING:
     from ferrule.agent.run import EventFeed, Run
@@ -45,6 +48,25 @@ class Hooks(Protocol):
     async def after_results(self, state: RunState) -> None:  # noqa: ARG002
         """Calls were answered, and the model is about to be asked again: the place to change tools or policy."""
         return
+
+
+_METHODS = ("before_request", "after_message", "after_results")
+
+
+@lru_cache(maxsize=256)
+def list_own_methods(kind: type) -> tuple[bool, ...]:
+    """Which of the three methods a class of hooks overrides: most override one, and calling the others takes time."""
+    return tuple(getattr(kind, name, None) not in (None, getattr(Hooks, name)) for name in _METHODS)
+
+
+def check_hooks(kind: type) -> None:
+    """Raise `SettingsError` for a class that has none of the methods of `Hooks`, or one that isn't async."""
+    if not any(list_own_methods(kind)):
+        raise SettingsError(f"{kind.__qualname__} can't be used as hooks: it defines none of {', '.join(_METHODS)}")
+    for name in _METHODS:
+        method = getattr(kind, name, None)
+        if inspect.isfunction(method) and not inspect.iscoroutinefunction(method):
+            raise SettingsError(f"{kind.__qualname__}.{name} must be async: `async def {name}(self, state)`")
 
 
 class RunStopped(Exception):  # noqa: N818 - an end that was reached, not an error
@@ -121,12 +143,16 @@ class RunState:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """The tools that can be called. If a hook sets them, all are offered from the next request on."""
+        """The tools that can be called. If a hook sets them, to `Tool`s or functions, all are offered from the next
+        request on.
+
+        Raises `RegistryError` for two of one name, and `ToolDefinitionError` for a function that can't be a tool.
+        """
         return self.registry.tools
 
     @tools.setter
     def tools(self, tools: Iterable[Tool]) -> None:
-        self.use_registry(BoundRegistry(tools))
+        self.use_registry(BoundRegistry(ToolRegistry(tools)))
         self.offered = self.registry.specs
 
     @property

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
+from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, list_own_methods
 from ferrule.agent.run import OfferRecord
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, MalformedCall, Text, ToolCall, ToolResult, tool_message
-from ferrule.errors import StreamBroken
+from ferrule.errors import SettingsError, StreamBroken
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, ToolProgress
 from ferrule.execution import Decision, FileJournal, Journal, Pending, make_cancelled_result, make_interrupted_result
 from ferrule.execution.error_results import make_error_result
@@ -58,7 +58,7 @@ class AgentLoop:
         self._after_message: list[Callable[[RunState], Awaitable[None]]] = []
         self._after_results: list[Callable[[RunState], Awaitable[None]]] = []
         for hook in hooks:
-            before_request, after_message, after_results = _list_own_methods(type(hook))
+            before_request, after_message, after_results = list_own_methods(type(hook))
             if before_request:
                 self._before_request.append(hook.before_request)
             if after_message:
@@ -69,6 +69,10 @@ class AgentLoop:
         self._most_calls = most_calls
         self._journal = journal
         self._workspace = workspace
+        for call_id in decisions or ():
+            if all(call.id != call_id for call in state.open_calls):
+                known = ", ".join(call.id for call in state.open_calls) or "none"
+                raise SettingsError(f"there is no open call {call_id!r} to decide on; open are: {known}")
         self._decisions = decisions
         self._listener = listener
         if state.open_calls:
@@ -270,13 +274,6 @@ def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolR
                 return times
             times += 1
     return times
-
-
-@lru_cache(maxsize=256)
-def _list_own_methods(kind: type) -> tuple[bool, ...]:
-    """Which of the three methods a class of hooks overrides: most override one, and calling the others takes time."""
-    names = ("before_request", "after_message", "after_results")
-    return tuple(getattr(kind, name, None) not in (None, getattr(Hooks, name)) for name in names)
 
 
 def _make_not_run(call: ToolCall | MalformedCall, reason: str) -> ToolResult:

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ferrule.errors import PolicyError, SettingsError
+
 if TYPE_CHECKING:
     from ferrule.agent.run import Run
     from ferrule.blobs import BlobStore
     from ferrule.execution import Approver, Journal, Policy
 
 
+_METHODS = {"approver": ("decide",), "journal": ("make_key", "record"), "blobs": ("put", "get")}
+_LIMITS: dict[str, Any] = {"rounds": int, "calls": int, "tokens": int, "cost": (int, float), "seconds": (int, float)}
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options that `Pipeline.using` takes besides the tools."""
+    """The options that `Pipeline.using` takes besides the tools.
+
+    Raises `PolicyError`, `SettingsError` and `DialectError` for an option that can't be used.
+    """
 
     policy: Policy | None = None
     approver: Approver | None = None
@@ -34,10 +43,32 @@ class RunOptions:
     lazy: bool | Literal["auto"] = "auto"
     """Whether the model finds its tools by `search_tools`, and is offered those found; `auto`: if there are many."""
 
+    def __post_init__(self) -> None:
+        if self.policy is not None:
+            from ferrule.execution.policy import Policy
+
+            if not isinstance(self.policy, Policy):
+                raise PolicyError(f"policy must be a Policy, not {self.policy!r}; give a profile as Policy(profile=…)")
+        for name, methods in _METHODS.items():
+            given = getattr(self, name)
+            missing = [method for method in methods if not callable(getattr(given, method, None))]
+            if given is not None and missing:
+                raise SettingsError(f"{name} must have the method {missing[0]}(), which {given!r} doesn't have")
+        if self.workspace is not None and not isinstance(self.workspace, Path):
+            raise SettingsError(f"workspace must be a pathlib.Path, not {self.workspace!r}")
+        if self.on_ask not in ("deny", "pause"):
+            raise SettingsError(f"on_ask must be 'deny' or 'pause', not {self.on_ask!r}")
+        if self.lazy not in (True, False, "auto"):
+            raise SettingsError(f"lazy must be True, False or 'auto', not {self.lazy!r}")
+        if self.mode not in ("auto", "api"):
+            from ferrule.dialects.catalogue import get_notation
+
+            get_notation(self.mode)
+
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The limits of a run; None is no limit."""
+    """The limits of a run; None is no limit. Raises `SettingsError` for one that can't be."""
 
     rounds: int | None = 16
     """The most requests to the model."""
@@ -49,6 +80,13 @@ class RunLimits:
     """US dollars; once reached, the model isn't asked again."""
     seconds: float | None = None
     """Seconds of wall time; calls that are still running are then cancelled."""
+
+    def __post_init__(self) -> None:
+        for name, kinds in _LIMITS.items():
+            limit = getattr(self, name)
+            if limit is not None and (not isinstance(limit, kinds) or isinstance(limit, bool) or not limit >= 0):
+                kind = "a whole number" if kinds is int else "a number"
+                raise SettingsError(f"{name} must be {kind}, 0 or more, or None, not {limit!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Conversation, system
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, SettingsError
 from ferrule.tools.pydantic_errors import list_problems
 from ferrule.tools.strict_json import decode_json
 
@@ -44,7 +44,22 @@ class OutputType:
     def _adapter(self) -> TypeAdapter[Any]:
         from pydantic import TypeAdapter
 
-        return TypeAdapter(self.kind)
+        from ferrule.tools.json_schema import AnnotationConverter
+
+        return TypeAdapter(AnnotationConverter({}).convert(self.kind))
+
+    def check(self) -> None:
+        """Raise `SettingsError` if there is no JSON Schema of the type."""
+        from pydantic.errors import PydanticUserError
+
+        try:
+            _ = self.schema
+        except (PydanticUserError, TypeError, NameError) as error:
+            reason = str(getattr(error, "message", error)).partition("\n")[0]
+            raise SettingsError(
+                f"parse_as can't use {self.kind!r} ({reason}); give a type: a pydantic model, a dataclass, a TypedDict "
+                "or one such as list[int]"
+            ) from error
 
     @cached_property
     def _own_schema(self) -> dict[str, Any]:

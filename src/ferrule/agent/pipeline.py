@@ -7,6 +7,7 @@ What runs it is imported when something is run: a program that only defines tool
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -96,7 +97,7 @@ class Pipeline(Generic[OutputT]):
     ) -> Pipeline[OutputT]:
         """Offer tools and answer their calls from this step on. The options are those of `RunOptions`.
 
-        Raises `RegistryError` and `ToolDefinitionError` for tools that can't be offered.
+        Raises `RegistryError` and `ToolDefinitionError` for tools that can't be offered, and what `RunOptions` raises.
         """
         options = _replace_given(
             self.options, policy=policy, approver=approver, journal=journal, blobs=blobs, workspace=workspace,
@@ -145,7 +146,7 @@ class Pipeline(Generic[OutputT]):
         cost: float | None = _KEEP,
         seconds: float | None = _KEEP,
     ) -> Pipeline[OutputT]:
-        """Set limits of the run (see `RunLimits`); None removes one."""
+        """Set limits of the run (see `RunLimits`); None removes one. Raises `SettingsError` for one that can't be."""
         limits = _replace_given(self.limits, rounds=rounds, calls=calls, tokens=tokens, cost=cost, seconds=seconds)
         return replace(self, limits=limits)
 
@@ -166,8 +167,14 @@ class Pipeline(Generic[OutputT]):
     def hook(self, *hooks: HooksSource) -> Pipeline[OutputT]:
         """Add hooks that steer the loop; they run after those of the pipeline itself.
 
-        A class, or a function that makes hooks, is called for each run; an object is shared by all runs.
+        A class, or a function that makes hooks, is called for each run; an object is shared by all runs. Raises
+        `SettingsError` for what has no method of `Hooks`, such as a class that misspells one.
         """
+        from ferrule.agent.hooks import check_hooks
+
+        for one in hooks:
+            if isinstance(one, type) or not inspect.isroutine(one):
+                check_hooks(one if isinstance(one, type) else type(one))
         return replace(self, hooks=(*self.hooks, *hooks))
 
     def watch(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
@@ -182,11 +189,14 @@ class Pipeline(Generic[OutputT]):
         """Require an answer of this type (a pydantic model, dataclass, TypedDict, `list[int]`, …), as `Run.output`.
 
         The model is constrained to its JSON Schema where it supports that, else the prompt states it. An answer that
-        doesn't fit is sent back with what is wrong, `retries` times; then `OutputInvalid` is raised.
+        doesn't fit is sent back with what is wrong, `retries` times; then `OutputInvalid` is raised. Raises
+        `SettingsError` for a type without a JSON Schema.
         """
         from ferrule.agent.output import OutputType
 
-        return replace(self, output=OutputType(kind, retries))
+        output = OutputType(kind, retries)
+        output.check()
+        return replace(self, output=output)
 
     async def run(self, *, decisions: Mapping[str, Decision] | None = None) -> Run[OutputT]:
         """Run until the model is done or a limit is reached.

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from ferrule.agent.batch import CallTogether, RunBarrier, run_together
-from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped
+from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
 from ferrule.agent.instrumentation import listen_to
 from ferrule.agent.loop import AgentLoop
 from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
 from ferrule.agent.tool_search import FEW, NAME, LazyTools, is_large
-from ferrule.errors import ModelError
+from ferrule.errors import ModelError, SettingsError
 from ferrule.events import RunFinished
 from ferrule.execution import Decision, Executor, Policy
 from ferrule.tools.registry import BoundRegistry
 
 if TYPE_CHECKING:
     from ferrule.agent.instrumentation import RunListener
-    from ferrule.agent.pipeline import Pipeline
+    from ferrule.agent.pipeline import HooksSource, Pipeline
     from ferrule.models.protocol import Model
 
 _SHORTEN_CONTEXT = ShortenContext()
 _ONLY_TOOLS = (USE_TOOLS,)
+_CHOICES = ("auto", "required", "none")
 
 
 async def run_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> Run[OutputT]:
@@ -125,7 +126,10 @@ def _make_loop(
     if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
         hooks += _make_step_hooks(pipeline, barrier)
     if pipeline.hooks:
-        hooks += [one() if callable(one) else one for one in pipeline.hooks]
+        hooks += _make_hooks(pipeline.hooks)
+    if options.choice is not None and options.choice not in (*_CHOICES, *registry.names):
+        near = ", ".join(registry.find_nearest(options.choice)) or "none"
+        raise SettingsError(f"choice={options.choice!r} is neither {', '.join(_CHOICES)} nor a tool; nearest: {near}")
     callable_tools = registry if lazy is None else lazy.registry
     request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
     state = RunState(run, asked, callable_tools, request, make_executor, feed)
@@ -147,6 +151,13 @@ def _choose_lazy_tools(
     if not lazy or len(registry) <= FEW or only is not None or not is_large(registry) or NAME in registry:
         return None
     return LazyTools(registry, choice)
+
+
+def _make_hooks(sources: Iterable[HooksSource]) -> list[Hooks]:
+    made = [one() if callable(one) else one for one in sources]
+    for one in made:
+        check_hooks(type(one))
+    return made
 
 
 def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:

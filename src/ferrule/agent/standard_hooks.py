@@ -159,24 +159,32 @@ class ShortenContext(Hooks):
         await state.report_losses((Loss("turns", shortened.summary),))
 
     def _drop_turns(self, state: RunState, conversation: Conversation) -> Truncation | None:
-        """Drop turns until a quarter of the context is free, or at least until the rest fits."""
-        from ferrule.tokens.truncation import Truncation, drop_oldest_turns, split_turns
+        """Drop turns until a quarter of the context is free, or all but the last turn if that alone takes more."""
+        from ferrule.tokens.truncation import drop_oldest_turns, split_turns
 
         meter = _find_meter(state.model)
         if meter is None:  # tokens can't be counted: drop half of the turns, and again if that isn't enough
-            head, turns = split_turns(conversation)
-            half = len(turns) // 2
-            kept = [message for turn in turns[half:] for message in turn]
-            dropped = tuple(message for turn in turns[:half] for message in turn)
-            return Truncation(replace(conversation, messages=(*head, *kept)), dropped)
-        for limit in (meter.context_length * 3 // 4, meter.context_length - 1):
-            try:
-                return drop_oldest_turns(
-                    conversation, lambda one: meter.count_tokens(one, state.request.offered), limit=limit
-                )
-            except ContextLengthError:
-                continue
-        return None
+            return _keep_turns(conversation, len(split_turns(conversation)[1]) // 2)
+
+        def count_tokens(one: Conversation) -> int:
+            return meter.count_tokens(one, state.request.offered)
+
+        try:
+            return drop_oldest_turns(conversation, count_tokens, limit=meter.context_length * 3 // 4)
+        except ContextLengthError:
+            last = _keep_turns(conversation, -1)
+        return last if count_tokens(last.conversation) < meter.context_length else None
+
+
+def _keep_turns(conversation: Conversation, first: int) -> Truncation:
+    """Drop the turns before the one at index `first`."""
+    from ferrule.tokens.truncation import Truncation, split_turns
+
+    head, turns = split_turns(conversation)
+    kept = [message for turn in turns[first:] for message in turn]
+    return Truncation(
+        replace(conversation, messages=(*head, *kept)), tuple(message for turn in turns[:first] for message in turn)
+    )
 
 
 def _find_meter(model: Any) -> ContextMeter | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,7 +42,7 @@ def get_notation(name: str) -> TextNotation:
             return TextNotation(family)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown notation {name!r}; expected one of {', '.join(sorted(load_families()))}")
+        raise DialectError(f"unknown notation {name!r}; {_suggest(name, sorted(load_families()))}")
     loaded = plugin.load()
     if isinstance(loaded, Family):
         return TextNotation(loaded)
@@ -61,7 +61,7 @@ def get_dialect(name: str) -> Dialect:
             return _make_dialect(family, name)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown dialect {name!r}; expected one of {', '.join(list_dialects())}")
+        raise DialectError(f"unknown dialect {name!r}; {_suggest(name, list_dialects())}")
     loaded = plugin.load()
     if isinstance(loaded, Family):
         if not _list_dialects(loaded):
@@ -86,6 +86,13 @@ def _search_families(name: str) -> Iterator[Family]:
     if name.isidentifier() and find_spec(f"{declared.__name__}.{name}") is not None:
         yield from _load_module(name)
     yield from load_families().values()
+
+
+def _suggest(name: str, known: Sequence[str]) -> str:
+    from ferrule.tools.registry import find_nearest_names
+
+    near = find_nearest_names(name, known)
+    return f"{f'did you mean {near[0]}? ' if near else ''}expected one of {', '.join(known)}"
 
 
 def _list_dialects(family: Family) -> tuple[str, ...]:

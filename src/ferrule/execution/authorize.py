@@ -223,7 +223,10 @@ class Authorizer:
             reason = f"this call needs approval, and nobody can be asked ({verdict.reason})"
             return proposal.deny(reason, "nobody")
         for _ in range(_EDITS):
-            outcome = await self._apply(proposal, await self._approver.decide(request), scope)
+            answer = self._approver.decide(request)
+            if not inspect.isawaitable(answer):
+                raise PolicyError(f"{type(self._approver).__name__}.decide must be async, and return a Decision")
+            outcome = await self._apply(proposal, await answer, scope)
             if not isinstance(outcome, str):
                 return outcome
             request = replace(request, problem=outcome)
@@ -243,11 +246,15 @@ class Authorizer:
         self, proposal: ProposedCall, decision: Decision, scope: CallScope
     ) -> PermittedCall | RefusedCall | str:
         """Apply a decision to a proposal. Returns the problem as text if it is an edit with invalid arguments."""
+        if not isinstance(decision, Decision):
+            raise PolicyError(f"a decision on {proposal.call.id!r} must be a Decision, not {decision!r}")
         by = decision.by or "caller"
         if decision.action == "deny":
             return proposal.deny(decision.reason or "the user said no", by)
         if decision.action == "edit":
             return await self._apply_edit(proposal, decision, by, scope)
+        if decision.action not in ("allow", "always"):
+            raise PolicyError(f"the decision {decision.action!r} on {proposal.call.id!r} is unknown")
         reason = decision.reason
         if decision.action == "always" and proposal.verdict.by == "profile":
             tool = proposal.tool

@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ferrule.conversation import MalformedCall, Message, ToolCall
 from ferrule.errors import ConversationError, PolicyError
 from ferrule.tools.intent import Effect, Intent, preview_from_json, preview_to_json
+
+DecisionAction = Literal["allow", "deny", "edit", "always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,20 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer to a request. `by` is who gave it; `hash` binds it to the request."""
+    """An answer to a request. `by` is who gave it; `hash` binds it to the request.
 
-    action: Literal["allow", "deny", "edit", "always"]
+    Raises `PolicyError` for any other action, since what isn't understood must not run a call.
+    """
+
+    action: DecisionAction
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
     by: str = ""
     hash: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.action not in get_args(DecisionAction):
+            raise PolicyError(f"a decision must be {' or '.join(get_args(DecisionAction))}, not {self.action!r}")
 
     @classmethod
     def allow(cls, by: str = "") -> Decision:
@@ -155,10 +164,9 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
 
     try:
         arguments = value_from_json(data["arguments"], "the edited arguments")
-        action = data["action"]
-        if action not in ("allow", "deny", "edit", "always"):
-            raise ConversationError(f"a decision must be allow, deny, edit or always, not {action!r}")
-        return Decision(action, data["reason"], arguments, data["by"], data["hash"])
+        return Decision(data["action"], data["reason"], arguments, data["by"], data["hash"])
+    except PolicyError as error:
+        raise ConversationError(str(error)) from error
     except (LookupError, TypeError) as error:
         raise ConversationError(f"not a decision: {type(error).__name__} {error}") from error
 

@@ -212,5 +212,7 @@ def _make_pending(one: PermittedCall | RefusedCall | Pending) -> Pending:
 
 
 def _check_bound(call: Call, decision: Decision) -> None:
+    if not isinstance(decision, Decision):
+        raise PolicyError(f"the decision on {call.id!r} must be a Decision, not {decision!r}")
     if decision.hash is None:
         raise PolicyError(f"the decision on {call.id!r} isn't bound to a request; use Pending.decide")

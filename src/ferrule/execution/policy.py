@@ -321,6 +321,8 @@ def _has_argument(tool: PolicySubject, argument: str) -> bool:
 def _check_rules(name: str, rules: object) -> None:
     if isinstance(rules, str):
         raise PolicyError(f"{name} must be rules, not {rules!r}; pass a profile as Policy(profile={rules!r})")
+    if isinstance(rules, Rule):
+        raise PolicyError(f"{name} must be a tuple of rules, not one rule; pass ({rules!r},)")
     wrong = [rule for rule in rules if not isinstance(rule, Rule)] if isinstance(rules, Iterable) else [rules]
     if wrong:
         raise PolicyError(f"{name} must contain only Rule(...), not {wrong[0]!r}")

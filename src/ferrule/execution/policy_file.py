@@ -23,6 +23,7 @@ from pydantic_core import ValidationError
 from ferrule.errors import PolicyError
 from ferrule.execution.policy import Action, Policy, Profile, Rule
 from ferrule.tools.intent import EffectKind
+from ferrule.tools.registry import find_nearest_names
 
 _Hint = Literal["read_only", "destructive", "idempotent", "open_world"]
 
@@ -77,9 +78,16 @@ def _describe_problems(error: ValidationError, source: str) -> list[str]:
     for problem in error.errors(include_url=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{source}: {place}: unknown field; remove it")
+            lines.append(f"{source}: {place}: unknown field; {_suggest(problem['loc'])}")
         elif problem["type"] == "missing":
             lines.append(f"{source}: {place}: is missing; add it")
         else:
             lines.append(f"{source}: {place}: got {problem['input']!r}; {problem['msg'].lower()}")
     return lines
+
+
+def _suggest(location: tuple[int | str, ...]) -> str:
+    """Suggest a field for an unknown one. Removing a field may widen a policy, so that is never the advice."""
+    fields = (RuleData if len(location) > 1 else PolicyData).model_fields
+    near = find_nearest_names(str(location[-1]), fields)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"

@@ -124,6 +124,8 @@ def _read_path(name: str, path: Path, room: int) -> bytes:
             _check_room(name, os.fstat(descriptor).st_size, room)
             with open(descriptor, "rb", closefd=False) as file:
                 data = file.read(room + 1)
+    except SandboxInputError:
+        raise
     except (OSError, ValueError) as error:
         raise SandboxInputError(f"inputs[{name!r}]: {error}") from None
     _check_room(name, len(data), room)
