@@ -42,4 +42,4 @@ class Shells:
             contained = SeatbeltCommand.start(self.tool, self.layout(), start, False)
         running = Command(contained, output, None, timeout, grace)
         output.begin(lambda: running.stop("output", at_once=True))
-        return await running.follow_links()
+        return await running.wait()

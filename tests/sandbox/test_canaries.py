@@ -24,7 +24,7 @@ from ferrule.sandbox.containment import enter
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import VisiblePaths
 with tempfile.TemporaryDirectory() as folder:
-    results = Canaries.start(enter(VisiblePaths(()), Tier.NONE, folder=Path(folder))).results()
+    results = Canaries.start(enter(VisiblePaths(()), Tier.NONE, folder=Path(folder))).collect_results()
 print(json.dumps({{result.name: result.reached for result in results}}))
 """
 # Only the kernel decides about these two: descriptors are closed and memory is limited in every tier.

@@ -221,7 +221,7 @@ def test_only_the_setting_opens_it_and_then_no_zygote_is_started(tmp_path: Path)
     assert "ferrule isn't started from there" in shown
     assert shown.count("x\n") == 2
     assert f"commands can write {workspace}/.venv" in shown
-    assert "since ShellSandbox(open_installation=['.venv']) opened it in this program" in shown
+    assert "since ShellSandbox(open_installation=['.venv']) allowed it in this process" in shown
 
 
 @pytest.mark.parametrize("below", ["", "lib", "lib/{packages}"])
@@ -330,9 +330,9 @@ def test_a_project_installed_for_editing_is_found_where_it_is_shown(tmp_path: Pa
 
 def test_what_it_is_made_of() -> None:
     installation = Installation.find("/nowhere-in-particular")
-    assert any(Path(sys.executable).is_relative_to(place) for place in installation.places)
-    assert any((SOURCE / "ferrule").is_relative_to(place) for place in installation.places)
-    assert not {"/", "/usr", "/usr/local"}.intersection(installation.places)
+    assert any(Path(sys.executable).is_relative_to(place) for place in installation.paths)
+    assert any((SOURCE / "ferrule").is_relative_to(place) for place in installation.paths)
+    assert not {"/", "/usr", "/usr/local"}.intersection(installation.paths)
 
 
 async def test_a_setting_that_opens_nothing_is_refused(tmp_path: Path) -> None:

@@ -4,10 +4,20 @@ import struct
 
 import pytest
 
-from ferrule.sandbox.linux.bpf import ALLOW, KILL, NOTIFY, ArgumentCheck, ArgumentRule, assemble, high, low, refuse
-from ferrule.sandbox.linux.python_filter import PythonFilter, make_fork_filter
-from ferrule.sandbox.linux.shell_filter import shell_filter
-from ferrule.sandbox.linux.syscall_groups import DANGEROUS, PYTHON_MAY, PYTHON_MAY_NOT
+from ferrule.sandbox.linux.bpf import (
+    ALLOW,
+    KILL,
+    NOTIFY,
+    ArgumentCheck,
+    ArgumentRule,
+    assemble,
+    get_high_offset,
+    get_low_offset,
+    refuse,
+)
+from ferrule.sandbox.linux.python_filter import PythonFilter, make_fork_notify_filter
+from ferrule.sandbox.linux.shell_filter import make_shell_filter
+from ferrule.sandbox.linux.syscall_groups import ALLOWED_FOR_PYTHON, DANGEROUS, REFUSED_FOR_PYTHON
 from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, get_syscall_numbers
 
 EPERM, ENOSYS, ENOTTY, EOPNOTSUPP, ENOPROTOOPT = map(refuse, (1, 38, 25, 95, 92))
@@ -67,7 +77,12 @@ def test_other_architectures_and_the_x32_table_are_killed():
 
 def test_checks_hold_all_together_and_by_their_masks():
     rule = ArgumentRule(
-        (ArgumentCheck(low(0), (1, 2)), ArgumentCheck(low(1), (4,), mask=0xF4), ArgumentCheck(high(2), (0,))), EPERM
+        (
+            ArgumentCheck(get_low_offset(0), (1, 2)),
+            ArgumentCheck(get_low_offset(1), (4,), mask=0xF4),
+            ArgumentCheck(get_high_offset(2), (0,)),
+        ),
+        EPERM,
     )
     program = assemble({7: rule}, ENOSYS, architecture=X86)
     assert answer(program, 7, 1, 4, 9) == ALLOW
@@ -80,7 +95,7 @@ def test_checks_hold_all_together_and_by_their_masks():
 
 def test_unwanted_values_are_refused_and_others_not():
     program = assemble(
-        {7: ArgumentRule((ArgumentCheck(low(0), (1, 2, 3), wanted=False),), EPERM)}, ENOSYS, architecture=X86
+        {7: ArgumentRule((ArgumentCheck(get_low_offset(0), (1, 2, 3), wanted=False),), EPERM)}, ENOSYS, architecture=X86
     )
     assert [answer(program, 7, value) for value in range(5)] == [ALLOW, EPERM, EPERM, EPERM, ALLOW]
 
@@ -88,12 +103,12 @@ def test_unwanted_values_are_refused_and_others_not():
 @pytest.mark.parametrize("machine", MACHINES)
 def test_python_may_what_is_listed_and_nothing_else(machine):
     numbers, architecture = get_syscall_numbers(machine), AUDIT_ARCH[machine]
-    program = PythonFilter(metadata=False, machine=machine).program(5)
+    program = PythonFilter(metadata=False, machine=machine).build_program(5)
     for name, number in numbers.items():
         found = answer(program, number, architecture=architecture)
-        if name in DANGEROUS + PYTHON_MAY_NOT and name != "personality":
+        if name in DANGEROUS + REFUSED_FOR_PYTHON and name != "personality":
             assert found == EPERM, name
-        elif name in PYTHON_MAY:
+        elif name in ALLOWED_FOR_PYTHON:
             assert found == ALLOW, name
     assert answer(program, numbers["clone3"], architecture=architecture) == ENOSYS
     assert answer(program, 1000, architecture=architecture) == ENOSYS
@@ -148,7 +163,7 @@ def test_python_may_what_is_listed_and_nothing_else(machine):
 )
 @pytest.mark.parametrize("machine", MACHINES)
 def test_python_arguments(name, arguments, expected, machine):
-    program = PythonFilter(metadata=True, machine=machine).program(5)
+    program = PythonFilter(metadata=True, machine=machine).build_program(5)
     number = get_syscall_numbers(machine)[name]
     assert answer(program, number, *arguments, architecture=AUDIT_ARCH[machine]) == expected
 
@@ -157,12 +172,12 @@ def test_python_arguments(name, arguments, expected, machine):
 def test_modes_are_changed_where_a_mount_holds_them(machine):
     number, architecture = get_syscall_numbers(machine)["fchmodat"], AUDIT_ARCH[machine]
     for metadata, expected in ((True, ALLOW), (False, EPERM)):
-        program = PythonFilter(metadata=metadata, machine=machine).program(5)
+        program = PythonFilter(metadata=metadata, machine=machine).build_program(5)
         assert answer(program, number, architecture=architecture) == expected
 
 
 def test_without_landlock_s_truncation_no_open_truncates_what_it_does_not_write():
-    program = PythonFilter(metadata=False, truncation=False, machine="x86_64").program(5)
+    program = PythonFilter(metadata=False, truncation=False, machine="x86_64").build_program(5)
     numbers = get_syscall_numbers("x86_64")
     assert answer(program, numbers["truncate"]) == EPERM
     assert answer(program, numbers["openat"], 0, 0, 0o1000) == EPERM
@@ -174,14 +189,14 @@ def test_without_landlock_s_truncation_no_open_truncates_what_it_does_not_write(
 
 def test_a_session_may_fork_if_its_listener_agrees_and_sends_no_signal():
     program, numbers = (
-        PythonFilter(metadata=True, forks=True, machine="x86_64").program(5),
+        PythonFilter(metadata=True, forks=True, machine="x86_64").build_program(5),
         get_syscall_numbers("x86_64"),
     )
     assert answer(program, numbers["clone"], 0x01200011) == ALLOW
     assert answer(program, numbers["clone"], 0x01200011 | 0x20000000) == EPERM
     assert answer(program, numbers["kill"], 5) == EPERM
     assert answer(program, numbers["prlimit64"], 5) == EPERM
-    questions = make_fork_filter("x86_64")
+    questions = make_fork_notify_filter("x86_64")
     assert answer(questions, numbers["clone"], 0x01200011) == NOTIFY
     assert answer(questions, numbers["clone"], 0x3D0F00) == ALLOW
     assert answer(questions, numbers["read"]) == ALLOW
@@ -193,7 +208,7 @@ def test_a_session_may_fork_if_its_listener_agrees_and_sends_no_signal():
 @pytest.mark.parametrize("namespaced", [False, True])
 def test_shell_commands(machine, network, unix, namespaced):
     numbers, architecture = get_syscall_numbers(machine), AUDIT_ARCH[machine]
-    program = shell_filter(network, unix, namespaced=namespaced, machine=machine)
+    program = make_shell_filter(network, unix, namespaced=namespaced, machine=machine)
 
     def said(name, *arguments):
         return answer(program, numbers[name], *arguments, architecture=architecture)

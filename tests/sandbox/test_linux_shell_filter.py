@@ -16,7 +16,7 @@ import json, os, sys
 sys.path.append(sys.argv[1])
 from ferrule.sandbox.linux.landlock import EXECUTE, READ, WRITE, WRITE_FILE, Ruleset, read_abi
 from ferrule.sandbox.linux.seccomp import attach, set_no_new_privileges
-from ferrule.sandbox.linux.shell_filter import shell_filter
+from ferrule.sandbox.linux.shell_filter import make_shell_filter
 if sys.argv[3] == "contained":
     set_no_new_privileges()
     rules = Ruleset(read_abi())
@@ -24,7 +24,7 @@ if sys.argv[3] == "contained":
     rules.grant("/dev/null", READ | WRITE_FILE)
     rules.grant(sys.argv[2], READ | WRITE | EXECUTE)
     rules.restrict()
-    attach(shell_filter(False, namespaced=False))
+    attach(make_shell_filter(False, namespaced=False))
 os.chdir(sys.argv[2])
 os.execv("/bin/sh", ["sh", "-c", sys.argv[4]])
 """

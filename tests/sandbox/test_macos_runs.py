@@ -160,7 +160,7 @@ def test_uncontained_the_probes_get_through(tool: Path, monkeypatch: pytest.Monk
     assert results.keys() == {probe.__name__ for probe in PROBES}
     assert {name for name, reached in results.items() if reached is None} == _STOPPED_ANYWHERE
     # The last of them has become another program, and so nobody was left to say so.
-    assert results["become_program"] == "something: it never answered"
+    assert results["become_program"] == "something: no answer"
     secrets = {
         result.name: result.reached for result in results_under(tool, find_interpreter_paths(()), {"MY_TOKEN": "x"})
     }

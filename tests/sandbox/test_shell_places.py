@@ -286,8 +286,8 @@ async def shell(workspace: Path) -> AsyncIterator[ShellSandbox]:
 async def test_a_link_made_beside_a_command_is_pinned(shell: ShellSandbox, workspace: Path) -> None:
     """One that appears between two commands, in the copy of mounts that were made before it."""
     await shell.run("true")
-    first = [stage.launcher for stage in shell._running._backend._stages]
+    first = [mounted.launcher for mounted in shell._running._backend._launchers]
     (workspace / "below/.git").symlink_to("nowhere")
     assert "busy" in (await shell.run("rm below/.git; ln -s deep below/.git; mv below/.git x")).output
-    assert [stage.launcher for stage in shell._running._backend._stages] == first
+    assert [mounted.launcher for mounted in shell._running._backend._launchers] == first
     assert (workspace / "below/.git").readlink() == Path("nowhere")

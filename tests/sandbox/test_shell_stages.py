@@ -35,7 +35,7 @@ async def shell(workspace: Path) -> AsyncIterator[ShellSandbox]:
 
 def stages(shell: ShellSandbox) -> list[int]:
     """The numbers of the processes that the stages were started as."""
-    return [stage.launcher._process.pid for stage in shell._running._backend._stages]
+    return [mounted.launcher._process.pid for mounted in shell._running._backend._launchers]
 
 
 async def said(shell: ShellSandbox, command: str) -> str:

@@ -1,4 +1,4 @@
-"""Canaries: at each start a contained process tries what its tier promises to stop; if one succeeds, nothing runs.
+"""Canaries: at each start a contained process tries what its tier should stop; if one succeeds, nothing runs.
 
 They run during the zygote's preload, in a child that is created and confined like a run, so the real setup is tested.
 """
@@ -24,7 +24,7 @@ _FOLDER: Final = "canaries"
 
 @dataclass(frozen=True, slots=True)
 class CanaryResult:
-    """One probe: its name, what it tried, and what it reached (None: it was stopped)."""
+    """One probe: its name, what it tried, and what it reached (None if it was stopped)."""
 
     name: str
     tries: str
@@ -36,7 +36,7 @@ class CanaryResult:
 
 
 class Canaries:
-    """A child that tries to get out, started by a zygote and asked for its results later."""
+    """A child process that tries to escape, started by a zygote; its results are collected later."""
 
     def __init__(self, pid: int, answers: int, entered: ZygoteContainment) -> None:
         self._pid = pid
@@ -45,7 +45,7 @@ class Canaries:
 
     @classmethod
     def start(cls, entered: ZygoteContainment) -> "Canaries":
-        """Fork and confine a child that tries each probe. In a zygote, which must still have one thread."""
+        """Fork and confine a child that runs each probe. The caller is a zygote with a single thread."""
         answers, write = os.pipe()
         zygote = os.getpid()
         prepared = prepare(entered, LIMITS, name=_FOLDER, with_files=False)
@@ -57,27 +57,27 @@ class Canaries:
         return cls(pid, answers, entered)
 
     def finish(self) -> dict[str, str]:
-        """Wait for the child, and return the result of each probe, by name.
+        """Wait for the child and return the result of each probe by name.
 
-        Raises SandboxUnavailable if one got through or didn't answer. Without a tier none is tried.
+        Raises SandboxUnavailable if a probe succeeded or didn't answer. `Tier.NONE` is not enforced.
         """
-        results = self.results()
+        results = self.collect_results()
         require_all_stopped(results, self._entered.tier)
         return {result.name: "stopped" if result.reached is None else result.reached for result in results}
 
-    def results(self) -> tuple[CanaryResult, ...]:
-        """Like `finish`, but doesn't raise: a probe that didn't answer counts as having got through."""
-        said = _read_all(self._answers)
+    def collect_results(self) -> tuple[CanaryResult, ...]:
+        """Like `finish`, but doesn't raise; a probe that didn't answer counts as successful."""
+        output = _read_all(self._answers)
         os.close(self._answers)
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
         if self._entered.tier is not Tier.FULL:
             (self._entered.scratch / _FOLDER).rmdir()
-        return parse_results(said)
+        return parse_results(output)
 
 
 def require_all_stopped(results: Iterable[CanaryResult], tier: Tier) -> None:
-    """Raise SandboxUnavailable for probes that got through, by name; without a tier nothing is promised."""
+    """Raise SandboxUnavailable naming the probes that succeeded; `Tier.NONE` promises nothing."""
     reached = [f"{result.name} reached {result.reached}" for result in results if not result.is_stopped]
     if reached and tier is not Tier.NONE:
         raise SandboxUnavailable(
@@ -86,17 +86,17 @@ def require_all_stopped(results: Iterable[CanaryResult], tier: Tier) -> None:
         )
 
 
-def parse_results(said: bytes, probes: Iterable[Callable[..., str | None]] = PROBES) -> tuple[CanaryResult, ...]:
-    """Parse the results of probes from a child's lines; a missing one counts as having got through."""
+def parse_results(output: bytes, probes: Iterable[Callable[..., str | None]] = PROBES) -> tuple[CanaryResult, ...]:
+    """Parse probe results from the child's output lines; a missing one counts as successful."""
     answers: dict[str, str | None] = {}
-    for line in said.splitlines():
+    for line in output.splitlines():
         try:
             name, reached = json.loads(line)
         except ValueError:
-            continue  # cut short: it counts as missing
+            continue  # a truncated line counts as missing
         answers[name] = reached
     return tuple(
-        CanaryResult(probe.__name__, probe.__doc__ or "", answers.get(probe.__name__, "something: it never answered"))
+        CanaryResult(probe.__name__, probe.__doc__ or "", answers.get(probe.__name__, "something: no answer"))
         for probe in probes
     )
 
@@ -104,29 +104,29 @@ def parse_results(said: bytes, probes: Iterable[Callable[..., str | None]] = PRO
 def _try_all(prepared: RunContainment, zygote: int, write: int) -> NoReturn:
     try:
         confine(prepared, keep={0, 1, 2, write}, parent=zygote)
-        around = ProbeContext(prepared.entered, zygote, frozenset({0, 1, 2, write}))
+        context = ProbeContext(prepared.entered, zygote, frozenset({0, 1, 2, write}))
         for probe in PROBES:
-            os.write(write, json.dumps([probe.__name__, _try_probe(probe, around)]).encode() + b"\n")
-    except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as a second zygote
+            os.write(write, json.dumps([probe.__name__, _try_probe(probe, context)]).encode() + b"\n")
+    except BaseException as error:  # noqa: BLE001 - this process must never continue as a second zygote
         os.write(2, f"canaries: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(0)
 
 
-def _try_probe(probe: Callable[[ProbeContext], str | None], around: ProbeContext) -> str | None:
+def _try_probe(probe: Callable[[ProbeContext], str | None], context: ProbeContext) -> str | None:
     try:
-        return probe(around)
-    except Exception as error:  # noqa: BLE001 - a probe that fails has shown nothing
+        return probe(context)
+    except Exception as error:  # noqa: BLE001 - a failed probe proves nothing
         return f"an error: {type(error).__name__}: {error}"
 
 
 def _read_all(descriptor: int) -> bytes:
-    said = b""
+    output = b""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     while poll.poll(_SECONDS * 1000):
         piece = os.read(descriptor, 65536)
         if not piece:
             break
-        said += piece
-    return said
+        output += piece
+    return output

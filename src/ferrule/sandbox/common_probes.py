@@ -1,4 +1,4 @@
-"""What the canaries of Linux and of macOS have in common."""
+"""Probes shared by the canaries of Linux and macOS."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def read_secrets(_: object) -> str | None:
 
 
 def succeeds(attempt: Callable[..., object], *arguments: object) -> bool:
-    """Whether a call raises no OSError."""
+    """Whether a call returns without an OSError."""
     try:
         attempt(*arguments)
     except OSError:

@@ -1,13 +1,13 @@
-"""Containment of one process: begun once by a zygote, made ready by it for each run, completed by the run's process.
+"""Contains a process: the zygote enters once, prepares each run, and the run's own process completes the containment.
 
-    entered = enter(view, tier, folder=folder)      # once, in the freshly exec'ed zygote, before anything is preloaded
+    entered = enter(view, tier, folder=folder)      # once, in the freshly exec'ed zygote, before the preload
     prepared = prepare(entered, limits, name="r1")  # in the zygote, before each fork
     if os.fork() == 0:
-        confine(prepared, keep={0, 1, 2, 5})        # in the child, first of all
+        confine(prepared, keep={0, 1, 2, 5})        # in the child, before anything else
     prepared.release()                              # in the zygote
 
-A process that was just forked, and the one that forked it, pay for each page that they touch. So what can be is made
-ready once, and what is left for a run is two dozen system calls.
+After a fork, parent and child pay for each page that they touch. So whatever can be is prepared once, and a run itself
+makes only about two dozen system calls.
 """
 
 import os
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from ferrule.sandbox.linux import identity, landlock, limits, mounts, namespaces, seccomp, syscalls
 from ferrule.sandbox.linux.limits import count_tasks
-from ferrule.sandbox.linux.python_filter import PythonFilter, make_fork_filter
+from ferrule.sandbox.linux.python_filter import PythonFilter, make_fork_notify_filter
 from ferrule.sandbox.mounted_files import MountedFile, link_files
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import VisiblePaths
@@ -30,158 +30,158 @@ __all__ = ["RunContainment", "RunLimits", "ZygoteContainment", "confine", "enter
 
 MB: Final = 1024 * 1024
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_TASKS_BESIDE: Final = 1024  # container tier: how many more the user may have than when the zygote started
-_HERE: Final = -100  # AT_FDCWD
-_PLANS_AT_MOST: Final = 64
+_EXTRA_TASKS: Final = 1024  # container tier: allowed beyond those the user had when the zygote started
+_AT_FDCWD: Final = -100
+_MAX_PLANS: Final = 64
 _DEVICES: Final = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What one run may use."""
+    """The resource limits of one run."""
 
     memory: int = 512 * MB
-    """Bytes of address space beyond what the zygote has mapped already."""
+    """Bytes of address space beyond what the zygote has already mapped."""
     scratch: int = 32 * MB
-    """Bytes of its folder (full tier; in the container tier nothing but `file_size` holds)."""
+    """Bytes of its folder (full tier; the container tier enforces only `file_size`)."""
     entries: int = 4096
-    """Files and folders that its folder may hold (full tier)."""
+    """Files and folders in its folder (full tier)."""
     cpu: int = 60
-    """Whole seconds of processor time, over all threads; a run that reaches them is killed."""
+    """Whole seconds of CPU time over all threads; a run that reaches the limit is killed."""
     files: int = 128
-    """Descriptors open at a time."""
+    """Open descriptors."""
     threads: int = 64
     """Threads, and processes where a session may fork (full tier; in the container tier about a thousand)."""
     file_size: int = 32 * MB
-    """Bytes of one file."""
+    """Bytes per file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZygoteContainment:
-    """What a zygote keeps for its runs: `tier`, `view` and `scratch` are of use to others.
+    """The state that a zygote keeps for its runs; other modules use only `tier`, `view` and `scratch`.
 
-    `scratch` is, in the full tier, what is mounted anew for each run; else the folder that holds the runs' folders.
+    `scratch` is mounted anew for each run in the full tier; otherwise it is the folder that holds the runs' folders.
     """
 
     tier: Tier
     view: VisiblePaths
     scratch: Path
-    home: namespaces.Home | None
+    handles: namespaces.NamespaceHandles | None
     size: int
-    """A descriptor of this process's `statm`."""
+    """Descriptor of this process's `statm`."""
     maps: int
-    """A descriptor of this process's `maps`."""
+    """Descriptor of this process's `maps`."""
     capabilities: int
     tasks: int
-    """How many tasks the user may have; 0 where a run has a user namespace, in which its own alone are counted."""
+    """The user's task limit; 0 where each run has a user namespace, which counts only its own tasks."""
     landlock: int
     rights: tuple[tuple[int, int], ...]
-    """Pairs of a descriptor and the Landlock rights granted beneath it."""
+    """Descriptors, each with the Landlock rights granted beneath it."""
     filters: tuple[PythonFilter, PythonFilter]
-    """Without forks, and with."""
-    attach_call: tuple[syscalls.Ready, syscalls.Ready] | None
-    """The same as calls, where they can be made ready once and for all: in the full tier."""
+    """Without and with forks."""
+    attach_calls: tuple[syscalls.PreparedCall, syscalls.PreparedCall] | None
+    """`filters` as prepared calls, in the full tier, where they are the same for every run."""
     plans: dict[tuple[object, ...], "_Plan"]
-    """Runs mostly want the same: what was made ready for one serves the next."""
+    """A cache: most runs have the same limits, so one plan serves many."""
     files: tuple[MountedFile, ...] = ()
-    """What each run's folder has links to."""
+    """Linked to from each run's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The calls that are the same for every run of some limits."""
+    """The calls shared by all runs with the same limits."""
 
-    zygotes: tuple[syscalls.Ready, ...]
-    """Before the fork: namespaces and scratch."""
-    back: tuple[syscalls.Ready, ...]
-    """After the fork: out of those namespaces."""
-    childs: tuple[syscalls.Ready, ...]
-    last: tuple[syscalls.Ready, ...]
-    """The child's closing of descriptors."""
+    before_fork: tuple[syscalls.PreparedCall, ...]
+    """In the zygote, before the fork: enter namespaces, mount the scratch folder."""
+    restore_parent: tuple[syscalls.PreparedCall, ...]
+    """In the zygote, after the fork: leave those namespaces."""
+    in_child: tuple[syscalls.PreparedCall, ...]
+    close_descriptors: tuple[syscalls.PreparedCall, ...]
+    """In the child, last before the filter."""
     folder: str | None
-    """The run's own, where it is the same for all."""
+    """The run's folder, if it is the same for all runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContainment:
-    """What one run's process needs to contain itself. Its parent releases it after the fork."""
+    """What one run's process needs to contain itself; the parent releases it after the fork."""
 
     entered: ZygoteContainment
     plan: _Plan
     rules: landlock.Ruleset | None
-    calls: tuple[syscalls.Ready, ...]
-    """The child's that are this run's own."""
+    calls: tuple[syscalls.PreparedCall, ...]
+    """In the child, specific to this run."""
 
     def release(self) -> None:
-        """In the zygote, after the fork (or instead of it): what was made ready is the child's alone from now on."""
+        """Call in the zygote after the fork (or instead of it); from then on only the child holds what was prepared."""
         if self.rules is not None:
             self.rules.close()
-        for call in self.plan.back:
-            syscalls.make(call)
+        for call in self.plan.restore_parent:
+            syscalls.invoke(call)
 
 
 class _ZygoteRoot(NamedTuple):
-    """Where the runs will be: what differs between the tiers."""
+    """The parts of a zygote's containment that differ between tiers."""
 
     scratch: Path
     granted: list[tuple[Path, int]]
-    home: namespaces.Home | None
+    handles: namespaces.NamespaceHandles | None
     capabilities: int
 
 
 def enter(
     view: VisiblePaths, tier: Tier, *, folder: Path | None = None, files: Sequence[MountedFile] = ()
 ) -> ZygoteContainment:
-    """Contain this process, the zygote. It must be freshly exec'ed, with one thread.
+    """Contain this process, the zygote, which must be freshly exec'ed and have a single thread.
 
-    Full tier: on return the process is another one, pid 1 of its own pid namespace and forked from the caller, in
-    user, net, ipc, uts, mount and cgroup namespaces of its own, with a root that holds the view alone. The caller's
-    process never returns: it waits, holds no descriptors, and ends as the zygote ends; killing it kills the zygote.
-    Container tier: `folder` (absolute, existing, the caller's own) is where the runs' own folders are made; a caller
-    that is root becomes nobody, and so does the folder's owner. No tier: nothing is done, and `folder` serves the same.
-    `files` are seen besides the view, and each run's folder has a link to each. Raises OSError where the kernel
-    refuses, and for a file that isn't what it was when it was checked; ValueError for a view or folder that can't be.
+    Full tier: returns only in a forked child, pid 1 of its own pid namespace, in new user, net, ipc, uts, mount and
+    cgroup namespaces, with a root that holds only the view. The calling process never returns: it closes all
+    descriptors, waits, and exits with the zygote's status; killing it kills the zygote.
+    Container tier: the runs' folders are created in `folder` (absolute, existing, owned by the caller); if the caller
+    is root, it and the folder's owner become nobody. No tier: only `folder` is used, in the same way.
+    `files` are visible besides the view, and each run's folder has a link to each. Raises OSError if the kernel
+    refuses, or if a file was replaced since it was checked; ValueError for an unusable view or folder.
     """
     zygote_root = _enter_full_root(view, files) if tier is Tier.FULL else _enter_shared_root(view, tier, folder)
-    # Now that no path can lead elsewhere any more; or, where it still can, by what is granted itself.
+    # Only now, when paths can no longer be redirected; where they still can, the granted descriptor is what counts.
     pinned = [file.open_pinned() for file in files]
     version = landlock.read_abi() if tier is not Tier.NONE else 0
-    if zygote_root.home is not None:
-        size, maps = zygote_root.home.size, zygote_root.home.maps
+    if zygote_root.handles is not None:
+        size, maps = zygote_root.handles.size, zygote_root.handles.maps
     else:
         size, maps = (os.open(f"/proc/self/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("statm", "maps"))
     _tighten(tier)
-    # In the full tier whatever isn't the run's own is mounted read-only, so modes and lengths are safe with it.
+    # In the full tier everything but the run's own folder is mounted read-only, so changing modes and lengths is safe.
     is_full = tier is Tier.FULL
     without, with_forks = (
         PythonFilter(metadata=is_full, truncation=is_full or version >= 3, forks=forks) for forks in (False, True)
     )
-    calls = seccomp.attach_call(without.program(1)), seccomp.attach_call(with_forks.program(1))
+    calls = seccomp.prepare_attach(without.build_program(1)), seccomp.prepare_attach(with_forks.build_program(1))
     return ZygoteContainment(
         tier=tier,
         view=view,
         scratch=zygote_root.scratch,
-        home=zygote_root.home,
+        handles=zygote_root.handles,
         size=size,
         maps=maps,
         capabilities=zygote_root.capabilities,
-        tasks=0 if is_full else count_tasks(os.getuid()) + _TASKS_BESIDE,
+        tasks=0 if is_full else count_tasks(os.getuid()) + _EXTRA_TASKS,
         landlock=version,
         rights=(
             *((os.open(path, os.O_PATH | os.O_CLOEXEC), rights) for path, rights in zygote_root.granted),
             *((descriptor, landlock.READ) for descriptor in pinned),
         ),
         filters=(without, with_forks),
-        attach_call=calls if is_full else None,
+        attach_calls=calls if is_full else None,
         plans={},
         files=tuple(files),
     )
 
 
 def list_shared_mappings(entered: ZygoteContainment) -> tuple[str, ...]:
-    """The zygote's writable memory that its children would not get copies of, but share: lines of its `maps`.
+    """The lines of the zygote's `maps` for writable memory that its children would share instead of copying.
 
-    What one run writes there, the next one reads; so a zygote that has any after its preload must not serve.
+    What one run writes there, the next one reads; so a zygote with such memory after its preload must not serve.
     """
     os.lseek(entered.maps, 0, os.SEEK_SET)
     with open(entered.maps, "rb", closefd=False) as maps:
@@ -197,21 +197,21 @@ def prepare(
     keep: Collection[int] = (0, 1, 2),
     with_files: bool = True,
 ) -> RunContainment:
-    """Make the next child's containment ready, in the zygote before the fork; the caller releases it after that.
+    """Prepare the next child's containment, in the zygote before the fork; the caller releases it afterwards.
 
-    Full tier: the next child is pid 1 of a pid namespace of its own, and its scratch is mounted where it alone sees it.
-    Else its folder `name` is made in the zygote's `folder`. `keep` are the descriptors that the child will keep;
-    `with_files`: the folder has links to the zygote's files. Raises OSError; nothing is left to be released then.
+    Full tier: the next child is pid 1 of a new pid namespace, and its scratch folder is mounted where only it sees it.
+    Otherwise its folder `name` is created in the zygote's `folder`. `keep` are the descriptors that the child keeps;
+    `with_files` links the zygote's files into the folder. On OSError everything has been released already.
     """
     plan = entered.plans.get((wanted, *keep))
     if plan is None:
-        if len(entered.plans) >= _PLANS_AT_MOST:
+        if len(entered.plans) >= _MAX_PLANS:
             entered.plans.clear()
         plan = entered.plans[wanted, *keep] = _make_plan(entered, wanted, keep)
     memory = wanted.memory + _PAGE * int(os.pread(entered.size, 32, 0).split()[0])
     try:
-        for call in plan.zygotes:
-            syscalls.make(call)
+        for call in plan.before_fork:
+            syscalls.invoke(call)
         folder = plan.folder or _make_folder(entered.scratch / name)
         if with_files:
             link_files(entered.files, Path(folder))
@@ -219,9 +219,9 @@ def prepare(
     except OSError:
         RunContainment(entered, plan, None, ()).release()
         raise
-    calls = [syscalls.prepare_call("chdir", os.fsencode(folder)), *limits.lower_calls({resource.RLIMIT_AS: memory})]
+    calls = [syscalls.prepare_call("chdir", os.fsencode(folder)), *limits.prepare_lower({resource.RLIMIT_AS: memory})]
     if rules is not None:
-        calls.append(rules.restrict_call())
+        calls.append(rules.prepare_restrict())
     return RunContainment(entered, plan, rules, tuple(calls))
 
 
@@ -232,31 +232,30 @@ def confine(
     parent: int | None = None,
     forks_through: int | None = None,
 ) -> None:
-    """Contain this process, a child of the zygote, first of all after the fork; there is no way back.
+    """Contain this process, a child of the zygote, as the first thing after the fork. It can't be undone.
 
-    When it returns, the working directory is the run's own folder, empty but for links to the zygote's files: full
-    tier, `/tmp/run` in a tmpfs of its own, where all of `/tmp` may be written, or `/scratch/run` where the view shows
-    something below `/tmp`; container tier,
-    `FOLDER/NAME`, which the parent removes (`temporary_folders.remove_tree`). Descriptors other than `keep` are closed;
-    it is what `prepare` was told where it isn't given. `parent` is the forking process's pid, noted before the fork:
-    where it has died meanwhile, this one ends (not needed in the full tier, where a pid namespace ends with its first).
-    `forks_through` is for sessions: a connected unix socket through which the listener that decides about forks is sent
-    (`linux.seccomp_notify`), and which is then closed; without it, no process is ever made. Raises OSError where the
-    kernel refuses; the caller must then end without running anything.
+    On return the working directory is the run's own folder, empty but for links to the zygote's files. Full tier:
+    `/tmp/run` in a tmpfs of its own, with all of `/tmp` writable, or `/scratch/run` if the view shows something below
+    `/tmp`. Container tier: `FOLDER/NAME`, which the parent removes (`temporary_folders.remove_tree`). All descriptors
+    but `keep` are closed; it defaults to what `prepare` got. `parent` is the forking process's pid, read before the
+    fork: if the parent has died since, this process exits (the full tier doesn't need it: a pid namespace ends with
+    its pid 1). `forks_through` is for sessions: a connected unix socket over which the listener that decides about
+    forks is sent (`linux.seccomp_notify`), and which is then closed; without it, forks are refused. Raises OSError if
+    the kernel refuses; the caller must then exit without running anything.
     """
     entered, plan = prepared.entered, prepared.plan
     if entered.tier is not Tier.FULL:
         _die_with(os.getppid() if parent is None else parent)
     if forks_through is not None and entered.tier is not Tier.NONE:
         _send_listener(forks_through)
-    for call in plan.childs:
-        syscalls.make(call)
+    for call in plan.in_child:
+        syscalls.invoke(call)
     for call in prepared.calls:
-        syscalls.make(call)
-    for call in plan.last if keep is None else syscalls.close_all_but_calls(keep):
-        syscalls.make(call)
+        syscalls.invoke(call)
+    for call in plan.close_descriptors if keep is None else syscalls.prepare_close_all_but(keep):
+        syscalls.invoke(call)
     if entered.tier is not Tier.NONE:
-        syscalls.make(_make_filter_call(entered, forks_through is not None))
+        syscalls.invoke(_make_filter_call(entered, forks_through is not None))
 
 
 def _make_plan(entered: ZygoteContainment, wanted: RunLimits, keep: Collection[int]) -> _Plan:
@@ -266,22 +265,24 @@ def _make_plan(entered: ZygoteContainment, wanted: RunLimits, keep: Collection[i
         resource.RLIMIT_NPROC: entered.tasks or wanted.threads,
         resource.RLIMIT_FSIZE: wanted.file_size,
     }
-    childs = [syscalls.prepare_call("setsid")]
-    zygotes: list[syscalls.Ready] = []
-    back: list[syscalls.Ready] = []
+    in_child = [syscalls.prepare_call("setsid")]
+    before_fork: list[syscalls.PreparedCall] = []
+    restore_parent: list[syscalls.PreparedCall] = []
     folder = None
-    if entered.home is not None:
+    if entered.handles is not None:
         folder = str(entered.scratch / "run")
-        back = namespaces.return_home_calls(entered.home)
-        zygotes = [
-            *namespaces.leave_for_next_child_calls(entered.home),
-            mounts.mount_scratch_call(entered.scratch, wanted.scratch, wanted.entries),
-            syscalls.prepare_call("mkdirat", _HERE, os.fsencode(folder), 0o700),
+        restore_parent = namespaces.prepare_return(entered.handles)
+        before_fork = [
+            *namespaces.prepare_child_namespaces(entered.handles),
+            mounts.prepare_scratch_mount(entered.scratch, wanted.scratch, wanted.entries),
+            syscalls.prepare_call("mkdirat", _AT_FDCWD, os.fsencode(folder), 0o700),
         ]
-        # The last of its namespaces: from here on it owns nothing that runs share, and its tasks are counted alone.
-        childs.append(syscalls.prepare_call("unshare", syscalls.CLONE_NEWUSER))
-    childs += [*limits.lower_calls(resources), identity.drop_capabilities_call(keep=entered.capabilities)]
-    return _Plan(tuple(zygotes), tuple(back), tuple(childs), tuple(syscalls.close_all_but_calls(keep)), folder)
+        # The last namespace: from here on it owns nothing that runs share, and only its own tasks are counted.
+        in_child.append(syscalls.prepare_call("unshare", syscalls.CLONE_NEWUSER))
+    in_child += [*limits.prepare_lower(resources), identity.prepare_drop_capabilities(keep=entered.capabilities)]
+    return _Plan(
+        tuple(before_fork), tuple(restore_parent), tuple(in_child), tuple(syscalls.prepare_close_all_but(keep)), folder
+    )
 
 
 def _make_folder(folder: Path) -> str:
@@ -289,20 +290,20 @@ def _make_folder(folder: Path) -> str:
     return str(folder)
 
 
-def _make_filter_call(entered: ZygoteContainment, forks: bool) -> syscalls.Ready:
-    """In the full tier the pid is known before: a run's is 1, and the filter of what forks holds none."""
-    if entered.attach_call is not None and (forks or os.getpid() == 1):
-        return entered.attach_call[forks]
-    return seccomp.attach_call(entered.filters[forks].program(os.getpid()))
+def _make_filter_call(entered: ZygoteContainment, forks: bool) -> syscalls.PreparedCall:
+    """In the full tier the pid is known beforehand: it is 1, and the filter for forks contains none."""
+    if entered.attach_calls is not None and (forks or os.getpid() == 1):
+        return entered.attach_calls[forks]
+    return seccomp.prepare_attach(entered.filters[forks].build_program(os.getpid()))
 
 
 def _tighten(tier: Tier) -> None:
-    """What the zygote itself can do without, and each child inherits."""
+    """Drop what the zygote itself doesn't need; each child inherits it."""
     os.umask(0o022)
     limits.lower_for_all_runs()
     if tier is not Tier.NONE:
         seccomp.set_no_new_privileges()
-        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)  # no process of the same user traces it or reads its memory
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)  # so no process of the same user can trace it or read its memory
 
 
 def _make_ruleset(entered: ZygoteContainment, folder: str) -> landlock.Ruleset:
@@ -311,13 +312,13 @@ def _make_ruleset(entered: ZygoteContainment, folder: str) -> landlock.Ruleset:
         rules.grant(descriptor, rights)
     if entered.tier is Tier.FULL:
         rules.grant(str(entered.scratch), landlock.READ | landlock.WRITE | landlock.MAKE_SYMLINK)
-    else:  # no links there: it is the parent that empties the folder
+    else:  # no links there, since the parent empties the folder
         rules.grant(folder, landlock.READ | landlock.WRITE)
     return rules
 
 
 def _send_listener(through: int) -> None:
-    listener = seccomp.attach_listening(make_fork_filter())
+    listener = seccomp.attach_with_listener(make_fork_notify_filter())
     with socket.socket(fileno=through) as keeper:
         socket.send_fds(keeper, [b"L"], [listener])
     os.close(listener)
@@ -333,20 +334,20 @@ def _enter_full_root(view: VisiblePaths, files: Sequence[MountedFile]) -> _Zygot
     paths, links = VisiblePaths((*view.readable, *(Path(file.path) for file in files))).plan()
     shown_in_tmp = any(Path("/tmp") in (path, *path.parents) for path in paths)
     scratch = Path("/scratch" if shown_in_tmp else "/tmp")
-    home = namespaces.enter_namespaces(paths, links, scratch)
+    handles = namespaces.enter_namespaces(paths, links, scratch)
     granted = [(Path("/"), landlock.READ), (Path("/dev"), landlock.READ | landlock.WRITE_FILE)]
-    return _ZygoteRoot(scratch, granted, home, 0)
+    return _ZygoteRoot(scratch, granted, handles, 0)
 
 
 def _enter_shared_root(view: VisiblePaths, tier: Tier, folder: Path | None) -> _ZygoteRoot:
     paths, _ = view.plan()
     if folder is None or not folder.is_absolute():
-        raise ValueError(f"the {tier} tier needs an absolute folder in which the runs' own folders are made")
+        raise ValueError(f"the {tier} tier needs an absolute folder to create the runs' folders in")
     devices = [(device, landlock.READ | landlock.WRITE_FILE) for device in _DEVICES if device.exists()]
     granted = [*((path, landlock.READ) for path in paths), *devices]
     if os.geteuid() != 0 or tier is not Tier.CONTAINER or not identity.has_user(identity.NOBODY):
         return _ZygoteRoot(folder, granted, None, 0)
     os.chown(folder, identity.NOBODY, identity.NOBODY)
     identity.become_nobody()
-    # Root's capability to read is what is left, where Python may lie in a folder of root's own.
+    # Keeps root's capability to read, since Python may be installed in a folder that only root can read.
     return _ZygoteRoot(folder, granted, None, identity.CAP_DAC_READ_SEARCH)

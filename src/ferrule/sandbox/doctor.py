@@ -1,4 +1,4 @@
-"""Detects by trial which layers of containment this machine has, and the tier that they give."""
+"""Detects by trial which containment layers this machine has, and which tier they allow."""
 
 import functools
 import json
@@ -27,26 +27,26 @@ _SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The layers found. `missing` says, layer by layer, what prevents the full tier and what to do about it."""
+    """The layers found. `missing` says for each missing layer how to get the full tier."""
 
     kernel: str
     machine: str
     landlock: int
-    """The Landlock ABI; 0 if there is none."""
+    """The Landlock ABI version; 0 if unavailable."""
     seccomp: bool
     namespaces: bool
-    """Namespaces, a root of its own and a pid namespace were entered by a child."""
+    """Whether a child could enter new namespaces with a root of its own."""
     command_namespaces: bool
-    """The same for a shell's command, which has a /proc of its own and the machine's root with mounts over it."""
+    """The same for shell commands, which get their own /proc and the machine's root with mounts over it."""
     cgroups: bool
-    """Whether there is a unified cgroup hierarchy. Nothing here rests on it: it is reported."""
+    """Whether there is a unified cgroup hierarchy; reported only, nothing depends on it."""
     tier: Tier
     """Of Python runs."""
     shell_tier: Tier
     """Of shell commands."""
     missing: tuple[str, ...]
     seatbelt: Path | None = None
-    """macOS's `sandbox-exec`, None where it isn't there or starts nothing."""
+    """The path of macOS's `sandbox-exec`; None if it is missing or doesn't work."""
 
 
 @functools.cache
@@ -91,10 +91,10 @@ def _detect_linux() -> Layers:
     if command_namespaces and is_known and seccomp:
         shell_tier = Tier.FULL
     if not namespaces:
-        missing.append(f"namespaces: {full['error']}; {_CURE}")
+        missing.append(f"namespaces: {full['error']}; {_FIX}")
         tier = tier if tier is Tier.NONE else _choose_tier_without_namespaces(missing)
     elif not command_namespaces:
-        missing.append(f"namespaces of shell commands: {commands['error']}; {_CURE_OF_COMMANDS}")
+        missing.append(f"namespaces of shell commands: {commands['error']}; {_FIX_FOR_COMMANDS}")
     return Layers(
         kernel=os.uname().release,
         machine=os.uname().machine,
@@ -110,7 +110,7 @@ def _detect_linux() -> Layers:
 
 
 def try_canaries(tier: Tier) -> tuple[CanaryResult, ...]:
-    """Run the canaries of a tier and return their results; none if the tier can't be entered, and for no tier.
+    """Run a tier's canaries and return their results; empty for `Tier.NONE` or a tier that can't be entered.
 
     Raises `SandboxUnavailable` for the seatbelt tier on a machine without it.
     """
@@ -123,11 +123,11 @@ def try_canaries(tier: Tier) -> tuple[CanaryResult, ...]:
     return tuple(CanaryResult(name, tries[name], reached) for name, reached in answers)
 
 
-_CURE: Final = (
+_FIX: Final = (
     "allow unprivileged user namespaces (sysctl user.max_user_namespaces, "
     "kernel.apparmor_restrict_unprivileged_userns; in a container: a seccomp profile that allows unshare, mount, setns)"
 )
-_CURE_OF_COMMANDS: Final = "in a container: let /proc be as the kernel makes it, with nothing mounted over parts of it"
+_FIX_FOR_COMMANDS: Final = "in a container: let /proc be as the kernel makes it, with nothing mounted over parts of it"
 
 
 def _choose_tier_without_namespaces(missing: list[str]) -> Tier:
@@ -139,9 +139,9 @@ def _choose_tier_without_namespaces(missing: list[str]) -> Tier:
 
 
 def _run_trial(tier: Tier) -> tuple[Mapping[str, Any], ...]:
-    """What a fresh interpreter's trial found, what came of a tier for Python, and for shell commands.
+    """Run a trial in a fresh interpreter: returns its findings on the kernel, on Python runs and on shell commands.
 
-    By exec, since this process may have threads.
+    A new process, since this one may have threads.
     """
     program = make_boot_program(f"from ferrule.sandbox.tier_trial import main; main({tier.value!r})")
     try:

@@ -1,4 +1,4 @@
-"""Which files are hidden from a command, and which it may read but not change: the lists, and how they are resolved."""
+"""The lists of files that commands can't read, or can read but not change, and how they are resolved."""
 
 # Paths are text here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH113, PTH116, PTH117, PTH118, PTH208
@@ -21,7 +21,7 @@ __all__ = ["HIDDEN", "PROTECTED", "HiddenPaths", "holds_private_key", "is_settle
 
 _TICK = 20_000_000
 _PRIVATE_KEY = b"PRIVATE KEY-----"
-_LONGEST_BUNDLE = 1024 * 1024
+_MAX_BUNDLE_BYTES = 1024 * 1024
 
 HIDDEN: tuple[str, ...] = (
     # Keys, tokens and sessions of the user.
@@ -57,38 +57,38 @@ HIDDEN: tuple[str, ...] = (
     *("*.ppk", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault_pass*", "credentials.json"),
     *("*.tfstate*",),
 )
-"""What no command reads: `~/…` in the home folder, `/…` anywhere, a name without a slash in the workspace at any
-depth (and, where it starts with a dot, directly in the home folder), `a/b` from the workspace. Names match in capitals
-too. A `*.pem` file is hidden where it holds a private key, or is longer than we read (1 MB), and a folder named `.env…`
-isn't where it is a virtual environment."""
+"""What no command can read: `~/…` in the home folder, `/…` absolute, `a/b` relative to the workspace, a name without
+a slash anywhere in the workspace (and, if it starts with a dot, directly in the home folder). Case is ignored. A
+`*.pem` file is hidden if it holds a private key or is over 1 MB, too long to check; a folder named `.env…` isn't hidden
+if it is a virtual environment."""
 
 PROTECTED: tuple[str, ...] = (
     *(".git", ".husky", ".ferrule", "ferrule.toml", ".mcp.json"),
-    # Of editors and of other agents: each has a way to say which programs are run.
+    # Settings of editors and other agents, each of which can name programs to run.
     *(".vscode", ".idea", ".zed", ".devcontainer", ".claude", ".codex", ".cursor", ".gemini", ".windsurf"),
 )
-"""What a command may read and not change: paths from the workspace, there or not; and what is there of one of these
-names in any folder below it."""
+"""What a command may read but not change: paths relative to the workspace, existing or not, and anything with one of
+these names in a folder below it."""
 
 
 def is_settled(changed: int) -> bool:
-    """Whether a folder's time of change (ns) would tell of a later change: one within the same tick keeps it."""
+    """Whether any later change would alter a folder's mtime (ns); one within the same clock tick doesn't."""
     return time.time_ns() - changed > _TICK
 
 
 @dataclass(slots=True)
 class HiddenPaths:
-    """The list of one sandbox, sorted by how its entries are looked up."""
+    """One sandbox's list of hidden paths, grouped by how they are looked up."""
 
     names: re.Pattern[str]
     """Matches names in the workspace."""
     elsewhere: dict[str, list[str]]
-    """By absolute folder: names, or patterns for them. `~/` is written out for each home folder."""
+    """Names or patterns by absolute folder, with `~/` expanded for each home folder."""
     _known: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, listed: Sequence[str], workspace: str) -> HiddenPaths:
-        """Sort a list such as `HIDDEN`."""
+        """Parse a list such as `HIDDEN`."""
         names: list[str] = []
         paths: list[str] = []
         homes = list_home_folders()
@@ -106,7 +106,7 @@ class HiddenPaths:
         return cls(_compile_names(names), elsewhere)
 
     def find_existing(self) -> Iterator[str]:
-        """The paths elsewhere that are there now, with links followed to what they lead to."""
+        """The paths in `elsewhere` that exist now, with links resolved."""
         for folder, names in self.elsewhere.items():
             try:
                 changed = os.stat(folder).st_mtime_ns
@@ -123,7 +123,7 @@ def _compile_names(names: Sequence[str]) -> re.Pattern[str]:
 
 
 def _find_matching(folder: str, names: Sequence[str]) -> list[str]:
-    """Entries of a folder that match; of one that can't be listed, those that are named in full."""
+    """The matching entries of a folder; if it can't be listed, those named without a pattern."""
     try:
         there = os.listdir(folder)
     except OSError:
@@ -133,7 +133,7 @@ def _find_matching(folder: str, names: Sequence[str]) -> list[str]:
 
 
 def list_home_folders() -> tuple[str, ...]:
-    """The user's home folders, as HOME and the user database have them; for root those of everybody."""
+    """The user's home folders, from HOME and the user database; for root, those of all users."""
     found = {os.environ.get("HOME", "")}
     with suppress(KeyError):
         found.add(pwd.getpwuid(os.getuid()).pw_dir)
@@ -144,11 +144,11 @@ def list_home_folders() -> tuple[str, ...]:
 
 
 def holds_private_key(path: str) -> bool:
-    """Whether a key is in it; what can't be read or is too long may have one, what is no file (a pipe) has none."""
+    """Whether a file has a private key; true if it can't be read or is too long, false for a non-file (a pipe)."""
     try:
         with open_regular_file(path) as file:
             if file is None:
                 return False
-            return os.fstat(file).st_size > _LONGEST_BUNDLE or _PRIVATE_KEY in os.read(file, _LONGEST_BUNDLE)
+            return os.fstat(file).st_size > _MAX_BUNDLE_BYTES or _PRIVATE_KEY in os.read(file, _MAX_BUNDLE_BYTES)
     except OSError:
         return os.path.isfile(path)

@@ -1,10 +1,10 @@
-"""What ferrule itself is started from: its interpreter, what is installed for that, its own package.
+"""What ferrule itself runs from: its interpreter, the packages installed for it, its own package.
 
-Whoever can write there has ferrule run it, uncontained, at its next start: a `.pth` file is enough. So no command can
-(`shell.guards`), unless its user opened it; then no zygote is started any more in this program.
+Code written there runs uncontained at ferrule's next start: a `.pth` file is enough. So no command can write there
+(`shell.protected_paths`) unless the user allows it; after that, this process starts no more zygotes.
 """
 
-# Paths are text here, as in the rooms that use them.
+# Paths are strings here, as in the modules that use them.
 # ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH119, PTH120
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ __all__ = [
 PACKAGE: Final = str(Path(__file__).parents[1])
 """The folder of ferrule's own package."""
 
-_OF_A_PREFIX: Final = ("bin", "lib", sys.platlibdir, "Scripts", "pyvenv.cfg")
+_PREFIX_ENTRIES: Final = ("bin", "lib", sys.platlibdir, "Scripts", "pyvenv.cfg")
 PACKAGE_FOLDERS: Final = ("site-packages", "dist-packages")
 """Names of the folders that packages are installed in."""
-# Python imports them when it starts, from wherever its path leads.
+# Python imports them at start from any entry of its path.
 _CUSTOMIZING: Final = ("sitecustomize", "usercustomize")
 _opened: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Absolute paths, of which some may not be there yet; a link stands beside what it leads to."""
+    """Absolute paths, some of which may not exist yet; a link is listed along with its target."""
 
-    places: tuple[str, ...]
-    """With all that lies below them."""
-    loose: tuple[str, ...]
-    """An interpreter that lies in none of them: by a `pyvenv.cfg` beside it or above it would find other packages."""
+    paths: tuple[str, ...]
+    """Each with everything below it."""
+    interpreters: tuple[str, ...]
+    """Interpreters outside `paths`: a `pyvenv.cfg` next to one or above it would change its packages."""
 
     @classmethod
     def find(cls, workspace: str) -> Installation:
-        """This program's. Of a prefix that holds the workspace, only the folders that Python itself looks into."""
+        """The running program's. If a prefix holds the workspace, only the folders that Python itself uses."""
         places = _resolve_links(
             [*_find_prefix_paths(workspace), *_find_other_paths(), *_find_customizing_modules(workspace)]
         )
@@ -67,13 +67,13 @@ class Installation:
 def _find_prefix_paths(workspace: str) -> Iterator[str]:
     for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}.difference(SHARED_PREFIXES):
         if is_within(workspace, os.path.realpath(prefix)):
-            yield from (os.path.join(prefix, name) for name in _OF_A_PREFIX)
+            yield from (os.path.join(prefix, name) for name in _PREFIX_ENTRIES)
         else:
             yield prefix
 
 
 def _find_other_paths() -> Iterator[str]:
-    """What lies outside of the prefixes: of a machine's own Python, of a user's packages, of variables."""
+    """Paths outside the prefixes: the system Python's, the user's packages, those named by variables."""
     yield PACKAGE
     yield from (path for name in ("stdlib", "platstdlib") if (path := sysconfig.get_path(name)))
     yield from site.getsitepackages()
@@ -86,9 +86,9 @@ def _find_other_paths() -> Iterator[str]:
 
 
 def _find_customizing_modules(workspace: str) -> Iterator[str]:
-    """What Python would import at its start from other entries of its path: projects installed for editing.
+    """What Python would import at start from other path entries, such as editable installs.
 
-    An archive, or what isn't there, is one by itself. A script's own folder is on the path only after that.
+    An entry that is an archive or doesn't exist is returned itself. A script's own folder joins the path later.
     """
     entries = [os.path.realpath(entry) for entry in sys.path if entry]
     script = os.path.dirname(os.path.realpath(sys.argv[0])) if sys.argv[0] else ""
@@ -106,7 +106,7 @@ def _find_customizing_modules(workspace: str) -> Iterator[str]:
 
 
 def _read_pth_files() -> Iterator[str]:
-    """The paths that they add to Python's, those that aren't there included: once made, they are added."""
+    """The entries that `.pth` files add to the path, missing ones included: once created, they count."""
     folders = {*site.getsitepackages(), site.getusersitepackages()}
     for file in (file for folder in folders for file in Path(folder).glob("*.pth")):
         with suppress(OSError, UnicodeDecodeError):
@@ -120,7 +120,7 @@ def _has_user_packages() -> bool:
 
 
 def _resolve_links(paths: Iterable[str]) -> list[str]:
-    """Real paths, and each link on the way to them."""
+    """The real paths, and each link on the way to them."""
     links: dict[Path, str] = {}
     real = []
     for path in dict.fromkeys(map(os.path.normpath, paths)):
@@ -134,23 +134,23 @@ def _resolve_links(paths: Iterable[str]) -> list[str]:
 
 
 def find_hard_links(workspace: str, places: Iterable[str]) -> list[str]:
-    """Other names in the workspace of installed files, as installers make that link them with what they have in store.
+    """Hard links in the workspace to installed files, as made by installers that link from a cache.
 
-    Nothing is looked for where none of the installed packages was put there in that way.
+    Skipped if none of the installed packages was installed in that way.
     """
     installed = _find_linked_inodes()
     found = [entry for entry in _walk_files(workspace, set(places)) if entry.inode() in installed] if installed else []
-    # Only of these few is more read than the folders have: a number is of one device's.
+    # Only these few need a stat: an inode number is unique only within its device.
     return [entry.path for entry in found if _get_device(entry) == installed[entry.inode()]]
 
 
 @cache
 def _find_linked_inodes() -> dict[int, int]:
-    """The devices of installed files by their numbers, where some packages' have other names."""
+    """Devices of installed files by inode, for folders in which some packages are hard-linked."""
     found: dict[int, int] = {}
     for folder in {os.path.realpath(path) for path in (*site.getsitepackages(), PACKAGE)}:
-        told = (*Path(folder).glob("*.dist-info/METADATA"), Path(folder, "__init__.py"))
-        if any(map(_has_other_names, told)):
+        samples = (*Path(folder).glob("*.dist-info/METADATA"), Path(folder, "__init__.py"))
+        if any(map(_has_other_names, samples)):
             device = os.stat(folder).st_dev
             found |= {entry.inode(): device for entry in _walk_files(folder, set())}
     return found
@@ -185,23 +185,23 @@ def _has_other_names(path: Path) -> bool:
 
 
 def record_opened_paths(paths: Sequence[str], setting: str) -> None:
-    """Remember for as long as this program runs that commands can write there, and which setting said so."""
+    """Record for the life of this process that commands can write there, and which setting allows it."""
     _opened.update(dict.fromkeys(paths, setting))
 
 
 def refuse_if_opened() -> None:
-    """Raise `SandboxUnavailable` where a zygote would run what commands may have written."""
+    """Raise `SandboxUnavailable` if a zygote would run what commands may have written."""
     if _opened:
         path, setting = next(iter(_opened.items()))
         raise SandboxUnavailable(
-            f"no Python sandbox can be started: commands can write {path}, which its interpreter runs from, since "
-            f"{setting} opened it in this program. Run Python in a program of its own, from an environment that no "
-            "command can write, or leave the setting out"
+            f"can't start a Python sandbox: commands can write {path}, which its interpreter runs from, since "
+            f"{setting} allowed it in this process. Run Python in a separate process, from an environment that no "
+            "command can write, or remove the setting"
         )
 
 
 def make_boot_program(program: str) -> str:
-    """The text of a program that begins with ferrule's own package, whatever lies beside it in its folder."""
+    """The source of a program that first loads ferrule's own package, ignoring its sibling files."""
     return (
         "import sys; from importlib.util import module_from_spec, spec_from_file_location; "
         f"spec = spec_from_file_location('ferrule', {PACKAGE + '/__init__.py'!r}); "

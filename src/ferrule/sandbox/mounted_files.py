@@ -1,4 +1,4 @@
-"""Files of the host that contained code reads where they lie, each pinned to what its path was when it was checked."""
+"""Host files that contained code reads in place, each pinned to the inode its path had when it was checked."""
 
 import errno
 import os
@@ -19,11 +19,8 @@ class MountedFile(NamedTuple):
     inode: int
 
     def open_pinned(self) -> int:
-        """A descriptor (O_PATH) of the file, once it is known to be the same and can be read by this process.
-
-        Whatever the path has become since it was checked (a link, another file), it is not that. Raises OSError.
-        """
-        # Never O_RDONLY before it is known to be a file: a pipe would wait for a writer.
+        """An O_PATH descriptor of the file. Raises OSError if it was replaced or this process can't read it."""
+        # Not O_RDONLY until it is known to be a file: opening a pipe would block until there is a writer.
         pinned = os.open(self.path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             self._check(os.fstat(pinned))
@@ -35,16 +32,16 @@ class MountedFile(NamedTuple):
         return pinned
 
     def check(self) -> None:
-        """Raise OSError where the path is no longer the file that it was."""
+        """Raise OSError if the path is no longer the same file."""
         self._check(Path(self.path).lstat())
 
     def _check(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != (self.device, self.inode):
-            raise OSError(errno.ESTALE, "it was replaced after its path was checked", self.path)
+            raise OSError(errno.ESTALE, "the file was replaced after its path was checked", self.path)
 
 
 def link_files(files: Iterable[MountedFile], folder: Path) -> None:
-    """Give each file its name in a run's folder. Raises OSError."""
+    """Create a link to each file in a run's folder. Raises OSError."""
     for file in files:
         link = folder / file.name
         link.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Opening files that a hostile program may have put there."""
+"""Opens files that a hostile program may have created."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @contextmanager
 def open_regular_file(path: str) -> Iterator[int | None]:
-    """Open a regular file; returns its descriptor, or None if the path is anything else. Raises OSError.
+    """Open a regular file and yield its descriptor, or None if the path is anything else. Raises OSError.
 
     Never blocks, as a pipe without a writer would.
     """

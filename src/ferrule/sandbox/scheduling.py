@@ -1,6 +1,6 @@
-"""Moves work from any event loop to the background one, which does all of a sandbox's own work.
+"""Moves work from any event loop to the background loop, which does all of a sandbox's own work.
 
-So a sandbox can be used from several loops, from one that is busy or about to close, and without one; its clocks and
+So a sandbox can be used from several loops, from one that is busy or about to close, or from none; its timeouts and
 limits never wait for the program's own work.
 """
 
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 async def run_on_background_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Await `work` on the background loop. Cancelling this cancels it there, and waits until it has cleaned up."""
+    """Await `work` on the background loop. Cancelling this cancels `work` there and waits for its cleanup."""
     tasks: list[asyncio.Future[Result]] = []
 
     async def begin() -> Result:
@@ -39,9 +39,9 @@ async def run_on_background_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def run_in_thread(work: Callable[..., Result], *arguments: Any, threads: Executor | None = None) -> Result:
-    """Do something that takes its time in a thread (None: one of the loop's).
+    """Run blocking work in a thread (None: one of the loop's pool).
 
-    It is done here where the program is ending and threads aren't to be had.
+    Runs it in place if the interpreter is shutting down and can't start threads.
     """
     try:
         done = asyncio.get_running_loop().run_in_executor(threads, work, *arguments)

@@ -1,4 +1,4 @@
-"""A sandbox's own folder among the temporary ones, and what programs left there that were killed."""
+"""A sandbox's own temporary folder, and the removal of those left by killed programs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Final
 __all__ = ["TemporaryFolder"]
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_SECONDS: Final = 60.0  # a younger one may be about to be locked
+_SECONDS: Final = 60.0  # a newer one may not be locked yet
 
 
 class TemporaryFolder:
-    """Made for this user alone, and locked for as long as this process has it; what is left without a lock is removed.
+    """A folder that only this user can enter, locked while this process uses it; abandoned ones are removed first.
 
-    Raises OSError where none can be made.
+    Raises OSError if it can't be created.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -31,7 +31,7 @@ class TemporaryFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Remove it with all that is in it; in a fork of its process nothing is done. Can be called again."""
+        """Remove the folder with its contents; does nothing in a forked child. Can be called again."""
         if os.getpid() == self._owner and self._lock >= 0:
             lock, self._lock = self._lock, -1
             try:
@@ -41,7 +41,7 @@ class TemporaryFolder:
 
 
 def _remove_abandoned(prefix: str) -> None:
-    """Remove this user's folders of that prefix whose programs have ended without doing so."""
+    """Remove this user's folders with that prefix whose programs ended without removing them."""
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):
             found = os.open(path, _OPEN)
@@ -55,17 +55,17 @@ def _remove_abandoned(prefix: str) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a folder with all that is in it; one that isn't there is no error.
+    """Remove a folder with its contents; a missing folder is not an error.
 
-    Folders are brought up to the top before they are emptied, so depth costs neither stack nor descriptors, and each is
-    opened without following links. Nothing may write to the folder any more. Raises OSError for what can't be removed.
+    Nested folders are moved to the top before they are emptied, so depth costs neither stack nor descriptors, and each
+    is opened without following links. Nothing may still write to the folder. Raises OSError for what can't be removed.
     """
     try:
         top = _open_folder(path, None)
     except FileNotFoundError:
         return
     try:
-        mark = os.urandom(8).hex()  # a name that nothing in the folder has
+        mark = os.urandom(8).hex()  # a name not used in the folder
         count = 0
         while folders := _empty_folder(top):
             for name in folders:
@@ -84,7 +84,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _empty_folder(folder: int) -> list[str]:
-    """Removes all but the folders in it, and returns their names."""
+    """Remove everything but the folders in it, and return their names."""
     folders = []
     for name in os.listdir(folder):
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -98,7 +98,7 @@ def _open_folder(name: str | Path, within: int | None) -> int:
     try:
         folder = os.open(name, _OPEN, dir_fd=within)
     except PermissionError:
-        os.chmod(name, 0o700, dir_fd=within)  # a folder, as was just seen
+        os.chmod(name, 0o700, dir_fd=within)  # known to be a folder
         folder = os.open(name, _OPEN, dir_fd=within)
     os.fchmod(folder, 0o700)
     return folder

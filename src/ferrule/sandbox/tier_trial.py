@@ -1,6 +1,6 @@
-"""A trial of this machine's layers, run in a process of its own: `main` prints what it found, a JSON object a line.
+"""A trial of this machine's layers, run in a separate process: `main` prints its findings, one JSON object per line.
 
-A tier is entered, and its canaries let loose there; nothing is inferred from versions.
+It enters a tier and runs the canaries there; nothing is inferred from versions.
 """
 
 import json
@@ -25,9 +25,9 @@ __all__ = ["main"]
 
 
 def main(name: str) -> None:
-    """Print what the kernel says, then for a tier whether Python could enter it and what its canaries reached.
+    """Print what the kernel supports, then whether Python could enter a tier and what the canaries reached there.
 
-    For the full tier also whether shell commands could: they need a /proc of their own, and the machine's root.
+    For the full tier also whether shell commands could: they need their own /proc and the machine's root.
     """
     tier = Tier(name)
     _print_finding({"landlock": read_abi(), "seccomp": has_seccomp()})
@@ -42,9 +42,9 @@ def _try(tier: Tier) -> NoReturn:
     folder = Path(tempfile.mkdtemp(prefix="ferrule-trial-")) if tier is not Tier.FULL else None
     try:
         entered = enter(find_python_paths(), tier, folder=folder)
-        results = Canaries.start(entered).results()
+        results = Canaries.start(entered).collect_results()
         _print_finding({"tier": tier, "canaries": [[result.name, result.reached] for result in results]})
-    except (OSError, KeyError) as error:  # KeyError: a processor whose calls have no table here
+    except (OSError, KeyError) as error:  # KeyError: no system call table for this processor
         _print_finding({"tier": tier, "error": str(error)})
     finally:
         if folder is not None:
@@ -59,7 +59,7 @@ def _try_commands(tier: Tier) -> NoReturn:
             enter_command_namespaces(network=False)
             _print_finding({"tier": tier})
         else:
-            _wait_for_all()  # it ends with this process, the first of its namespace
+            _wait_for_all()  # the child ends with this process, pid 1 of its namespace
     except (OSError, KeyError) as error:
         _print_finding({"tier": tier, "error": str(error)})
     finally:

@@ -9,7 +9,7 @@ __all__ = ["PROMISES", "Promises", "Tier"]
 
 
 class Tier(StrEnum):
-    """`FULL`: namespaces, Landlock, seccomp. `CONTAINER`: no namespaces to be had. `SEATBELT`: macOS's own.
+    """`FULL`: namespaces, Landlock, seccomp. `CONTAINER`: without namespaces. `SEATBELT`: macOS's sandbox.
 
     `NONE`: not contained at all.
     """

@@ -16,10 +16,10 @@ _SYSTEM: Final = (
     *("/usr/share/zoneinfo", "/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig", "/etc/fonts"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone"),
 )
-_OF_A_PREFIX: Final = ("bin", "lib", "lib64", "share", "pyvenv.cfg")
+_PREFIX_ENTRIES: Final = ("bin", "lib", "lib64", "share", "pyvenv.cfg")
 SHARED_PREFIXES: Final = ("/usr", "/usr/local", "/")
-"""Prefixes of interpreters that hold much else."""
-_LINKS_AT_MOST: Final = 40  # in one path, as the kernel has it
+"""Interpreter prefixes that hold much else besides."""
+_MAX_LINKS: Final = 40  # in one path, like the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +29,23 @@ class VisiblePaths:
     readable: tuple[Path, ...]
 
     def plan(self) -> tuple[list[Path], dict[Path, str]]:
-        """The same as real paths, none below another, and as the symbolic links on the way to them.
+        """The real paths, none below another, and the symbolic links on the way to them.
 
-        A path that doesn't exist is left out. Raises ValueError for one that isn't absolute, or is the root.
+        A missing path is left out. Raises ValueError for a relative path or the root.
         """
         links: dict[Path, str] = {}
         real = {found for path in self.readable if (found := follow_links(path, links)) is not None}
         if Path("/") in real:
-            raise ValueError("a view can't hold the whole root: name the folders that are to be read")
+            raise ValueError("a view can't hold the whole root: name the folders to read")
         outermost = sorted(path for path in real if not any(parent in real for parent in path.parents))
         return outermost, links
 
 
 def find_python_paths(extra: Iterable[Path] = ()) -> VisiblePaths:
-    """The running interpreter, its packages and the system libraries, and `extra`; of the home folder nothing more.
+    """The running interpreter, its packages, the system libraries and `extra`; nothing else in the home folder.
 
-    Entries of `sys.path` that are neither the interpreter's nor a folder of installed packages (the script's own
-    folder, `PYTHONPATH`, the target of an editable install) are not seen, since nobody chose to show them: name them in
+    Entries of `sys.path` that belong to neither the interpreter nor its installed packages (the script's own folder,
+    `PYTHONPATH`, the target of an editable install) are not visible, since no one chose to show them: name them in
     `extra`.
     """
     paths = [Path(path) for path in _SYSTEM]
@@ -55,7 +55,7 @@ def find_python_paths(extra: Iterable[Path] = ()) -> VisiblePaths:
     ]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
         if prefix not in SHARED_PREFIXES:
-            paths += [Path(prefix, name) for name in _OF_A_PREFIX]
+            paths += [Path(prefix, name) for name in _PREFIX_ENTRIES]
     paths += [Path(path) for path in site.getsitepackages()]
     if site.ENABLE_USER_SITE:
         paths.append(Path(site.getusersitepackages()))
@@ -63,10 +63,10 @@ def find_python_paths(extra: Iterable[Path] = ()) -> VisiblePaths:
 
 
 def follow_links(path: Path, links: dict[Path, str]) -> Path | None:
-    """Where a path really is, noting each symbolic link on the way under its own real place."""
+    """Resolve a path, recording each symbolic link on the way in `links` by its own real path."""
     if not path.is_absolute():
         raise ValueError(f"a view's paths are absolute, not {str(path)!r}")
-    done, left, follow_links = Path("/"), list(path.parts[1:]), 0
+    done, left, followed = Path("/"), list(path.parts[1:]), 0
     while left:
         part = left.pop(0)
         if part == "..":
@@ -78,8 +78,8 @@ def follow_links(path: Path, links: dict[Path, str]) -> Path | None:
         if not step.is_symlink():
             done = step
             continue
-        follow_links += 1
-        if follow_links > _LINKS_AT_MOST:
+        followed += 1
+        if followed > _MAX_LINKS:
             return None
         links[step] = target = str(step.readlink())
         done, left = (
@@ -91,7 +91,7 @@ def follow_links(path: Path, links: dict[Path, str]) -> Path | None:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether an absolute path is the folder or below it, compared as text, so both must be resolved."""
+    """Whether an absolute path is the folder or below it; compares strings, so both must be resolved."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

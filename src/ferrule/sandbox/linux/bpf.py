@@ -1,9 +1,9 @@
 """A small assembler for seccomp's classic BPF: decisions by system call number, with checks of arguments.
 
-The numbers are sorted into intervals of one decision each, and found by bisection: about eight comparisons for any
-call, where a chain of comparisons takes hundreds. Each comparison jumps straight to the next one or to a decision, and
-equal decisions are one, which keeps the program short; the kernel compiles it anew for each process, and that is much
-of what containing a process costs.
+The numbers are grouped into intervals with one decision each and found by bisection: about eight comparisons for any
+call, where a linear chain takes hundreds. Each comparison jumps straight to the next one or to a decision, and equal
+decisions are merged, which keeps the program short; the kernel recompiles it for each process, which is much of the
+cost of containing one.
 
     load the architecture, the number | the comparisons | returns, and jumps to | the blocks that check arguments
 """
@@ -13,7 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-__all__ = ["ALLOW", "KILL", "NOTIFY", "ArgumentCheck", "ArgumentRule", "Decision", "assemble", "high", "low", "refuse"]
+__all__ = [
+    "ALLOW",
+    "KILL",
+    "NOTIFY",
+    "ArgumentCheck",
+    "ArgumentRule",
+    "Decision",
+    "assemble",
+    "get_high_offset",
+    "get_low_offset",
+    "refuse",
+]
 
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000  # the whole process
@@ -36,7 +47,7 @@ class _Instruction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArgumentCheck:
-    """A condition on a 32-bit word of the arguments: masked, it is one of `values` (or, not `wanted`, none of them)."""
+    """A condition on a 32-bit argument word: masked, it is one of `values` (or none of them, if not `wanted`)."""
 
     word: int
     values: tuple[int, ...]
@@ -46,7 +57,7 @@ class ArgumentCheck:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRule:
-    """Allow the call (or do what `then` says, which can be another rule) if all checks hold, else refuse it."""
+    """Allow the call (or apply `then`, which can be another rule) if all checks hold, else apply `otherwise`."""
 
     checks: tuple[ArgumentCheck, ...]
     otherwise: int
@@ -57,25 +68,25 @@ Decision = int | ArgumentRule
 
 
 def refuse(errno: int) -> int:
-    """The decision that answers a call with an errno."""
+    """The decision to fail a call with an errno."""
     return _ERRNO | errno
 
 
-def low(argument: int) -> int:
-    """The offset of an argument's lower half: all that the kernel reads of an `int` (on little-endian machines)."""
+def get_low_offset(argument: int) -> int:
+    """The offset of an argument's lower half, all that the kernel reads of an `int` (on little-endian machines)."""
     return _ARGUMENTS + 8 * argument
 
 
-def high(argument: int) -> int:
+def get_high_offset(argument: int) -> int:
     """The offset of an argument's upper half."""
-    return low(argument) + 4
+    return get_low_offset(argument) + 4
 
 
 def assemble(decisions: Mapping[int, Decision], otherwise: Decision, *, architecture: int) -> bytes:
-    """A seccomp program: each call's decision by its number, `otherwise` for the rest.
+    """Assemble a seccomp program from decisions by system call number, with `otherwise` for the rest.
 
-    A call of another architecture (`int 0x80` on x86_64) or of the x32 table kills the process. Raises ValueError where
-    the intervals are too many.
+    A call of another architecture (`int 0x80` on x86_64) or of the x32 table kills the process. Raises ValueError if
+    there are too many intervals.
     """
     bounds = [(0, otherwise)]
     for number in sorted(decisions):
@@ -101,17 +112,17 @@ def _set_bound(bounds: list[tuple[int, Decision]], number: int, decision: Decisi
 
 
 def _compile_search(bounds: Sequence[int], decisions: Sequence[Decision]) -> list[_Instruction]:
-    """The comparisons, and after them what they lead to."""
-    nodes: list[tuple[int, int, int]] = []  # a bound, and where to go from it: a node, or ~ the index of a decision
+    """Compile the comparisons, followed by the decisions."""
+    nodes: list[tuple[int, int, int]] = []  # a bound and its two targets: a node, or ~ the index of a decision
     kinds = list(dict.fromkeys(decisions))
     _bisect(bounds, [~kinds.index(decision) for decision in decisions], nodes)
 
-    def place(target: int) -> int:
+    def resolve_target(target: int) -> int:
         return target if target >= 0 else len(nodes) + ~target
 
     code = []
     for index, (bound, above, below) in enumerate(nodes):
-        distances = place(above) - index - 1, place(below) - index - 1
+        distances = resolve_target(above) - index - 1, resolve_target(below) - index - 1
         if max(distances) > _NEAR:
             raise ValueError(f"{len(bounds)} intervals of system calls are too many for one program")
         code.append(_Instruction(_AT_LEAST, *distances, bound))
@@ -127,7 +138,7 @@ def _compile_search(bounds: Sequence[int], decisions: Sequence[Decision]) -> lis
 
 
 def _bisect(bounds: Sequence[int], leaves: Sequence[int], nodes: list[tuple[int, int, int]]) -> int:
-    """Adds the comparisons that tell the leaves apart; returns the first one's index, or the only leaf."""
+    """Add the comparisons that separate the leaves; return the first one's index, or the only leaf."""
     if len(leaves) == 1:
         return leaves[0]
     middle = len(leaves) // 2

@@ -1,11 +1,11 @@
-"""A shell command's own namespaces, below those that a launcher was started in: made at once, since nothing is copied.
+"""A shell command's own namespaces, nested in those of its launcher; entering them is fast, since nothing is copied.
 
-The launcher's mounts are there already (`command_root`); what is added is what each command has for itself: its
-processes, its System V memory, its `/dev/shm`, covers over what was not there yet. Whoever makes them is the launcher's
-child, with capabilities in their user namespace alone.
+The launcher's mounts exist already (`command_root`). Added here is what each command has to itself: its processes, its
+System V memory, its `/dev/shm`, and mounts over paths that appeared since. It is the launcher's child that enters them,
+with capabilities only in their user namespace.
 """
 
-# A program's part that should start fast, and opens descriptors more than paths.
+# Part of a program that should start fast and mostly opens descriptors.
 # ruff: noqa: PTH123
 
 import os
@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ferrule.sandbox.linux import syscalls
-from ferrule.sandbox.linux.identity import drop_capabilities_call
+from ferrule.sandbox.linux.identity import prepare_drop_capabilities
 from ferrule.sandbox.linux.mounts import attach, copy_tree, create_filesystem, make_read_only, open_path
-from ferrule.sandbox.linux.namespaces import raise_loopback
-from ferrule.sandbox.linux.syscalls import call, make, prctl
+from ferrule.sandbox.linux.namespaces import bring_up_loopback
+from ferrule.sandbox.linux.syscalls import call, invoke, prctl
 
 __all__ = [
     "MountTable",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MountTable = Mapping[str, Sequence[tuple[str, str]]]
-"""By place, each mount there, the lowest first: the device, and the folder of it that is seen."""
+"""The mounts at each path, lowest first: the device and the folder of it that is visible."""
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
 _PLAIN: Final = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
@@ -40,7 +40,7 @@ _SHARED_MEMORY: Final = b"mode=1777,size=256m"
 
 
 def list_mounts() -> MountTable:
-    """What this process's mount namespace holds now."""
+    """The mounts of this process's mount namespace."""
     found: dict[str, list[tuple[str, str]]] = {}
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
@@ -50,21 +50,21 @@ def list_mounts() -> MountTable:
 
 
 def are_unchanged(first: MountTable, places: Sequence[str]) -> bool:
-    """Whether each of the places is still mounted on as it was first.
+    """Whether each of the places still has its first mounts.
 
-    A mount is gone as soon as what it lies on was deleted or replaced by whoever is outside.
+    A mount disappears when a process outside deletes or replaces its mount point.
     """
     now = list_mounts()
     return all(place in first and now.get(place) == first[place] for place in places)
 
 
 def enter_command_namespaces(*, network: bool) -> None:
-    """On return this process is another: pid 1 of a new pid namespace, in new mount and IPC namespaces.
+    """Forks. Returns only in the child, pid 1 of a new pid namespace, in new mount and IPC namespaces.
 
-    `network`: and in a network namespace that holds a loopback and nothing else. Raises OSError.
+    `network` adds a network namespace with nothing but a loopback interface. Raises OSError.
 
-    Where this user is the machine's root, /proc can't be written: as its files are root's, naming a program in
-    kernel.core_pattern would be enough to have it run outside, without any capability.
+    If this user is the machine's root, /proc is mounted read-only: root owns its files, so without any capability a
+    command could name a program in kernel.core_pattern that the kernel would then run outside.
     """
     space = syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC
     syscalls.unshare(space | (syscalls.CLONE_NEWNET if network else 0))
@@ -72,7 +72,7 @@ def enter_command_namespaces(*, network: bool) -> None:
         os._exit(0)
     call("prctl", _PR_SET_NAME, b"sandbox")
     if network:
-        raise_loopback()
+        bring_up_loopback()
     call("mount", b"proc", b"/proc", b"proc", _PLAIN, b"")
     if os.getuid() == 0:
         make_read_only("/proc")
@@ -80,14 +80,14 @@ def enter_command_namespaces(*, network: bool) -> None:
     for capability in range(_CAPABILITIES):
         try:
             prctl(_PR_CAPBSET_DROP, capability)
-        except OSError:  # the kernel knows fewer
+        except OSError:  # the kernel has fewer
             break
 
 
 def cover_paths(covers: Sequence[tuple[str, str]]) -> None:
-    """Mount over each path, so that it can be `read` and not changed, or is `hidden`. Raises OSError.
+    """Mount over each path to make it read-only (`read`) or `hidden`. Raises OSError.
 
-    With `write` the mount is there for its own sake: a folder that has one can't be renamed.
+    A `write` mount changes nothing, except that a folder with a mount can't be renamed.
     """
     for path, access in covers:
         place = open_path(path, or_link=True)
@@ -112,8 +112,8 @@ def _make_cover(place: int, access: str) -> int:
 
 
 def drop_all_privileges() -> None:
-    """Give up every capability, for this process and what it becomes; its memory is its own, also from its children."""
-    make(drop_capabilities_call())
+    """Drop every capability, for good, and keep other processes, also children, from reading this one's memory."""
+    invoke(prepare_drop_capabilities())
     prctl(syscalls.PR_SET_DUMPABLE, 0)
 
 

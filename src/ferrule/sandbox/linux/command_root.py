@@ -1,11 +1,11 @@
-"""The namespaces of a launcher of shell commands, and the root that those see: the machine's own, with mounts over it.
+"""The namespaces of a launcher of shell commands, and the root they see: the machine's root with mounts over it.
 
-What is mounted keeps every restriction that the machine's own mounts have, those within other mounts too: flags are
-added to a copy of a whole tree and never taken away. No path is followed through a symbolic link: a command that runs
-beside this may replace a folder by one. A link that is protected is mounted on itself, and so can't be replaced.
+The mounts keep every restriction of the machine's own mounts, nested ones included: flags are added to a copy of a
+whole tree and never removed. No path is followed through a symbolic link, since a concurrent command may replace a
+folder by one. A protected link is mounted on itself, so that it can't be replaced.
 """
 
-# Part of a program that should start fast: paths are text.
+# Part of a program that should start fast, so paths are strings.
 # ruff: noqa: PTH110, PTH112, PTH120
 
 import os
@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Final
 
 from ferrule.sandbox.linux import syscalls
-from ferrule.sandbox.linux.identity import drop_capabilities_call, enter_same_user_namespace
+from ferrule.sandbox.linux.identity import enter_same_user_namespace, prepare_drop_capabilities
 from ferrule.sandbox.linux.mounts import (
     DEVICES,
     attach,
@@ -27,24 +27,24 @@ from ferrule.sandbox.linux.mounts import (
     make_read_only,
     open_path,
 )
-from ferrule.sandbox.linux.namespaces import raise_loopback, wait_and_end
+from ferrule.sandbox.linux.namespaces import bring_up_loopback, wait_and_exit
 
 __all__ = ["Mount", "enter_command_root"]
 
 Mount = tuple[str, str, str]
-"""What is mounted, where, and of what: `read` or `write` and the path that is seen there; `empty` and the mode of a
-folder that nothing can be put into; `proc` and `dev`, of nothing."""
+"""Kind, mount point and source: for `read` and `write` the path to show there; for `empty`, an empty folder that can't
+be written, its mode; for `proc` and `dev` nothing."""
 
-_AROUND_THE_COMMANDS: Final = (
+_LAUNCHER_NAMESPACES: Final = (
     syscalls.CLONE_NEWNS
     | syscalls.CLONE_NEWIPC
     | syscalls.CLONE_NEWUTS
     | syscalls.CLONE_NEWCGROUP
     | syscalls.CLONE_NEWPID
 )
-# Where the new root is put together. Nothing that is shown lies here.
+# Where the new root is assembled; nothing visible is below it.
 _PLACE: Final = "/proc"
-# What each command's own namespaces are made with: CAP_SETPCAP, CAP_NET_ADMIN, CAP_SYS_ADMIN. No command keeps them.
+# Needed to create each command's namespaces: CAP_SETPCAP, CAP_NET_ADMIN, CAP_SYS_ADMIN. No command keeps them.
 _CAPABILITIES: Final = 1 << 8 | 1 << 12 | 1 << 21
 _MAKING_A_FILE: Final = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COVER: Final = "64k"
@@ -58,22 +58,22 @@ _LINKS: Final = {
 
 
 def enter_command_root(mounts: Sequence[Mount], *, network: bool) -> None:
-    """On return this process is another: pid 1 in namespaces of its own, of the same user, among the mounts.
+    """Forks. Returns only in the child, pid 1 of new namespaces with the same user, in which the mounts are made.
 
-    The first mount is that of `/`. `network`: and in a network namespace with a loopback and nothing else. The process
-    that called waits for it, without descriptors, and ends as it ends. Raises OSError, in either process.
+    The first mount is `/`. `network` adds a network namespace with nothing but a loopback interface. The parent closes
+    all descriptors, waits and exits with the child's status. Raises OSError, in either process.
     """
-    enter_same_user_namespace(_AROUND_THE_COMMANDS | (syscalls.CLONE_NEWNET if network else 0))
+    enter_same_user_namespace(_LAUNCHER_NAMESPACES | (syscalls.CLONE_NEWNET if network else 0))
     launcher = os.fork()
     if launcher:
-        wait_and_end(launcher)
+        wait_and_exit(launcher)
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     syscalls.sethostname(b"sandbox")
     if network:
-        raise_loopback()
+        bring_up_loopback()
     make_private()
     _build_root(mounts)
-    syscalls.make(drop_capabilities_call(keep=_CAPABILITIES))
+    syscalls.invoke(prepare_drop_capabilities(keep=_CAPABILITIES))
 
 
 def _build_root(mounts: Sequence[Mount]) -> None:
@@ -82,7 +82,7 @@ def _build_root(mounts: Sequence[Mount]) -> None:
     root = _make_tree(kind, source)
     attach(root, place)
     os.close(place)
-    mounted = {"/": False}  # by path, whether what lies there is a folder of ours
+    mounted = {"/": False}  # whether the mount at each path is a folder that we created
     for kind, path, source in over:
         tree = _make_tree(kind, source)
         is_folder = kind not in ("read", "write") or os.path.isdir(source)
@@ -97,7 +97,7 @@ def _build_root(mounts: Sequence[Mount]) -> None:
         os.close(tree)
         mounted[path] = source != path
     empty = [path for kind, path, _ in over if kind == "empty"]
-    # Last, when all that lies in them is mounted: what a command put there would be there for the next one.
+    # Last, once everything in them is mounted: files that a command created there would be seen by the next one.
     for path in empty:
         covered = open_path(path, root)
         make_read_only(covered)
@@ -108,7 +108,7 @@ def _build_root(mounts: Sequence[Mount]) -> None:
 
 
 def _make_tree(kind: str, source: str) -> int:
-    """A descriptor of what is to be mounted."""
+    """Create or copy the tree to mount; returns a descriptor."""
     if kind == "empty":
         return create_filesystem("tmpfs", {"size": _COVER, "mode": source})
     if kind == "proc":
@@ -129,7 +129,7 @@ def _list_parent_folders(path: str) -> Iterator[str]:
 
 
 def _make_place(root: int, around: str, path: str, *, is_folder: bool) -> None:
-    """Make what is mounted on, in a folder of ours, where a command may have put something else."""
+    """Create a mount point in a folder of ours, where a command may have put something else."""
     folder = open_path(around, root)
     names = os.path.relpath(path, around).split("/")
     for name in names if is_folder else names[:-1]:
@@ -153,7 +153,7 @@ def _is_folder(folder: int, name: str) -> bool:
 
 
 def _fill_devices(folder: int) -> None:
-    """Put into `/dev` what programs expect to be there, and then let nothing be put there any more."""
+    """Fill `/dev` with what programs expect there, then make it read-only."""
     for name in (*DEVICES, "tty"):
         if os.path.exists(f"/dev/{name}"):
             os.close(os.open(name, _MAKING_A_FILE, 0o644, dir_fd=folder))

@@ -1,7 +1,7 @@
-"""Landlock: what of the file system, of TCP, of signals and of abstract sockets a process may reach.
+"""Landlock: restricts a process's access to the file system, TCP, signals and abstract sockets.
 
-Every right that the kernel's ABI knows is handled, so all that no rule grants is refused: among it what has no name
-here, since it is never granted (devices, sockets and pipes in the file system).
+Rulesets handle every right in the kernel's ABI, so whatever no rule grants is refused. Rights that are never granted
+(creating devices, sockets and pipes) have no name here.
 """
 
 import os
@@ -9,7 +9,7 @@ import stat
 import struct
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import Ready, call, make, prepare_call
+from ferrule.sandbox.linux.syscalls import PreparedCall, call, invoke, prepare_call
 
 __all__ = ["EXECUTE", "LIST", "MAKE_SYMLINK", "READ", "WRITE", "WRITE_FILE", "Ruleset", "read_abi"]
 
@@ -38,7 +38,7 @@ _PATH_BENEATH: Final = 1
 
 
 def read_abi() -> int:
-    """The ABI version that the kernel speaks; 0 where Landlock isn't built in, isn't switched on or is refused."""
+    """The kernel's Landlock ABI version; 0 if Landlock isn't built in, is disabled or is refused."""
     try:
         return call("landlock_create_ruleset", 0, 0, 1)
     except OSError:
@@ -46,10 +46,10 @@ def read_abi() -> int:
 
 
 class Ruleset:
-    """What stays allowed. Made, filled with rules and then put on this process and all its later children."""
+    """What stays allowed: created, filled with rules, then applied to this process and its later children."""
 
     def __init__(self, version: int, *, tcp: bool = False, scoped: bool = True) -> None:
-        """`tcp` leaves TCP alone; not `scoped` leaves signals and abstract sockets alone. ABI 4 and 6 bring these."""
+        """`tcp` leaves TCP unrestricted; `scoped=False` signals and abstract sockets. They need ABI 4 and ABI 6."""
         self._rights = _RIGHTS_OF_ABI.get(version, _ALL_RIGHTS)
         net = _TCP if version >= 4 and not tcp else 0
         scopes = _SCOPES if version >= 6 and scoped else 0
@@ -57,7 +57,7 @@ class Ruleset:
         self.descriptor = call("landlock_create_ruleset", attributes, len(attributes))
 
     def grant(self, path: str | int, rights: int) -> None:
-        """Allow `rights` on a path (or an open descriptor's) and all beneath it; a file takes those that files have."""
+        """Allow `rights` on a path (or descriptor) and all beneath it; for a file, only those that apply to files."""
         opened = path if isinstance(path, int) else os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             if not stat.S_ISDIR(os.fstat(opened).st_mode):
@@ -68,15 +68,15 @@ class Ruleset:
             if not isinstance(path, int):
                 os.close(opened)
 
-    def restrict_call(self) -> Ready:
-        """A call that puts it on the process, for good; the process must have `set_no_new_privileges`."""
+    def prepare_restrict(self) -> PreparedCall:
+        """Prepare the call that applies the rules, irrevocably; needs `set_no_new_privileges` first."""
         return prepare_call("landlock_restrict_self", self.descriptor)
 
     def restrict(self) -> None:
-        """Make that call, and close the ruleset."""
-        make(self.restrict_call())
+        """Apply the rules to this process and close the ruleset."""
+        invoke(self.prepare_restrict())
         self.close()
 
     def close(self) -> None:
-        """Close its descriptor; the processes that it is on keep it."""
+        """Close the descriptor; processes already restricted stay so."""
         os.close(self.descriptor)

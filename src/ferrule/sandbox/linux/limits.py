@@ -1,4 +1,4 @@
-"""Resource limits of a process that is about to run what a model wrote."""
+"""Resource limits of a process that is about to run model-written code."""
 
 import os
 import resource
@@ -6,12 +6,12 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import Ready, prepare_call
+from ferrule.sandbox.linux.syscalls import PreparedCall, prepare_call
 
-__all__ = ["lower", "lower_calls", "lower_for_all_runs"]
+__all__ = ["lower", "lower_for_all_runs", "prepare_lower"]
 
-# The same for every run: no core file, no queues, no locked memory, no realtime, few pending signals. By name, since
-# other systems, where this is imported and never called, don't have all of them.
+# The same for every run: no core file, queues, locked memory or realtime, few pending signals. By name, since systems
+# that only import this module lack some of them.
 _SAME_FOR_ALL: Final = {
     "RLIMIT_CORE": 0,
     "RLIMIT_MEMLOCK": 0,
@@ -23,19 +23,19 @@ _SAME_FOR_ALL: Final = {
 
 
 def lower_for_all_runs() -> None:
-    """Lowers this process's limits by what its children need of none of them; what is lower already stays."""
+    """Lower the limits on resources that none of this process's children need; never raises one."""
     lower({getattr(resource, name): value for name, value in _SAME_FOR_ALL.items()})
 
 
 def lower(wanted: Mapping[int, int]) -> None:
-    """Sets both limits, soft and hard, of each resource for this process; what is lower already stays."""
+    """Set each resource's soft and hard limit for this process; never raises one."""
     for kind, value in wanted.items():
         least = _choose_lower(value, resource.getrlimit(kind)[1])
         resource.setrlimit(kind, (least, least))
 
 
-def lower_calls(wanted: Mapping[int, int]) -> list[Ready]:
-    """Calls that set both limits, soft and hard, of each resource for the process that makes them, which is final."""
+def prepare_lower(wanted: Mapping[int, int]) -> list[PreparedCall]:
+    """Prepare calls that set each resource's soft and hard limit in the process that makes them, irrevocably."""
     calls = []
     for kind, value in wanted.items():
         least = _choose_lower(value, resource.getrlimit(kind)[1])
@@ -48,7 +48,7 @@ def _choose_lower(value: int, hard: int) -> int:
 
 
 def count_tasks(user: int) -> int:
-    """All tasks of the user that this process's /proc shows."""
+    """Count the user's tasks visible in this process's /proc."""
     count = 0
     for process in os.scandir("/proc"):
         if not process.name.isdigit():
@@ -56,6 +56,6 @@ def count_tasks(user: int) -> int:
         try:
             if process.stat().st_uid == user:
                 count += sum(1 for _ in os.scandir(f"{process.path}/task"))
-        except OSError:  # it has ended meanwhile, or hides from this user
+        except OSError:  # it has ended, or is hidden from this user
             continue
     return count

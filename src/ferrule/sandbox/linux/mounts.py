@@ -1,8 +1,8 @@
-"""Mounts, and a root of one's own: an empty tmpfs, into which chosen paths of the host are bound, read-only.
+"""Mounts, and a private root: an empty tmpfs with chosen host paths bind-mounted into it, read-only.
 
-The new mount calls (Linux 5.12, older than any Landlock) are used, since one `mount_setattr` makes a whole bound tree
-read-only, with what is mounted below it, where a remount would leave the submounts writable. It adds flags, and takes
-none away that the host's own mounts have, which a user namespace may not.
+Uses the new mount calls (Linux 5.12, older than any Landlock): one `mount_setattr` makes a whole bound tree read-only,
+where a remount would leave submounts writable. It only adds flags; a user namespace may not remove those of the host's
+mounts.
 """
 
 import os
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import Ready, call, make, prepare_call
+from ferrule.sandbox.linux.syscalls import PreparedCall, call, invoke, prepare_call
 
 __all__ = [
     "DEVICES",
@@ -25,8 +25,8 @@ __all__ = [
     "create_filesystem",
     "make_private",
     "make_read_only",
-    "mount_scratch_call",
     "open_path",
+    "prepare_scratch_mount",
 ]
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
@@ -40,21 +40,18 @@ _RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_IN_ROOT = 2, 4, 0x10
 _CLOEXEC: Final = 1  # of fsopen and fsmount
 
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
-"""The names of those in `/dev` that any program may use."""
+"""Names in `/dev` that any program may use."""
 
-Tree = tuple[Path, int]  # where it was, and a descriptor of a copy that is mounted nowhere yet
+Tree = tuple[Path, int]  # its original path, and a descriptor of an unattached copy
 
 
 def make_private() -> None:
-    """No mount made here reaches another namespace, and none from there appears here."""
+    """Stop mounts from propagating to other namespaces, and from them."""
     call("mount", b"none", b"/", b"", _MS_REC | _MS_PRIVATE, b"")
 
 
 def make_read_only(place: str | int) -> None:
-    """The mount at a place, or of a descriptor: nothing is written through it, it gives no privileges, and no devices.
-
-    What is mounted within it stays as it is.
-    """
+    """Make the mount at a path or descriptor read-only, nosuid and nodev, but not the mounts within it."""
     attributes = _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV
     if isinstance(place, int):
         _set_attributes(place, b"", _AT_EMPTY_PATH, attributes)
@@ -63,10 +60,10 @@ def make_read_only(place: str | int) -> None:
 
 
 def open_path(path: str, root: int | None = None, *, or_link: bool = False) -> int:
-    """A descriptor of a path (O_PATH) below the folder `root`, or of the machine's; no part of it is a symbolic link.
+    """Open a path (O_PATH) below the folder `root` or the process's root, without following symbolic links.
 
-    `or_link`: but for the last, which is opened itself. Mounted on itself, a link can't be replaced. Raises OSError,
-    ELOOP where there is a link.
+    `or_link` allows the last component to be a link and opens the link itself; mounted on itself, it can't be
+    replaced. Raises OSError, ELOOP for a link.
     """
     resolve = _RESOLVE_NO_MAGICLINKS | _RESOLVE_NO_SYMLINKS | (0 if root is None else _RESOLVE_IN_ROOT)
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if or_link else 0), 0, resolve)
@@ -74,9 +71,9 @@ def open_path(path: str, root: int | None = None, *, or_link: bool = False) -> i
 
 
 def copy_tree(descriptor: int, *, read_only: bool, devices: bool = False) -> int:
-    """A copy of what a descriptor names and of all that is mounted within it, as a descriptor, mounted nowhere yet.
+    """Copy a descriptor's tree with all mounts within it; returns a descriptor, not attached anywhere yet.
 
-    It gives no privileges, and `devices` on it work or don't.
+    The copy is nosuid, and nodev unless `devices`.
     """
     tree = call("open_tree", descriptor, b"", _OPEN_TREE_CLONE | _AT_RECURSIVE | _AT_EMPTY_PATH | os.O_CLOEXEC)
     attributes = _ATTR_NOSUID | (_ATTR_RDONLY if read_only else 0) | (0 if devices else _ATTR_NODEV)
@@ -85,7 +82,7 @@ def copy_tree(descriptor: int, *, read_only: bool, devices: bool = False) -> int
 
 
 def create_filesystem(kind: str, options: Mapping[str, str | None], *, devices: bool = False) -> int:
-    """A new file system as a descriptor, mounted nowhere yet, of which nothing can be executed.
+    """Create a noexec file system; returns a descriptor, not attached anywhere yet.
 
     An option without a value is a flag.
     """
@@ -102,14 +99,14 @@ def create_filesystem(kind: str, options: Mapping[str, str | None], *, devices: 
 
 
 def attach(tree: int, place: int) -> None:
-    """Mount a tree on what a descriptor names."""
+    """Mount a tree on an open path."""
     call("move_mount", tree, b"", place, b"", _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH)
 
 
 def copy_trees(paths: Iterable[Path]) -> list[Tree]:
-    """Copies of the paths' trees, read-only. They are taken first, by whoever may still reach the paths.
+    """Copy the paths' trees, read-only, while this process can still reach the paths.
 
-    Raises OSError where a path can't be opened.
+    Raises OSError if a path can't be opened.
     """
     devices = [Path("/dev", name) for name in DEVICES]
     plain = _ATTR_RDONLY | _ATTR_NOSUID
@@ -119,14 +116,14 @@ def copy_trees(paths: Iterable[Path]) -> list[Tree]:
 
 
 def build_root(trees: Iterable[Tree], links: Mapping[Path, str], *, scratch: Path) -> Path:
-    """A root that holds the trees, the symbolic links and an empty folder `scratch`; returns where it is mounted.
+    """Build a root with the trees, the symbolic links and an empty folder `scratch`; returns its mount point.
 
-    Only real folders are walked through on the way to a tree's place (`VisiblePaths.plan` sees to it): an absolute
-    link in the new root would lead to the old one.
+    No link is on the way to a tree's mount point (`VisiblePaths.plan` ensures it): an absolute link in the new root
+    would lead to the old one.
     """
     root = next(place for place in (Path("/tmp"), Path("/mnt"), Path("/proc")) if place.is_dir())
     folders = {path: stat.S_ISDIR(os.fstat(tree).st_mode) for path, tree in trees}
-    make(_mount_tmpfs_call(root, "size=1m,nr_inodes=2048"))
+    invoke(_prepare_tmpfs_mount(root, "size=1m,nr_inodes=2048"))
     for path, tree in trees:
         target = root / path.relative_to("/")
         (target if folders[path] else target.parent).mkdir(parents=True, exist_ok=True)
@@ -145,7 +142,7 @@ def build_root(trees: Iterable[Tree], links: Mapping[Path, str], *, scratch: Pat
 
 
 def change_root(root: Path | str) -> None:
-    """The process's root becomes `root` and the old one is gone from its namespace, with all that was mounted there."""
+    """Make `root` the process's root, and detach the old one with all its mounts."""
     os.chdir(root)
     here = b"."
     call("pivot_root", here, here)  # the old root now lies over the new one, at the same place
@@ -153,12 +150,12 @@ def change_root(root: Path | str) -> None:
     os.chdir("/")
 
 
-def mount_scratch_call(place: Path, size: int, entries: int) -> Ready:
-    """A call that mounts an empty folder in memory: `size` bytes, at most `entries` files, nothing of it executable."""
-    return _mount_tmpfs_call(place, f"size={size},nr_inodes={entries},mode=0755")
+def prepare_scratch_mount(place: Path, size: int, entries: int) -> PreparedCall:
+    """Prepare a call that mounts an empty noexec tmpfs of `size` bytes and at most `entries` files."""
+    return _prepare_tmpfs_mount(place, f"size={size},nr_inodes={entries},mode=0755")
 
 
-def _mount_tmpfs_call(place: Path, options: str) -> Ready:
+def _prepare_tmpfs_mount(place: Path, options: str) -> PreparedCall:
     flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
     return prepare_call("mount", b"tmpfs", os.fsencode(place), b"tmpfs", flags, options.encode())
 

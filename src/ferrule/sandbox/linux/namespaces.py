@@ -15,18 +15,18 @@ from ferrule.sandbox.linux.identity import become_root_of_namespace, enter_user_
 from ferrule.sandbox.linux.mounts import build_root, change_root, copy_trees, make_private
 
 __all__ = [
-    "Home",
+    "NamespaceHandles",
+    "bring_up_loopback",
     "enter_namespaces",
-    "leave_for_next_child_calls",
-    "raise_loopback",
-    "return_home_calls",
-    "wait_and_end",
+    "prepare_child_namespaces",
+    "prepare_return",
+    "wait_and_exit",
 ]
 
 _SIOCSIFFLAGS: Final = 0x8914
 _IFF_UP: Final = 1
 
-_AROUND_THE_ZYGOTE = (
+_ZYGOTE_NAMESPACES = (
     syscalls.CLONE_NEWNS
     | syscalls.CLONE_NEWNET
     | syscalls.CLONE_NEWIPC
@@ -36,11 +36,11 @@ _AROUND_THE_ZYGOTE = (
 )
 
 
-class Home(NamedTuple):
-    """Descriptors that a zygote keeps of what it can no longer open: it has no /proc."""
+class NamespaceHandles(NamedTuple):
+    """Descriptors that a zygote opens in advance, since it has no /proc later."""
 
     process: int
-    """Itself, whose pid namespace it forks below."""
+    """A pidfd of the zygote; its children's pid namespaces are nested in its own."""
     mounts: int
     """Its mount namespace."""
     size: int
@@ -49,52 +49,55 @@ class Home(NamedTuple):
     """Its `maps`."""
 
 
-def enter_namespaces(paths: list[Path], links: Mapping[Path, str], scratch: Path) -> Home:
-    """On return this process is another: pid 1 in namespaces of its own, with a root that holds the paths alone.
+def enter_namespaces(paths: list[Path], links: Mapping[Path, str], scratch: Path) -> NamespaceHandles:
+    """Forks. Returns only in the child, which is pid 1 of new namespaces, with a root that holds only the paths.
 
-    The process that called waits for it, without descriptors, and ends as it ends. Raises OSError, in either process.
+    The parent closes all descriptors, waits and exits with the child's status. Raises OSError, in either process.
     """
-    enter_user_namespace(_AROUND_THE_ZYGOTE)
+    enter_user_namespace(_ZYGOTE_NAMESPACES)
     zygote = os.fork()
     if zygote:
         become_root_of_namespace()
-        wait_and_end(zygote)
+        wait_and_exit(zygote)
     make_private()
     trees = copy_trees(paths)
     own = [_open(f"/proc/self/{name}") for name in ("ns/mnt", "statm", "maps")]
-    home = Home(os.pidfd_open(os.getpid()), *own)
+    handles = NamespaceHandles(os.pidfd_open(os.getpid()), *own)
     become_root_of_namespace()
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     syscalls.sethostname(b"sandbox")
     change_root(build_root(trees, links, scratch=scratch))
-    return home
+    return handles
 
 
-def leave_for_next_child_calls(home: Home) -> list[syscalls.Ready]:
-    """Calls after which the next fork's child is pid 1 of a new namespace, and shares its mounts with this one alone.
+def prepare_child_namespaces(handles: NamespaceHandles) -> list[syscalls.PreparedCall]:
+    """Prepare calls that make the next forked child pid 1 of a new pid namespace, in a mount namespace of its own.
 
-    Back home first: a pid namespace that waits for its first child, or had it, can't have one below it.
+    Re-enter the zygote's pid namespace first: one whose first child is pending or was forked can't nest another.
     """
     new = syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS
-    return [syscalls.prepare_call("setns", home.process, syscalls.CLONE_NEWPID), syscalls.prepare_call("unshare", new)]
-
-
-def return_home_calls(home: Home) -> list[syscalls.Ready]:
-    """Calls that undo that after the fork: the child alone keeps its mounts, and here threads can start again."""
     return [
-        syscalls.prepare_call("setns", home.process, syscalls.CLONE_NEWPID),
-        syscalls.prepare_call("setns", home.mounts, syscalls.CLONE_NEWNS),
+        syscalls.prepare_call("setns", handles.process, syscalls.CLONE_NEWPID),
+        syscalls.prepare_call("unshare", new),
     ]
 
 
-def raise_loopback() -> None:
-    """Have the network namespace's loopback up. Raises OSError."""
+def prepare_return(handles: NamespaceHandles) -> list[syscalls.PreparedCall]:
+    """Prepare calls that undo this after the fork: only the child keeps its mounts, and threads can start again."""
+    return [
+        syscalls.prepare_call("setns", handles.process, syscalls.CLONE_NEWPID),
+        syscalls.prepare_call("setns", handles.mounts, syscalls.CLONE_NEWNS),
+    ]
+
+
+def bring_up_loopback() -> None:
+    """Bring up the network namespace's loopback interface. Raises OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
-def wait_and_end(child: int) -> NoReturn:
-    """Wait for a child without keeping anything open, and end as it ends."""
+def wait_and_exit(child: int) -> NoReturn:
+    """Close all descriptors, wait for a child, and exit with its status or signal."""
     syscalls.close_range(0, 0x7FFF_FFFF)
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):

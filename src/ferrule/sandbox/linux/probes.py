@@ -1,7 +1,7 @@
-"""What the canaries try: one short function for each promise, run in a contained process.
+"""The canaries' probes: one short function per promise, run in a contained process.
 
-Each returns what it reached, None where it was stopped. Where the call itself must be refused, an errno that shows that
-the kernel looked at the arguments (EFAULT, EINVAL, ENOENT) counts as reached.
+Each returns what it reached, or None if it was stopped. Where the call itself must be refused, an errno showing that
+the kernel checked the arguments (EFAULT, EINVAL, ENOENT) counts as reached.
 """
 
 import errno
@@ -15,7 +15,7 @@ from typing import Final
 
 from ferrule.sandbox.common_probes import read_secrets, succeeds, use_own_folder
 from ferrule.sandbox.containment import RunLimits, ZygoteContainment
-from ferrule.sandbox.linux.identity import capabilities
+from ferrule.sandbox.linux.identity import read_capabilities
 from ferrule.sandbox.linux.syscalls import call, prctl
 from ferrule.sandbox.tiers import Tier
 
@@ -35,7 +35,7 @@ _PR_GET_SECCOMP, _PR_GET_NO_NEW_PRIVS = 21, 39
 
 @dataclass(frozen=True, slots=True)
 class ProbeContext:
-    """What a probe knows of where it runs: what was prepared, the zygote's pid, and the descriptors left open."""
+    """What a probe knows of its process: the containment, the zygote's pid and the descriptors left open."""
 
     entered: ZygoteContainment
     zygote: int
@@ -45,9 +45,9 @@ class ProbeContext:
 Probe = Callable[[ProbeContext], str | None]
 
 
-def read_outside(around: ProbeContext) -> str | None:
+def read_outside(context: ProbeContext) -> str | None:
     """read a file, or list a folder, that isn't in the view"""
-    entered = around.entered
+    entered = context.entered
     seen = [*map(str, entered.view.readable), *(file.path for file in entered.files)]
     outside = [path for path in _ELSEWHERE if not any(path == name or path.startswith(f"{name}/") for name in seen)]
     if entered.tier is Tier.CONTAINER:
@@ -55,11 +55,11 @@ def read_outside(around: ProbeContext) -> str | None:
     return next((path for path in outside if succeeds(_look_into, path)), None)
 
 
-def write_outside(around: ProbeContext) -> str | None:
+def write_outside(context: ProbeContext) -> str | None:
     """make a file outside the run's own folder, or change one that is seen"""
-    own = Path.cwd() if around.entered.tier is Tier.CONTAINER else around.entered.scratch
+    own = Path.cwd() if context.entered.tier is Tier.CONTAINER else context.entered.scratch
     for folder in (*map(Path, _WRITABLE_ELSEWHERE), Path(os.__file__).parent, own.parent):
-        witness = folder / f"ferrule-canary-{around.zygote}"
+        witness = folder / f"ferrule-canary-{context.zygote}"
         if folder != own and succeeds(witness.touch):
             witness.unlink()
             return str(folder)
@@ -95,9 +95,9 @@ def make_process(_: ProbeContext) -> str | None:
     return "a second process"
 
 
-def reach_processes(around: ProbeContext) -> str | None:
+def reach_processes(context: ProbeContext) -> str | None:
     """signal the zygote or everything, or set its limits and priority"""
-    zygote = around.zygote if around.zygote != os.getpid() else around.zygote + 1
+    zygote = context.zygote if context.zygote != os.getpid() else context.zygote + 1
     attempts = (("kill", zygote, 0), ("kill", -1, 0), ("prlimit64", zygote, 7), ("sched_setaffinity", zygote, 0))
     for name, *arguments in (*attempts, ("setpriority", 0, zygote, 0), ("rt_sigqueueinfo", zygote, 0)):
         if _is_looked_at(name, *arguments):
@@ -110,9 +110,9 @@ def use_dangerous_call(_: ProbeContext) -> str | None:
     return next((name for name in _DANGEROUS if _is_looked_at(name, -1, 0, 0, 0, 0)), None)
 
 
-def keep_privileges(around: ProbeContext) -> str | None:
+def keep_privileges(context: ProbeContext) -> str | None:
     """keep a capability, or a way to gain one"""
-    left = capabilities() & ~around.entered.capabilities
+    left = read_capabilities() & ~context.entered.capabilities
     if left:
         return f"capabilities {left:#x}"
     if not prctl(_PR_GET_NO_NEW_PRIVS):
@@ -129,10 +129,10 @@ def exceed_memory(_: ProbeContext) -> str | None:
     return f"{LIMITS.memory} bytes and one"
 
 
-def use_inherited_descriptors(around: ProbeContext) -> str | None:
+def use_inherited_descriptors(context: ProbeContext) -> str | None:
     """use a descriptor that the zygote has open"""
     for descriptor in range(1024):
-        if descriptor not in around.kept and succeeds(os.fstat, descriptor):
+        if descriptor not in context.kept and succeeds(os.fstat, descriptor):
             return f"descriptor {descriptor}"
     return None
 

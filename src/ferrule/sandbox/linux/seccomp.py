@@ -1,40 +1,40 @@
-"""Attaching a seccomp program to this process, and asking for the answers to its questions."""
+"""Attaches seccomp programs to this process, with or without a notification listener."""
 
 import ctypes
 import errno
 import struct
 from typing import Final
 
-from ferrule.sandbox.linux.syscalls import PR_SET_NO_NEW_PRIVS, Ready, call, make, prctl, prepare_call
+from ferrule.sandbox.linux.syscalls import PR_SET_NO_NEW_PRIVS, PreparedCall, call, invoke, prctl, prepare_call
 
-__all__ = ["attach", "attach_call", "attach_listening", "has_seccomp", "set_no_new_privileges"]
+__all__ = ["attach", "attach_with_listener", "has_seccomp", "prepare_attach", "set_no_new_privileges"]
 
 _SET_MODE_FILTER: Final = 1
 _NEW_LISTENER: Final = 1 << 3
 
 
 def set_no_new_privileges() -> None:
-    """No set-user-id file or file capability gives this process anything from here on; Landlock and seccomp want it."""
+    """Disable privilege gains from set-user-id files and file capabilities; Landlock and seccomp require it."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def attach_call(program: bytes) -> Ready:
-    """A call after which every system call of this process and its children is judged by the program, for good."""
+def prepare_attach(program: bytes) -> PreparedCall:
+    """Prepare a call that filters all later system calls of this process and its children, irrevocably."""
     return prepare_call("seccomp", _SET_MODE_FILTER, 0, _make_header(program))
 
 
 def attach(program: bytes) -> None:
-    """Makes that call."""
-    make(attach_call(program))
+    """Attach the program to this process."""
+    invoke(prepare_attach(program))
 
 
-def attach_listening(program: bytes) -> int:
-    """As `attach`, and returns the descriptor that answers the program's questions (close-on-exec)."""
+def attach_with_listener(program: bytes) -> int:
+    """Like `attach`; returns the (close-on-exec) descriptor that answers the program's notifications."""
     return call("seccomp", _SET_MODE_FILTER, _NEW_LISTENER, _make_header(program))
 
 
 def has_seccomp() -> bool:
-    """Whether the kernel takes filters: an impossible program is refused as a bad address, not as an unknown call."""
+    """Whether the kernel supports filters: then an invalid program fails with EFAULT, not as an unknown call."""
     try:
         call("seccomp", _SET_MODE_FILTER, 0, 0)
     except OSError as error:
@@ -43,7 +43,7 @@ def has_seccomp() -> bool:
 
 
 class _Header(bytes):
-    """A `struct sock_fprog`, which keeps the program where it says it is."""
+    """A `struct sock_fprog` that keeps the program it points to alive."""
 
     program: ctypes.c_char_p
 

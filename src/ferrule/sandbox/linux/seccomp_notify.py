@@ -1,7 +1,7 @@
-"""The supervisor's side of a seccomp user notification: who asks, and yes or no.
+"""The supervisor's side of seccomp user notifications: receive a held call, allow or refuse it.
 
-A call that waits is described by its number and its registers. Those can't change any more, so a decision about them
-holds when the kernel goes on; what a register points to can, so nothing is ever decided by that.
+A held call is described by its number and registers, which can't change any more, so a decision based on them still
+holds when the kernel continues. The memory that a register points to can change, so nothing is decided by it.
 """
 
 import errno
@@ -24,7 +24,7 @@ _AT_NUMBER: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """One system call that waits for an answer: its caller's pid as the supervisor sees it, number and registers."""
+    """A system call waiting for an answer: its caller's pid as the supervisor sees it, number and registers."""
 
     cookie: int
     pid: int
@@ -33,7 +33,7 @@ class HeldCall:
 
 
 def receive_call(listener: int) -> HeldCall | None:
-    """The next call that waits; blocks until there is one (poll the listener first), None where its caller has died."""
+    """Receive the next held call, or None if its caller has died. Blocks; poll the listener first."""
     request = bytearray(_REQUEST.size)
     try:
         fcntl.ioctl(listener, _RECEIVE, request)
@@ -45,27 +45,27 @@ def receive_call(listener: int) -> HeldCall | None:
     return HeldCall(cookie, pid, number, tuple(arguments))
 
 
-def allow(listener: int, asked: HeldCall) -> None:
-    """Let the kernel carry the call out."""
-    _answer(listener, asked, 0, _CONTINUE)
+def allow(listener: int, call: HeldCall) -> None:
+    """Let the kernel execute the call."""
+    _answer(listener, call, 0, _CONTINUE)
 
 
-def refuse(listener: int, asked: HeldCall, error: int) -> None:
-    """Answer the call with an errno."""
-    _answer(listener, asked, -error, 0)
+def refuse(listener: int, call: HeldCall, error: int) -> None:
+    """Fail the call with an errno."""
+    _answer(listener, call, -error, 0)
 
 
-def add_descriptor(listener: int, asked: HeldCall, descriptor: int, number: int) -> None:
-    """Opens a copy of a descriptor in the process that asks, at a number of its own; done before it is answered.
+def add_descriptor(listener: int, call: HeldCall, descriptor: int, number: int) -> None:
+    """Install a copy of a descriptor in the caller, at the given number; do so before answering.
 
-    Raises OSError, ENOENT where the caller has died meanwhile.
+    Raises OSError, ENOENT if the caller has died.
     """
-    fcntl.ioctl(listener, _ADD_DESCRIPTOR, _DESCRIPTOR.pack(asked.cookie, _AT_NUMBER, descriptor, number, 0))
+    fcntl.ioctl(listener, _ADD_DESCRIPTOR, _DESCRIPTOR.pack(call.cookie, _AT_NUMBER, descriptor, number, 0))
 
 
-def _answer(listener: int, asked: HeldCall, error: int, flags: int) -> None:
+def _answer(listener: int, call: HeldCall, error: int, flags: int) -> None:
     try:
-        fcntl.ioctl(listener, _SEND, _ANSWER.pack(asked.cookie, 0, error, flags))
+        fcntl.ioctl(listener, _SEND, _ANSWER.pack(call.cookie, 0, error, flags))
     except OSError as failure:
-        if failure.errno != errno.ENOENT:  # the caller has died meanwhile: nobody waits for the answer
+        if failure.errno != errno.ENOENT:  # the caller has died: nothing waits for the answer
             raise

@@ -1,20 +1,20 @@
-"""System calls by what they are for: the lists that the filters are made from."""
+"""System calls grouped by purpose, for the filters."""
 
 from typing import Final
 
 __all__ = [
+    "ALLOWED_FOR_PYTHON",
+    "ALLOWED_FOR_SHELL",
     "CHANGES_MODES",
     "CHANGES_OWNERS",
     "DANGEROUS",
     "NEW_NAMESPACES",
-    "PYTHON_MAY",
-    "PYTHON_MAY_NOT",
+    "REFUSED_FOR_PYTHON",
     "SHARED_MEMORY",
-    "SHELL_MAY",
 ]
 
 NEW_NAMESPACES: Final = 0x7E020080
-"""Every CLONE_NEW* flag of `clone`, of time too."""
+"""Every CLONE_NEW* flag of `clone`, including CLONE_NEWTIME."""
 
 _FILES: Final = """
     read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 lseek close close_range open openat creat
@@ -43,17 +43,19 @@ _SELF: Final = """
     setrlimit getrusage uname sysinfo getcpu getrandom getpriority sched_get_priority_max sched_get_priority_min
     sched_getaffinity sched_getscheduler sched_getparam
 """
-# The ends of a socketpair, and nothing with an address or with control messages in it.
+# For the ends of a socketpair; nothing that takes an address or control messages.
 _SOCKETPAIRS: Final = "shutdown getsockname getpeername"
 
-PYTHON_MAY: Final = tuple(" ".join((_FILES, _MEMORY, _THREADS, _SIGNALS, _TIME, _WAITING, _SELF, _SOCKETPAIRS)).split())
+ALLOWED_FOR_PYTHON: Final = tuple(
+    " ".join((_FILES, _MEMORY, _THREADS, _SIGNALS, _TIME, _WAITING, _SELF, _SOCKETPAIRS)).split()
+)
 
 CHANGES_MODES: Final = ("chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat")
 _OWNERS: Final = "chown fchown lchown fchownat"
 _ATTRIBUTES: Final = "setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat"
 CHANGES_OWNERS: Final = (*_OWNERS.split(), *_ATTRIBUTES.split())
 
-# What no contained program may do, whoever wrote it: answered EPERM, where an unknown call is answered ENOSYS.
+# Refused for every contained program: fails with EPERM, where an unknown call fails with ENOSYS.
 _KERNEL: Final = """
     bpf perf_event_open io_uring_setup io_uring_enter io_uring_register userfaultfd keyctl add_key request_key
     init_module finit_module delete_module create_module query_module get_kernel_syms kexec_load kexec_file_load reboot
@@ -73,11 +75,11 @@ _SHARED: Final = """
     shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend
     mq_timedreceive mq_notify mq_getsetattr
 """
-_ODD: Final = "memfd_secret vmsplice mknod mknodat"
+_OTHER: Final = "memfd_secret vmsplice mknod mknodat"
 SHARED_MEMORY: Final = tuple(_SHARED.split())
-DANGEROUS: Final = tuple(" ".join((_KERNEL, _NAMESPACES, _OTHER_PROCESSES, _SHARED, _ODD)).split())
+DANGEROUS: Final = tuple(" ".join((_KERNEL, _NAMESPACES, _OTHER_PROCESSES, _SHARED, _OTHER)).split())
 
-# What Python must not do beside these; of a shell's commands some of it is expected.
+# Also refused for Python; shell commands need some of these.
 _PROGRAMS_AND_SOCKETS: Final = """
     execve execveat fork vfork socket connect bind listen accept accept4 sendmsg sendmmsg recvmsg recvmmsg setsockopt
 """
@@ -86,13 +88,13 @@ _LEAVES_TRACES: Final = """
     sched_setaffinity sched_setscheduler sched_setparam sched_setattr setpriority ioprio_set tkill rt_sigqueueinfo
     rt_tgsigqueueinfo mbind set_mempolicy set_mempolicy_home_node remap_file_pages
 """
-# A timer can send any signal: SIGCONT too, to a process that was stopped.
+# A timer can send any signal, also SIGCONT to a stopped process.
 _TIMERS: Final = "timer_create timer_settime timer_gettime timer_getoverrun timer_delete"
 _IDENTITY: Final = """
     setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups setpgid setsid capset seccomp
     landlock_create_ruleset landlock_add_rule landlock_restrict_self
 """
-PYTHON_MAY_NOT: Final = tuple(" ".join((_PROGRAMS_AND_SOCKETS, _LEAVES_TRACES, _TIMERS, _IDENTITY)).split())
+REFUSED_FOR_PYTHON: Final = tuple(" ".join((_PROGRAMS_AND_SOCKETS, _LEAVES_TRACES, _TIMERS, _IDENTITY)).split())
 
-# Of DANGEROUS, what programs want that a shell starts.
-SHELL_MAY: Final = ("pidfd_open", "pidfd_send_signal", "get_robust_list")
+# Exceptions to DANGEROUS that programs started by a shell need.
+ALLOWED_FOR_SHELL: Final = ("pidfd_open", "pidfd_send_signal", "get_robust_list")

@@ -1,6 +1,6 @@
-"""The system calls' numbers, as data: name, x86_64, aarch64 (`-` where that architecture lacks the call).
+"""System call numbers: name, x86_64, aarch64 (`-` where the architecture lacks the call).
 
-From the kernel's `unistd_64.h` and `asm-generic/unistd.h`. A name that no table has is answered by a filter as unknown.
+From the kernel's `unistd_64.h` and `asm-generic/unistd.h`. Filters treat calls not listed here as unknown.
 """
 
 import os
@@ -79,7 +79,7 @@ _COLUMN = {"x86_64": 1, "aarch64": 2}
 
 
 def get_syscall_numbers(machine: str) -> dict[str, int]:
-    """Every system call of an architecture by name; empty for one that has no column here."""
+    """System call numbers of an architecture by name; empty for an unsupported one."""
     column = _COLUMN.get(machine)
     if column is None:
         return {}

@@ -1,6 +1,6 @@
-"""System calls that Python has no function for, each named after its own; a failure is an OSError with its errno.
+"""System calls that Python has no function for, under their own names; failures raise OSError with the errno.
 
-`syscall(2)` takes every one of them with plain integers, so one prototype serves.
+`syscall(2)` takes plain integers for all of them, so one prototype is enough.
 """
 
 import ctypes
@@ -30,26 +30,25 @@ _syscall.argtypes = [ctypes.c_long] * 7
 _PADDING: Final = (0,) * 6
 
 
-class Ready(NamedTuple):
-    """A system call made ready: its name for an error, its registers, and what those point to."""
+class PreparedCall(NamedTuple):
+    """A prepared system call: its name for errors, its registers, and the memory they point to."""
 
     name: str
     registers: tuple[int, ...]
     held: tuple[bytes, ...]
 
 
-def prepare_call(name: str, *arguments: int | bytes) -> Ready:
-    """A call to be made later; bytes are given by their address, to be read only."""
+def prepare_call(name: str, *arguments: int | bytes) -> PreparedCall:
+    """Prepare a call to make later; bytes are passed by address and must only be read."""
     held = tuple(given for given in arguments if isinstance(given, bytes))
     registers = [_address(given) if isinstance(given, bytes) else given for given in arguments]
-    return Ready(name, (NUMBERS.get(name, -1), *registers, *_PADDING[len(registers) :]), held)
+    return PreparedCall(name, (NUMBERS.get(name, -1), *registers, *_PADDING[len(registers) :]), held)
 
 
-def make(call: Ready) -> int:
-    """The result of the call. Raises OSError with its errno, ENOSYS for one that this machine has no number for.
+def invoke(call: PreparedCall) -> int:
+    """Make the call and return its result. Raises OSError; ENOSYS if this machine has no number for it.
 
-    In a process that was just forked each object that is touched costs the copy of a page; so what can be is done
-    before, and this is all that is left to do.
+    In a freshly forked process every touched object can cost a page copy, so all other work is done in `prepare_call`.
     """
     result = int(_syscall(*call.registers))
     if result == -1:
@@ -59,8 +58,8 @@ def make(call: Ready) -> int:
 
 
 def call(name: str, *arguments: int | bytes) -> int:
-    """The result of a system call, made at once; as `make` and `prepare_call`."""
-    return make(prepare_call(name, *arguments))
+    """Prepare and make a call at once; see `prepare_call` and `invoke`."""
+    return invoke(prepare_call(name, *arguments))
 
 
 def _address(given: bytes) -> int:
@@ -83,8 +82,8 @@ def sethostname(name: bytes) -> None:
     call("sethostname", name, len(name))
 
 
-def close_all_but_calls(keep: Collection[int]) -> list[Ready]:
-    """Calls that close every descriptor of the process that isn't in `keep`: one for each gap between those."""
+def prepare_close_all_but(keep: Collection[int]) -> list[PreparedCall]:
+    """Prepare calls that close every descriptor not in `keep`, one per gap."""
     calls, first = [], 0
     for kept in sorted(keep):
         if kept > first:

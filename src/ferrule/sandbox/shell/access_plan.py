@@ -20,7 +20,7 @@ from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["REPLACED", "Access", "AccessPlan", "AccessPlanner", "Mode", "list_ancestors"]
 
-_MOST_HIDDEN = 20_000  # of which each costs a mount; fs.mount-max is 100,000
+_MAX_HIDDEN = 20_000  # of which each costs a mount; fs.mount-max is 100,000
 
 REPLACED: tuple[str, ...] = ("/dev", "/proc", "/run", "/sys", "/tmp", "/var/tmp")
 """The host's folders that no command sees; a back end puts something of its own there where it can. `FULL` has the
@@ -75,7 +75,7 @@ class AccessPlanner:
         self,
         mode: Mode,
         hidden: Sequence[str],
-        guards: ProtectedPaths,
+        protected_paths: ProtectedPaths,
         readable: Sequence[str],
         *,
         can_cover: bool,
@@ -86,14 +86,14 @@ class AccessPlanner:
         isn't there yet.
         """
         self._can_cover = can_cover
-        self.mode, self.workspace, self.readable = mode, guards.workspace, readable
-        self._guards = guards
-        self._places = HiddenPaths.parse(hidden, self.workspace)
+        self.mode, self.workspace, self.readable = mode, protected_paths.workspace, readable
+        self._protected_paths = protected_paths
+        self._hidden_paths = HiddenPaths.parse(hidden, self.workspace)
         self._first_hidden: frozenset[str] | None = None
 
     def scan(self, limit: int) -> WorkspaceScan:
         """A scan of the workspace for what the lists name."""
-        return WorkspaceScan(self.workspace, self._places.names, self._guards.names, limit)
+        return WorkspaceScan(self.workspace, self._hidden_paths.names, self._protected_paths.names, limit)
 
     def plan(self, scan: WorkspaceScan, state: str, folder: str | None, writable: Sequence[str]) -> AccessPlan:
         """The layout of a command that starts in `folder` and asked for the protected places `writable`.
@@ -106,24 +106,26 @@ class AccessPlanner:
         hidden = self._find_hidden(found.hidden, state) + limit_paths(found.unsearched, self.workspace)
         if writable and self.mode is Mode.READ_ONLY:
             raise SandboxInputError("nothing can be made writable in read-only mode")
-        given = self._guards.resolve_writable(writable)
-        guarded = self._find_protected(found.protected, given)
+        granted = self._protected_paths.resolve_writable(writable)
+        guarded = self._find_protected(found.protected, granted)
         absent = [path for path in guarded if placeholders.is_placeholder(path) or not os.path.lexists(path)]
-        stood = {path: self._list_placeholders(path) for path in absent}
+        placeholders_by_path = {path: self._list_placeholders(path) for path in absent}
         # Landlock and Seatbelt keep from being made what they are told of.
-        told = () if self._can_cover else self._guards.installation
-        ruled = [path for path in guarded if path not in absent or stood[path] or path in told]
-        around = {self._find_unwritable_folder(path) for path in absent if not stood[path]}
-        ruled += [path for path in around if path is not None]
-        rules = list(self._make_rules(hidden, ruled, given))
+        landlock_paths = () if self._can_cover else self._protected_paths.installation
+        rule_paths = [
+            path for path in guarded if path not in absent or placeholders_by_path[path] or path in landlock_paths
+        ]
+        unwritable_folders = {self._find_unwritable_folder(path) for path in absent if not placeholders_by_path[path]}
+        rule_paths += [path for path in unwritable_folders if path is not None]
+        rules = list(self._make_rules(hidden, rule_paths, granted))
         return AccessPlan(
             mode=self.mode,
             workspace=self.workspace,
             folder=self._resolve_folder(folder),
             scratch=os.path.join(state, "tmp"),
             rules=tuple(_pin_folders(rules) if self._can_cover else rules),
-            placeholders=tuple(dict.fromkeys(each for chain in stood.values() for each in chain)),
-            absent=tuple(path for path in absent if path not in ruled),
+            placeholders=tuple(dict.fromkeys(each for chain in placeholders_by_path.values() for each in chain)),
+            absent=tuple(path for path in absent if path not in rule_paths),
             unsearched=found.unsearched,
         )
 
@@ -140,12 +142,12 @@ class AccessPlanner:
 
     def _find_hidden(self, found: Sequence[str], state: str) -> list[str]:
         found = limit_paths(found, self.workspace)
-        if len(found) > _MOST_HIDDEN:
+        if len(found) > _MAX_HIDDEN:
             raise SandboxUnavailable(
                 f"{len(found):,} files and folders with names that are hidden ({found[0]} is one) lie directly in "
-                f"the workspace, more than the {_MOST_HIDDEN:,} that are covered one by one: move them into a folder"
+                f"the workspace, more than the {_MAX_HIDDEN:,} that are covered one by one: move them into a folder"
             )
-        hidden = [path for path in (*found, *self._places.find_existing(), state) if path != "/"]
+        hidden = [path for path in (*found, *self._hidden_paths.find_existing(), state) if path != "/"]
         if self._first_hidden is None:
             self._first_hidden = frozenset(hidden)
         # A command may have deleted a link that told of a secret, and not the secret.
@@ -154,29 +156,29 @@ class AccessPlanner:
             raise SandboxInputError(f"the workspace {self.workspace} is on the list of what is hidden: choose another")
         return hidden
 
-    def _find_protected(self, found: Sequence[str], given: Sequence[str]) -> list[str]:
+    def _find_protected(self, found: Sequence[str], granted: Sequence[str]) -> list[str]:
         """The guards' places, as far as a command could write there; what is outside and absent is nobody's to make."""
         if self.mode is Mode.READ_ONLY:
             return []
-        written = (self.workspace, *given)
+        written = (self.workspace, *granted)
         return [
             path
-            for path in self._guards.places(found, given)
+            for path in self._protected_paths.list_protected_paths(found, granted)
             if any(is_within(path, each) for each in written) or (self.mode is Mode.FULL and os.path.lexists(path))
         ]
 
     def _make_rules(
-        self, hidden: Iterable[str], guarded: Sequence[str], given: Sequence[str]
+        self, hidden: Iterable[str], guarded: Sequence[str], granted: Sequence[str]
     ) -> Iterator[tuple[str, Access]]:
         """One rule a path; those left out that change nothing, or would open what lies in a hidden folder."""
         is_full = self.mode is Mode.FULL
-        wanted = dict.fromkeys((*given, *self._find_opened()), Access.WRITE)
+        wanted = dict.fromkeys((*granted, *self._find_opened()), Access.WRITE)
         wanted |= dict.fromkeys(self.readable, Access.READ)
         wanted |= dict.fromkeys(guarded, Access.READ) | dict.fromkeys(hidden, Access.HIDDEN)
         wanted |= {each: Access.HIDDEN for each in REPLACED if not (is_full and each.endswith("tmp"))}
         wanted |= {"/": Access.WRITE if is_full else Access.READ}
         wanted |= {self.workspace: Access.READ if self.mode is Mode.READ_ONLY else Access.WRITE}
-        named = {self.workspace, *given, *self.readable}
+        named = {self.workspace, *granted, *self.readable}
         only_shown = set(self.readable).difference(guarded)
         kept: dict[str, Access] = {}
         for path, access in sorted(wanted.items()):
@@ -195,7 +197,7 @@ class AccessPlanner:
         """
         name = os.path.basename(path)
         is_seen = name == REDIRECT or ("." in name and not name.startswith("."))
-        is_seen = is_seen and path not in self._guards.installation
+        is_seen = is_seen and path not in self._protected_paths.installation
         if is_seen or not self._can_cover or not is_within(path, self.workspace):
             return []
         missing: list[str] = []
@@ -210,7 +212,7 @@ class AccessPlanner:
 
         A command could change the mode back, where no mount on the folder keeps it from that.
         """
-        if not self._can_cover or path not in self._guards.installation:
+        if not self._can_cover or path not in self._protected_paths.installation:
             return None
         folder = next(
             each for each in list_ancestors(path) if os.path.lexists(each) and not placeholders.is_placeholder(each)
@@ -222,7 +224,7 @@ class AccessPlanner:
         """What was opened, as far as the mode lets anything be written there."""
         if self.mode is Mode.READ_ONLY:
             return []
-        opened = self._guards.opened
+        opened = self._protected_paths.opened
         return [path for path in opened if self.mode is Mode.FULL or is_within(path, self.workspace)]
 
     def _resolve_folder(self, folder: str | None) -> str:

@@ -38,26 +38,26 @@ class BackgroundCommand:
     async def read(self) -> str:
         """What it wrote since the last reading; of very much only the end, and it says how much is missing."""
 
-        async def unread() -> str:
-            return self._running.capture.unread()
+        async def read() -> str:
+            return self._running.capture.read_new()
 
-        return await run_on_background_loop(unread())
+        return await run_on_background_loop(read())
 
     async def wait(self, timeout: float | None = None) -> CommandResult | None:
         """Wait for its end, for at most `timeout` seconds: None where it still runs then, as it goes on doing."""
 
-        async def ended() -> CommandResult | None:
+        async def wait() -> CommandResult | None:
             await asyncio.wait([self._running.task], timeout=timeout)
             return self.done
 
-        return await run_on_background_loop(ended())
+        return await run_on_background_loop(wait())
 
     async def stop(self) -> CommandResult:
         """End it: SIGTERM to its group, then SIGKILL to all that is left of it. Returns at once where it has ended."""
 
-        async def ended() -> CommandResult:
+        async def stop() -> CommandResult:
             if not self._running.task.done():
                 self._running.stop("killed")
             return await asyncio.shield(self._running.task)
 
-        return await run_on_background_loop(ended())
+        return await run_on_background_loop(stop())

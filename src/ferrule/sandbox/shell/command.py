@@ -142,9 +142,9 @@ class Command:
             self._grace = 0.0
         self._stopping.set()
 
-    async def follow_links(self) -> CommandResult:
+    async def wait(self) -> CommandResult:
         """Its end; by then nothing of it is left. Raises `SandboxUnavailable` where it could not be contained."""
-        ended = asyncio.create_task(self._contained.ended())
+        ended = asyncio.create_task(self._contained.wait_until_ended())
         try:
             await self._wait_until_ended_or_stopped(ended)
             if not ended.done() and self._grace:
@@ -154,7 +154,7 @@ class Command:
             ending = await ended
         except SandboxUnavailable as error:
             self._output.drain()
-            raise SandboxUnavailable(f"{error}: {self.capture.text().strip()}") from error
+            raise SandboxUnavailable(f"{error}: {self.capture.render().strip()}") from error
         finally:
             self._contained.kill()
             await asyncio.wait([ended])
@@ -181,9 +181,9 @@ class Command:
         errors = self._errors.capture if self._errors is not None else None
         return CommandResult(
             exit_code=ending.exit_code,
-            output=self.capture.text(),
+            output=self.capture.render(),
             ended=self._reason or ("signal" if ending.signal is not None else "exit"),
-            errors=errors.text() if errors is not None else None,
+            errors=errors.render() if errors is not None else None,
             signal=ending.signal,
             is_cut=self.capture.is_cut or (errors is not None and errors.is_cut),
             spilled=self.capture.spilled,

@@ -25,7 +25,7 @@ from ferrule.sandbox.shell.output import OutputCapture
 from ferrule.sandbox.shell.process import CommandStart
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths, resolve_opened
 from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
-from ferrule.sandbox.shell.selftest import canaries, run_canaries
+from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
 from ferrule.sandbox.shell.settings import ShellSettings
 from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
 from ferrule.sandbox.temporary_folders import TemporaryFolder
@@ -34,7 +34,7 @@ from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["CommandRequest", "CommandRunner"]
 
-_MOST_RETRIES = 20
+_MAX_RETRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,16 @@ class CommandRequest:
 class CommandRunner:
     """Starts commands and follows them; all on one event loop."""
 
-    def __init__(self, settings: ShellSettings, backend: Backend, guards: ProtectedPaths, own: TemporaryFolder) -> None:
+    def __init__(
+        self, settings: ShellSettings, backend: Backend, protected_paths: ProtectedPaths, own: TemporaryFolder
+    ) -> None:
         self._settings, self._backend, self._state = settings, backend, own.path
         readable = [os.path.realpath(path) for path in settings.readable] + [
             os.path.realpath(path) for path in backend.needs
         ]
-        self._make_protected_paths = guards
+        self._protected_paths = protected_paths
         self._planner = AccessPlanner(
-            Mode(settings.mode), settings.hidden, self._make_protected_paths, readable, can_cover=backend.has_mounts
+            Mode(settings.mode), settings.hidden, self._protected_paths, readable, can_cover=backend.has_mounts
         )
         self._scan = self._planner.scan(settings.scan_limit)
         self._scanning = asyncio.Lock()
@@ -73,7 +75,7 @@ class CommandRunner:
     async def open(cls, settings: ShellSettings) -> CommandRunner:
         """Make the folder, choose the back end and try it. Raises `SandboxUnavailable` where it does not contain."""
         backend = await choose_backend(settings)
-        guards = await run_in_thread(_make_protected_paths, settings, backend.tier)
+        protected_paths = await run_in_thread(_make_protected_paths, settings, backend.tier)
         # Nobody else may look into it: what commands wrote lies there.
         own = TemporaryFolder("ferrule-shell-")
         with ExitStack() as failing:
@@ -83,7 +85,7 @@ class CommandRunner:
             (state / "spilled").mkdir()
             (state / "empty").touch(0o444)
             (state / "canary").write_text("reached\n", encoding="utf-8")
-            running = cls(settings, backend, guards, own)
+            running = cls(settings, backend, protected_paths, own)
             failing.pop_all()
         try:
             await running.try_out(backend.tier)
@@ -98,16 +100,16 @@ class CommandRunner:
         async def run(script: str, seconds: float) -> CommandResult:
             return await self.run(CommandRequest(script, timeout=seconds))
 
-        worked = await run_canaries(run, canaries(tier, Path(self._state)))
+        worked = await run_canaries(run, list_canaries(tier, Path(self._state)))
         if worked:
             raise SandboxUnavailable(
                 f"the {tier} tier doesn't hold on this machine: {', '.join(worked)} worked from inside of the sandbox. "
                 "`ferrule sandbox doctor` says which layer is missing"
             )
 
-    async def run(self, asked: CommandRequest) -> CommandResult:
+    async def run(self, request: CommandRequest) -> CommandResult:
         """A command from start to end; cancelled, it is ended at once."""
-        command = await self.start(asked)
+        command = await self.start(request)
         try:
             return await asyncio.shield(command.task)
         except asyncio.CancelledError:
@@ -115,25 +117,25 @@ class CommandRunner:
             await asyncio.wait([command.task])
             raise
 
-    async def start(self, asked: CommandRequest) -> Command:
+    async def start(self, request: CommandRequest) -> Command:
         """Survey the workspace, start a command and follow it; anew where what was found has gone since."""
         environment = validate_environment(self._make_environment())
         retries = 0
         while True:
             try:
-                return await self._start(asked, await self._plan_access(asked), environment)
+                return await self._start(request, await self._plan_access(request), environment)
             except PathVanished:
                 retries += 1
-                if retries > _MOST_RETRIES:
+                if retries > _MAX_RETRIES:
                     raise
 
-    async def _start(self, asked: CommandRequest, layout: AccessPlan, environment: dict[str, str]) -> Command:
+    async def _start(self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]) -> Command:
         async with AsyncExitStack() as leaving:
             # What protects is taken away only after the last process is gone, so it is entered first.
-            await self._create_placeholders(layout.placeholders)
-            leaving.callback(self._release_placeholders, layout.placeholders)
-            command, proxy = await self._begin(asked, layout, environment)
-            command.task = asyncio.create_task(self._follow(command, layout, proxy, leaving.pop_all()))
+            await self._create_placeholders(plan.placeholders)
+            leaving.callback(self._release_placeholders, plan.placeholders)
+            command, proxy = await self._begin(request, plan, environment)
+            command.task = asyncio.create_task(self._follow(command, plan, proxy, leaving.pop_all()))
         self._started.add(command)
         command.task.add_done_callback(lambda _: self._started.discard(command))
         return command
@@ -161,51 +163,51 @@ class CommandRunner:
             self._lingering.cancel()
         self._lingering = asyncio.get_running_loop().call_later(placeholders.LINGER_SECONDS, placeholders.remove_unused)
 
-    async def _plan_access(self, asked: CommandRequest) -> AccessPlan:
-        arguments = (self._scan, self._state, asked.folder, asked.writable)
+    async def _plan_access(self, request: CommandRequest) -> AccessPlan:
+        arguments = (self._scan, self._state, request.folder, request.writable)
         async with self._scanning:
             if self._scan.is_large:
                 return await asyncio.to_thread(self._planner.plan, *arguments)
             return self._planner.plan(*arguments)
 
     async def _begin(
-        self, asked: CommandRequest, layout: AccessPlan, environment: dict[str, str]
+        self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]
     ) -> tuple[Command, FilteringProxy | None]:
-        with open_standard_input(asked.input) as given, ExitStack() as failing:
+        with open_standard_input(request.input) as given, ExitStack() as failing:
             output = self._open_stream(failing)
-            errors = self._open_stream(failing) if asked.separate else None
+            errors = self._open_stream(failing) if request.separate else None
             start = CommandStart(
-                argv=[self._settings.shell, "-c", asked.command],
+                argv=[self._settings.shell, "-c", request.command],
                 environment=environment,
                 streams=(given, output.writing, (errors or output).writing),
                 processes=self._settings.processes,
                 file_size=self._settings.file_size,
             )
-            contained, proxy = await self._backend.start(layout, start)
+            contained, proxy = await self._backend.start(plan, start)
             failing.pop_all()
-        command = Command(contained, output, errors, asked.timeout, self._settings.grace)
+        command = Command(contained, output, errors, request.timeout, self._settings.grace)
         for stream in (output, errors):
             if stream is not None:
                 stream.begin(lambda: command.stop("output", at_once=True))
         return command, proxy
 
     async def _follow(
-        self, command: Command, layout: AccessPlan, proxy: FilteringProxy | None, leaving: AsyncExitStack
+        self, command: Command, plan: AccessPlan, proxy: FilteringProxy | None, leaving: AsyncExitStack
     ) -> CommandResult:
         async with leaving:
             if proxy is not None:
                 leaving.push_async_callback(proxy.aclose)
-            done = await command.follow_links()
+            done = await command.wait()
         refused = proxy.refused if proxy is not None else RefusedHosts()
-        appeared = tuple(path for path in layout.absent if os.path.lexists(path))
+        appeared = tuple(path for path in plan.absent if os.path.lexists(path))
         _remove_redirects(appeared)
         return replace(
             done,
             refused=tuple(refused.hosts),
             refused_left_out=refused.left_out,
             appeared=appeared,
-            unsearched=layout.unsearched,
-            hint=self._make_protected_paths.hint(f"{done.output}{done.errors or ''}") if done.exit_code else "",
+            unsearched=plan.unsearched,
+            hint=self._protected_paths.make_hint(f"{done.output}{done.errors or ''}") if done.exit_code else "",
         )
 
     def _open_stream(self, failing: ExitStack) -> OutputPipe:
@@ -242,12 +244,12 @@ def _make_protected_paths(settings: ShellSettings, tier: Tier) -> ProtectedPaths
         return ProtectedPaths(workspace, settings.protected, Installation((), ()), ())
     installation = Installation.find(workspace)
     opened = resolve_opened(settings.open_installation, workspace, installation)
-    links = find_hard_links(workspace, installation.places) if not opened else []
-    installation = replace(installation, places=(*installation.places, *limit_paths(links, workspace)))
-    guards = ProtectedPaths(workspace, settings.protected, installation, opened)
+    links = find_hard_links(workspace, installation.paths) if not opened else []
+    installation = replace(installation, paths=(*installation.paths, *limit_paths(links, workspace)))
+    protected_paths = ProtectedPaths(workspace, settings.protected, installation, opened)
     named = ", ".join(repr(str(path)) for path in settings.open_installation)
     record_opened_paths(
         [path for path in opened if mode is Mode.FULL or is_within(path, workspace)],
         f"ShellSandbox(open_installation=[{named}])",
     )
-    return guards
+    return protected_paths

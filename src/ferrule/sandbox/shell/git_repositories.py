@@ -17,10 +17,10 @@ from ferrule.sandbox.visible_paths import is_within
 __all__ = ["REDIRECT", "find_locked_parts", "find_protected_repository", "find_writable_paths"]
 
 _POINTER = "gitdir: "
-_LONGEST_POINTER = 8192
+_MAX_POINTER_BYTES = 8192
 REDIRECT = "commondir"
 """In a repository, the name of a file that has git look for settings and hooks in another."""
-_MOST_MODULES = 1000
+_MAX_MODULES = 1000
 
 
 def find_protected_repository(git: str, workspace: str) -> list[str]:
@@ -88,7 +88,7 @@ def find_locked_parts(git: str) -> list[str]:
 def _list_submodule_parts(git: str) -> Iterator[str]:
     """The settings and hooks of the repositories below `modules`, which may lie within one another."""
     waiting, found = [os.path.join(git, "modules")], 0
-    while waiting and found < _MOST_MODULES:
+    while waiting and found < _MAX_MODULES:
         folder = waiting.pop()
         is_repository = os.path.lexists(os.path.join(folder, "HEAD"))
         if is_repository:
@@ -117,7 +117,7 @@ def _read_text(path: str) -> str | None:
     """The beginning of a file that names a path; None where it isn't one."""
     try:
         with open_regular_file(path) as file:
-            text = os.read(file, _LONGEST_POINTER).decode() if file is not None else None
+            text = os.read(file, _MAX_POINTER_BYTES).decode() if file is not None else None
     except (OSError, UnicodeDecodeError):
         return None
     return text if text is not None and "\0" not in text else None

@@ -15,7 +15,7 @@ __all__ = ["HostRules", "is_public", "normalize_host"]
 _PORTS = frozenset({80, 443})
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_LONGEST = 254  # characters of a name, with the dot at its end
+_MAX_NAME_LENGTH = 254  # characters of a name, with the dot at its end
 # What leads to the same host as the IPv4 address at its end: IPv4-mapped addresses, and NAT64's well-known prefix.
 _CARRIERS = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96")))
 _ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # above the IPv4 address that such a tunnel leads to
@@ -36,7 +36,7 @@ _NOT_PUBLIC = tuple(
 # Of IPv6 this block alone is given to hosts of the internet, and these parts of it are not: protocols (Teredo, ORCHID,
 # benchmarks, relays), documentation, 6to4, the former test network, a sink for wrong questions.
 _INTERNET = ipaddress.IPv6Network("2000::/3")
-_NOT_OF_IT = tuple(
+_NOT_PUBLIC_V6 = tuple(
     map(
         ipaddress.IPv6Network,
         ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16", "3fff::/20"),
@@ -97,7 +97,7 @@ def normalize_host(text: str) -> str | None:
     passes for a name.
     """
     text = text.strip()
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_NAME_LENGTH:
         return None
     text = text.removesuffix(".")
     if text.startswith("[") and text.endswith("]"):
@@ -136,7 +136,7 @@ def is_public(address: Address) -> bool:
     address = _unwrap_ipv4(address)
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC)
-    if address not in _INTERNET or any(address in network for network in _NOT_OF_IT):
+    if address not in _INTERNET or any(address in network for network in _NOT_PUBLIC_V6):
         return False
     number = int(address)
     is_tunnel = (number >> 32) & 0xFFFFFFFF in _ISATAP

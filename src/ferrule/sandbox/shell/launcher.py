@@ -34,9 +34,9 @@ package.__path__ = [sys.argv[1]]
 sys.modules["ferrule"] = package
 
 from ferrule.sandbox.linux import command_namespaces, command_root, landlock, seccomp
-from ferrule.sandbox.linux.identity import drop_capabilities_call
+from ferrule.sandbox.linux.identity import prepare_drop_capabilities
 from ferrule.sandbox.linux.limits import count_tasks, lower
-from ferrule.sandbox.linux.syscalls import PR_SET_CHILD_SUBREAPER, call, make, prctl
+from ferrule.sandbox.linux.syscalls import PR_SET_CHILD_SUBREAPER, call, invoke, prctl
 
 _MAKE_PIPE = 1 << 10
 _RIGHTS = {
@@ -53,10 +53,10 @@ _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and so by what it beco
 def main() -> None:
     """Have a keeper wait for the next request, until the other end of the socket is closed."""
     requests, kind = socket.socket(fileno=int(sys.argv[2])), sys.argv[3]
-    if kind != "restricted":
+    if kind != "landlock":
         with open(int(sys.argv[4]), "rb") as file:
-            asked = json.load(file)
-        command_root.enter_command_root(asked["mounts"], network=asked["network"])
+            settings = json.load(file)
+        command_root.enter_command_root(settings["mounts"], network=settings["network"])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     first = command_namespaces.list_mounts()
     gc.disable()  # a collection in a child would copy every page that objects are on
@@ -85,12 +85,12 @@ def _supervise(
     try:
         os.setsid()
         others = 0
-        if kind == "restricted":
+        if kind == "landlock":
             prctl(PR_SET_CHILD_SUBREAPER, 1)
             # Without a user namespace the limit counts what else the user runs. Now, since it takes a while.
             others = count_tasks(os.getuid()) if os.getuid() else 0
         else:
-            command_namespaces.enter_command_namespaces(network=kind == "alone")
+            command_namespaces.enter_command_namespaces(network=kind == "own-network")
         if is_first:
             requests.send(b"ready")
         message, descriptors, _, _ = socket.recv_fds(requests, 1, 5)
@@ -106,77 +106,85 @@ def _supervise(
 
 
 def _supervise_command(
-    first: command_namespaces.MountTable, others: int, request: int, stdin: int, stdout: int, stderr: int, line: int
+    first: command_namespaces.MountTable,
+    others: int,
+    request_file: int,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+    line: int,
 ) -> None:
-    with open(request, "rb") as file:
-        asked = json.load(file)
-    asked["limits"][str(int(resource.RLIMIT_NPROC))] += others
+    with open(request_file, "rb") as file:
+        request = json.load(file)
+    request["limits"][str(int(resource.RLIMIT_NPROC))] += others
     channel = socket.socket(fileno=line)
     try:
-        told = _make_ready(asked["space"], first, channel) or _run(asked, (stdin, stdout, stderr), channel)
+        reply = _prepare_namespaces(request["namespaces"], first, channel) or _run(
+            request, (stdin, stdout, stderr), channel
+        )
     except OSError as error:
-        told = {"error": str(error)}
+        reply = {"error": str(error)}
     with suppress(OSError):
-        channel.send(json.dumps(told).encode())
+        channel.send(json.dumps(reply).encode())
 
 
-def _make_ready(
-    space: dict[str, Any] | None, first: command_namespaces.MountTable, channel: socket.socket
+def _prepare_namespaces(
+    namespaces: dict[str, Any] | None, first: command_namespaces.MountTable, channel: socket.socket
 ) -> dict[str, Any] | None:
     """Make ready what the command has for itself, and say so; or that the mounts here don't serve any more."""
-    if space is not None:
-        if not command_namespaces.are_unchanged(first, space["mounted"]):
+    if namespaces is not None:
+        if not command_namespaces.are_unchanged(first, namespaces["mounted"]):
             return {"stale": True}
-        command_namespaces.cover_paths(space["covers"])
+        command_namespaces.cover_paths(namespaces["covers"])
         command_namespaces.drop_all_privileges()
     with ExitStack() as closing:
-        port = space and space["port"]
+        port = namespaces and namespaces["port"]
         servers = [closing.enter_context(socket.create_server(("127.0.0.1", port), backlog=64))] if port else []
         socket.send_fds(channel, [b'{"began": true}'], [server.fileno() for server in servers])
     return None
 
 
-def _run(asked: dict[str, Any], streams: tuple[int, int, int], channel: socket.socket) -> dict[str, Any]:
+def _run(request: dict[str, Any], streams: tuple[int, int, int], channel: socket.socket) -> dict[str, Any]:
     """The command from start to end, in the words of the other side; nothing of it is left then."""
     ended, ending = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ending)
     is_first = os.getpid() == 1
-    command = _spawn(asked, streams) if is_first else _fork(asked, streams)
+    command = _spawn(request, streams) if is_first else _fork(request, streams)
     for descriptor in streams:
         os.close(descriptor)
-    told = _watch(command, ended, channel)
+    reply = _watch(command, ended, channel)
     if is_first:
-        _end_the_namespace()
+        _end_namespace()
     else:
         _end_all(command)
-    return told
+    return reply
 
 
-def _spawn(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
+def _spawn(request: dict[str, Any], streams: tuple[int, int, int]) -> int:
     """The command's process, for a keeper that nothing in its namespace can harm, and that so is restricted as well.
 
     It takes no copy of this process, which would cost as much as all the rest. Raises OSError.
     """
-    os.chdir(asked["folder"])
-    _restrict(asked)
+    os.chdir(request["folder"])
+    _restrict(request)
     call("close_range", 3, 0x7FFF_FFFF, _CLOSE_RANGE_CLOEXEC)
     return os.posix_spawn(
-        asked["argv"][0],
-        asked["argv"],
-        asked["environment"],
+        request["argv"][0],
+        request["argv"],
+        request["environment"],
         file_actions=[(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)],
         setsid=True,
         setsigdef=_IGNORED,
     )
 
 
-def _fork(asked: dict[str, Any], streams: tuple[int, int, int]) -> int:
+def _fork(request: dict[str, Any], streams: tuple[int, int, int]) -> int:
     """The command's process, which alone is restricted: what it may signal can't be its keeper. Raises OSError."""
     failed, failing = os.pipe()
     command = os.fork()
     if command == 0:
-        _exec_command(asked, streams, failing)
+        _exec_command(request, streams, failing)
     os.close(failing)
     with open(failed, encoding="utf-8") as pipe:
         if error := pipe.read():
@@ -216,7 +224,7 @@ def _reap() -> dict[int, int]:
     return found
 
 
-def _end_the_namespace() -> None:
+def _end_namespace() -> None:
     """Kill all that is left in this pid namespace, whose first process this is, and wait until it is gone."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
@@ -243,7 +251,7 @@ def _end_all(command: int) -> None:
             return
 
 
-def _exec_command(asked: dict[str, Any], streams: tuple[int, int, int], failing: int) -> NoReturn:
+def _exec_command(request: dict[str, Any], streams: tuple[int, int, int], failing: int) -> NoReturn:
     """Restrict this process and become the command; what goes wrong is written to `failing`."""
     try:
         os.setsid()
@@ -251,28 +259,28 @@ def _exec_command(asked: dict[str, Any], streams: tuple[int, int, int], failing:
             os.dup2(descriptor, number, inheritable=True)
         os.dup2(failing, 3, inheritable=False)
         os.closerange(4, 65536)
-        os.chdir(asked["folder"])
+        os.chdir(request["folder"])
         for ignored in _IGNORED:
             signal.signal(ignored, signal.SIG_DFL)
-        _restrict(asked)
-        os.execve(asked["argv"][0], asked["argv"], asked["environment"])
+        _restrict(request)
+        os.execve(request["argv"][0], request["argv"], request["environment"])
     except BaseException as error:  # noqa: BLE001 - a child that was forked must not go on as its parent
         os.write(3, f"{type(error).__name__}: {error}".encode())
     os._exit(127)
 
 
-def _restrict(asked: dict[str, Any]) -> None:
-    lower({int(kind): wanted for kind, wanted in asked["limits"].items()})
-    if asked["filter"] is None:
+def _restrict(request: dict[str, Any]) -> None:
+    lower({int(kind): wanted for kind, wanted in request["limits"].items()})
+    if request["filter"] is None:
         return
     seccomp.set_no_new_privileges()
-    if asked["space"] is None:
-        rules = landlock.Ruleset(asked["landlock"], tcp=asked["network"])
-        for path, access in asked["grants"]:
+    if request["namespaces"] is None:
+        rules = landlock.Ruleset(request["landlock"], tcp=request["network"])
+        for path, access in request["grants"]:
             _grant(rules, path, _RIGHTS[access])
-        make(drop_capabilities_call())
+        invoke(prepare_drop_capabilities())
         rules.restrict()
-    seccomp.attach(bytes.fromhex(asked["filter"]))
+    seccomp.attach(bytes.fromhex(request["filter"]))
 
 
 def _grant(rules: landlock.Ruleset, path: str, rights: int) -> None:

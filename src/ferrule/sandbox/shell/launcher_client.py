@@ -24,7 +24,7 @@ INTERPRETER = os.path.realpath(sys.executable)
 # The folder that the launcher's modules lie in: `ferrule` itself.
 _PACKAGE = Path(__file__).parents[2]
 _PROGRAM = "sandbox/shell/launcher.py"
-_LONGEST = 65_536
+_MAX_MESSAGE_BYTES = 65_536
 
 
 class StaleLauncher(Exception):  # noqa: N818 - what happened
@@ -69,9 +69,9 @@ class Launcher:
 
     async def _wait_until_ready(self) -> None:
         await wait_until_readable(self._requests.fileno())
-        if not self._requests.recv(_LONGEST):
+        if not self._requests.recv(_MAX_MESSAGE_BYTES):
             self._process.wait()
-            said = os.pread(self._errors, _LONGEST, 0).decode(errors="replace").strip()
+            said = os.pread(self._errors, _MAX_MESSAGE_BYTES, 0).decode(errors="replace").strip()
             raise _make_error("the launcher of shell commands did not start", said)
 
     async def begin(self, request: Mapping[str, Any], start: CommandStart) -> tuple[SupervisedCommand, Sequence[int]]:
@@ -81,22 +81,22 @@ class Launcher:
         `PathVanished` where that is for a place that is there no more.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        kept = SupervisedCommand(ours)
+        command = SupervisedCommand(ours)
         try:
             with theirs:
                 self._send(request, start, theirs)
-            receive, descriptors = await kept.receive()
-            if not receive or receive.get("stale"):
+            message, descriptors = await command.receive()
+            if not message or message.get("stale"):
                 raise StaleLauncher
-            if "error" in receive:
-                raise _make_error("the command could not be contained", receive["error"])
+            if "error" in message:
+                raise _make_error("the command could not be contained", message["error"])
         except BaseException:
-            kept.kill()
+            command.kill()
             with suppress(SandboxUnavailable):
-                await asyncio.shield(asyncio.create_task(kept.ended()))
-            kept.close()
+                await asyncio.shield(asyncio.create_task(command.wait_until_ended()))
+            command.close()
             raise
-        return kept, descriptors
+        return command, descriptors
 
     def end(self) -> None:
         """End it and its commands, and wait until they are gone. Not to be called twice."""
@@ -128,22 +128,22 @@ class SupervisedCommand:
         """What comes next from the keeper, empty where it has ended, and the descriptors that came with it."""
         await wait_until_readable(self._line.fileno())
         with suppress(ConnectionResetError):
-            message, descriptors, _, _ = socket.recv_fds(self._line, _LONGEST, 1)
+            message, descriptors, _, _ = socket.recv_fds(self._line, _MAX_MESSAGE_BYTES, 1)
             return (json.loads(message) if message else {}), descriptors
         return {}, ()
 
-    async def ended(self) -> ShellExit:
+    async def wait_until_ended(self) -> ShellExit:
         """See `ContainedProcess`."""
-        receive: dict[str, Any] = {"began": True}
-        while "began" in receive:
-            receive, descriptors = await self.receive()
+        message: dict[str, Any] = {"began": True}
+        while "began" in message:
+            message, descriptors = await self.receive()
             for descriptor in descriptors:
                 os.close(descriptor)
-        if not receive:
+        if not message:
             raise SandboxUnavailable("the process that watched the command ended before it")
-        if "error" in receive:
-            raise SandboxUnavailable(f"the command could not be contained: {receive['error']}")
-        return ShellExit.from_status(receive["exit"]) if "exit" in receive else ShellExit(None, receive["signal"])
+        if "error" in message:
+            raise SandboxUnavailable(f"the command could not be contained: {message['error']}")
+        return ShellExit.from_status(message["exit"]) if "exit" in message else ShellExit(None, message["signal"])
 
     def terminate(self) -> None:
         """See `ContainedProcess`."""

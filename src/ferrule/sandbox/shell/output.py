@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = ["OutputCapture"]
 
-_PIECE = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 
 
 class OutputCapture:
@@ -39,7 +39,7 @@ class OutputCapture:
 
         Raises `BlockingIOError` where there is nothing for now.
         """
-        room = min(_PIECE, self._spill_limit - self.total)
+        room = min(_CHUNK_BYTES, self._spill_limit - self.total)
         if room <= 0:
             self.is_over = bool(os.read(pipe, 1))
             return False
@@ -56,11 +56,11 @@ class OutputCapture:
             del self._memory[self._limit // 2 :]
         return taken > 0
 
-    def text(self) -> str:
+    def render(self) -> str:
         """What was written; of much the beginning and the end, with a line between that says how much is missing."""
         return self._render(0)
 
-    def unread(self) -> str:
+    def read_new(self) -> str:
         """What came since this was last called, in the same way."""
         text = self._render(self._was_read)
         self._was_read = self.total

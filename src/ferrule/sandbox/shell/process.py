@@ -57,7 +57,7 @@ def _resource_limits(start: CommandStart) -> dict[int, int]:
 class ContainedProcess(Protocol):
     """A tree of processes that ends as a whole."""
 
-    async def ended(self) -> ShellExit:
+    async def wait_until_ended(self) -> ShellExit:
         """Wait for the command itself, then end whatever it left behind. Raises `SandboxUnavailable` if none ran."""
 
     def terminate(self) -> None:

@@ -17,7 +17,7 @@ from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["ProtectedPaths", "limit_paths", "resolve_opened"]
 
-_MOST = 1000
+_MAX_PATHS = 1000
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted", "not writeable")
 _TO_OPEN = "ShellSandbox(open_installation=…) is the setting that opens it"
 
@@ -40,9 +40,9 @@ class ProtectedPaths:
         self.protected = tuple(name.rstrip("/") for name in protected)
         self.names = frozenset(self.protected).intersection(PROTECTED)
         """Those that are protected in any folder."""
-        self.installation = tuple(path for path in installation.places if not is_within_any(path, opened))
+        self.installation = tuple(path for path in installation.paths if not is_within_any(path, opened))
         self.opened = tuple(
-            path for path in opened if is_within_any(path, installation.places) or path in installation.loose
+            path for path in opened if is_within_any(path, installation.paths) or path in installation.interpreters
         )
         around = next((path for path in self.installation if is_within(workspace, path)), None)
         if around is not None and not is_within_any(workspace, self.opened):
@@ -50,7 +50,7 @@ class ProtectedPaths:
                 f"the workspace {workspace} lies in {around}, which ferrule itself is started from: what a command "
                 f"writes there would be run uncontained. Choose another workspace, or mode='read-only'; {_TO_OPEN}"
             )
-        loose = next((path for path in installation.loose if is_within(path, workspace)), None)
+        loose = next((path for path in installation.interpreters if is_within(path, workspace)), None)
         if loose is not None and not is_within_any(loose, opened):
             raise SandboxUnavailable(
                 f"{loose}, the interpreter of ferrule, lies loose in the workspace, where a pyvenv.cfg beside it would "
@@ -62,7 +62,7 @@ class ProtectedPaths:
 
         Raises `SandboxInputError` for any other.
         """
-        resolve_writable: list[str] = []
+        writable_paths: list[str] = []
         for name in writable:
             if not isinstance(name, str) or "\0" in name:
                 raise SandboxInputError(f"{name!r} isn't a path")
@@ -75,15 +75,15 @@ class ProtectedPaths:
                 raise SandboxInputError(
                     f"{name!r} isn't a protected place of the workspace; these are: {', '.join(self.protected)}"
                 )
-            resolve_writable += find_writable_paths(path) if os.path.basename(path) == ".git" else [path]
-        return resolve_writable
+            writable_paths += find_writable_paths(path) if os.path.basename(path) == ".git" else [path]
+        return writable_paths
 
     def _is_protected(self, below: str) -> bool:
         parts = below.split("/")
         is_named = ".." not in parts and any(part in self.names for part in parts)
         return is_named or any(is_within(below, each) for each in self.protected)
 
-    def places(self, found: Sequence[str], resolve_writable: Sequence[str]) -> list[str]:
+    def list_protected_paths(self, found: Sequence[str], writable_paths: Sequence[str]) -> list[str]:
         """What is not to be changed, there or not, but for what was given; a link beside what it leads to.
 
         `found` are those of a protected name. Of a repository that was given git's hooks and settings stay, unless they
@@ -95,11 +95,11 @@ class ProtectedPaths:
         guarded += found
         repositories = [path for path in found if path.endswith("/.git")]
         guarded += [part for git in repositories for part in find_protected_repository(git, self.workspace)]
-        kept = [path for path in guarded if not is_within_any(path, resolve_writable)]
-        kept += [part for each in resolve_writable for part in find_locked_parts(each) if part not in resolve_writable]
+        kept = [path for path in guarded if not is_within_any(path, writable_paths)]
+        kept += [part for each in writable_paths for part in find_locked_parts(each) if part not in writable_paths]
         return list(dict.fromkeys([*kept, *self.installation]))
 
-    def hint(self, said: str) -> str:
+    def make_hint(self, said: str) -> str:
         """What to tell whoever reads that a command could not write a place of the installation; often nothing."""
         if not any(refusal in said for refusal in _REFUSALS):
             return ""
@@ -128,7 +128,7 @@ class ProtectedPaths:
 def resolve_opened(named: Iterable[str | os.PathLike[str]], workspace: str, installation: Installation) -> list[str]:
     """What a user opens, as real paths. Raises `SandboxInputError` for what nothing is started from."""
     opened = [os.path.realpath(os.path.join(workspace, name)) for name in named]
-    places = (*installation.places, *installation.loose)
+    places = (*installation.paths, *installation.interpreters)
     for path in opened:
         if not any(is_within(path, each) or is_within(each, path) for each in places):
             raise SandboxInputError(
@@ -140,7 +140,7 @@ def resolve_opened(named: Iterable[str | os.PathLike[str]], workspace: str, inst
 
 def limit_paths(paths: Sequence[str], workspace: str) -> list[str]:
     """Each path, or where they are very many, instead of most of them the folders at the top that hold these."""
-    if len(paths) <= _MOST:
+    if len(paths) <= _MAX_PATHS:
         return list(paths)
     branches: dict[str, list[str]] = {}
     for path in paths:
@@ -148,6 +148,6 @@ def limit_paths(paths: Sequence[str], workspace: str) -> list[str]:
         branches.setdefault(f"{workspace}/{name}", []).append(path)
     left, kept = len(paths), []
     for top, within in sorted(branches.items(), key=lambda each: len(each[1]), reverse=True):
-        kept += [top] if left > _MOST else within
+        kept += [top] if left > _MAX_PATHS else within
         left -= len(within) - 1
     return kept

@@ -23,17 +23,17 @@ __all__ = ["FilteringProxy", "RefusedHosts", "Resolve", "make_proxy_variables"]
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, as texts."""
 
-_LONGEST_HEAD = 65_536
-_MOST_CONNECTIONS = 64
+_MAX_HEAD_BYTES = 65_536
+_MAX_CONNECTIONS = 64
 _HEAD_SECONDS = 30.0
 _DIAL_SECONDS = 20.0
-_MOST_ADDRESSES = 16
+_MAX_ADDRESSES = 16
 """Of one name, and so many times the seconds to dial."""
 _FINISH_SECONDS = 30.0
-_MOST_REFUSED = 100
+_MAX_REFUSED = 100
 _RESOLVERS = 4
 _PAUSE_SECONDS = 0.05
-_PIECE = 65_536
+_CHUNK_BYTES = 65_536
 _HOP_HEADERS = re.compile(rb"(?im)^(?:proxy-[a-z-]+|connection|keep-alive|host)[ \t]*:.*(?:\r\n|\n)")
 
 
@@ -69,7 +69,7 @@ class RefusedHosts:
         named = f"{host}:{port}"
         if named in self.hosts:
             return
-        if len(self.hosts) < _MOST_REFUSED:
+        if len(self.hosts) < _MAX_REFUSED:
             self.hosts.append(named)
         else:
             self.left_out += 1
@@ -111,7 +111,7 @@ class FilteringProxy:
                 except OSError:  # the caller has gone already, or this process has no descriptor left
                     await asyncio.sleep(_PAUSE_SECONDS)
                     continue
-                if len(self._tasks) >= _MOST_CONNECTIONS:
+                if len(self._tasks) >= _MAX_CONNECTIONS:
                     connection.close()
                     continue
                 self._begin(connection)
@@ -126,7 +126,7 @@ class FilteringProxy:
         task.add_done_callback(is_over)
 
     async def _serve_one(self, connection: socket.socket) -> None:
-        reader, writer = await asyncio.open_connection(sock=connection, limit=_LONGEST_HEAD)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=_MAX_HEAD_BYTES)
         try:
             await self._answer(reader, writer)
         finally:
@@ -172,10 +172,10 @@ class FilteringProxy:
             if not addresses:
                 self.refused.add(host, port)
                 raise _Refused("403 Forbidden", f"{host} leads to no public address, so it isn't reached by name\n")
-        for address in addresses[:_MOST_ADDRESSES]:
+        for address in addresses[:_MAX_ADDRESSES]:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_DIAL_SECONDS):
-                    return await asyncio.open_connection(address, port, limit=_PIECE)
+                    return await asyncio.open_connection(address, port, limit=_CHUNK_BYTES)
         raise _Refused("502 Bad Gateway", f"{host}:{port} can't be reached\n")
 
     async def _resolve(self, host: str, port: int) -> Sequence[str]:
@@ -240,7 +240,7 @@ async def _run_both(first: Coroutine[None, None, None], second: Coroutine[None, 
 
 
 async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_PIECE):
+    while data := await reader.read(_CHUNK_BYTES):
         writer.write(data)
         await writer.drain()
     writer.write_eof()

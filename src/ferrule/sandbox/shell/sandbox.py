@@ -56,10 +56,10 @@ class ShellSandbox(ShellSettings):
         Cancelling ends the command at once. Raises `SandboxInputError` for what can't be used and `SandboxUnavailable`
         where the command can't be contained; nothing has run then.
         """
-        asked = CommandRequest(
+        request = CommandRequest(
             validate_command(command), folder, input, tuple(writable), separate, validate_seconds("timeout", timeout)
         )
-        return await run_on_background_loop(self._run(asked))
+        return await run_on_background_loop(self._run(request))
 
     def run_sync(self, command: str, *, timeout: float | None = 120.0, writable: Sequence[str] = ()) -> CommandResult:
         """`run`, for programs without an event loop."""
@@ -74,10 +74,10 @@ class ShellSandbox(ShellSettings):
         writable: Sequence[str] = (),
     ) -> BackgroundCommand:
         """Start a command that runs on in the background, and return a handle on it. Raises as `run` does."""
-        asked = CommandRequest(
+        request = CommandRequest(
             validate_command(command), folder, None, tuple(writable), False, validate_seconds("timeout", timeout)
         )
-        return await run_on_background_loop(self._start(asked))
+        return await run_on_background_loop(self._start(request))
 
     async def open(self) -> None:
         """Choose the back end and try it, which the first command does otherwise.
@@ -103,13 +103,13 @@ class ShellSandbox(ShellSettings):
     ) -> None:
         await self.aclose()
 
-    async def _run(self, asked: CommandRequest) -> CommandResult:
+    async def _run(self, request: CommandRequest) -> CommandResult:
         running = await self._open()
-        return await running.run(asked)
+        return await running.run(request)
 
-    async def _start(self, asked: CommandRequest) -> BackgroundCommand:
+    async def _start(self, request: CommandRequest) -> BackgroundCommand:
         running = await self._open()
-        return BackgroundCommand(asked.command, await running.start(asked))
+        return BackgroundCommand(request.command, await running.start(request))
 
     async def _open(self) -> CommandRunner:
         if self._opening is None:

@@ -11,7 +11,7 @@ from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.shell.command import CommandResult
 from ferrule.sandbox.tiers import Tier
 
-__all__ = ["ShellCanary", "canaries", "run_canaries"]
+__all__ = ["ShellCanary", "list_canaries", "run_canaries"]
 
 _SECONDS = 20.0
 _END = "all tried"
@@ -25,7 +25,7 @@ class ShellCanary:
     script: str
 
 
-def canaries(tier: Tier, state: Path) -> tuple[ShellCanary, ...]:
+def list_canaries(tier: Tier, state: Path) -> tuple[ShellCanary, ...]:
     """What is tried in a tier. `state` is the sandbox's own folder, which no command may read or write."""
     canary, written = quote(f"{state}/canary"), quote(f"{state}/written")
     each = "while read -r name value rest"

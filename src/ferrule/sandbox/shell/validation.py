@@ -13,7 +13,7 @@ from ferrule.errors import SandboxInputError
 __all__ = ["open_standard_input", "validate_command", "validate_environment", "validate_seconds"]
 
 # The kernel's limit on one argument.
-_LONGEST_COMMAND = 128 * 1024 - 1
+_MAX_COMMAND_BYTES = 128 * 1024 - 1
 
 
 def validate_command(command: str) -> str:
@@ -28,9 +28,9 @@ def validate_command(command: str) -> str:
         length = len(command.encode())
     except UnicodeEncodeError as error:
         raise SandboxInputError(f"the command can't be written as UTF-8: {error}") from error
-    if length > _LONGEST_COMMAND:
+    if length > _MAX_COMMAND_BYTES:
         raise SandboxInputError(
-            f"the command has {length} bytes, and the kernel takes {_LONGEST_COMMAND}: write it to a file and run that"
+            f"the command has {length} bytes and the limit is {_MAX_COMMAND_BYTES}: write it to a file and run that"
         )
     return command
 

@@ -20,7 +20,7 @@ __all__ = ["ScanResult", "WorkspaceScan", "can_search"]
 
 # Nobody's secrets, and the bulk of all folders.
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", ".tox", ".mypy_cache", ".ruff_cache"})
-_OF_THE_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc", "/sys")
+_SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc", "/sys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _find_secrets(entry: os.DirEntry[str], is_folder: bool, folder: _Folder) -> 
         return [entry.path]
     target = os.path.realpath(entry.path)
     # A command may have made the link: it must not hide a folder or a program from the next one.
-    is_private = os.path.isfile(target) and not any(is_within(target, each) for each in _OF_THE_SYSTEM)
+    is_private = os.path.isfile(target) and not any(is_within(target, each) for each in _SYSTEM_FOLDERS)
     return [target] if is_private else []
 
 

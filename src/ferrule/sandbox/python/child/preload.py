@@ -70,7 +70,7 @@ def _provide_home(entered: ZygoteContainment) -> Iterator[None]:
     folder = entered.scratch / _FOLDER
     is_full = entered.tier is Tier.FULL
     if is_full:
-        syscalls.make(mounts.mount_scratch_call(entered.scratch, _ROOM, _FILES))
+        syscalls.invoke(mounts.prepare_scratch_mount(entered.scratch, _ROOM, _FILES))
     try:
         folder.mkdir(mode=0o700)
         os.chdir(folder)
@@ -87,4 +87,4 @@ def _remove(folder: Path, mounted: Path | None) -> None:
     if mounted is None:
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        syscalls.make(syscalls.prepare_call("umount2", os.fsencode(mounted), _MNT_DETACH))
+        syscalls.invoke(syscalls.prepare_call("umount2", os.fsencode(mounted), _MNT_DETACH))

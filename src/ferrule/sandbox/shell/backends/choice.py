@@ -62,8 +62,8 @@ class Backend(Protocol):
     has_mounts: bool
     """Whether commands have mounts of their own: a `/tmp`, and covers over what they may not change."""
 
-    async def start(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
-        """A command under a layout, and the proxy that serves it, where there is one."""
+    async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """A command under a plan, and the proxy that serves it, where there is one."""
 
     async def aclose(self) -> None:
         """End what the back end itself keeps running."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.doctor import detect_layers
-from ferrule.sandbox.linux.shell_filter import shell_filter
+from ferrule.sandbox.linux.shell_filter import make_shell_filter
 from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell.access_plan import Access, AccessPlan, list_ancestors
 from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher
@@ -27,7 +27,7 @@ __all__ = ["LandlockBackend"]
 
 @cache
 def _make_filter(network: bool) -> str:
-    return shell_filter(network, namespaced=False).hex()
+    return make_shell_filter(network, namespaced=False).hex()
 
 
 class LandlockBackend:
@@ -44,34 +44,34 @@ class LandlockBackend:
         self._launcher: Launcher | None = None
         self._starting = asyncio.Lock()
 
-    async def start(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+    async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
         """See `Backend`."""
-        request = await asyncio.to_thread(self._make_request, layout, start)
+        request = await asyncio.to_thread(self._make_request, plan, start)
         for _ in range(2):
             launcher = await self._get_launcher()
             try:
-                kept, _ = await launcher.begin(request, start)
+                command, _ = await launcher.begin(request, start)
             except StaleLauncher:
                 await self._end(launcher)
             else:
-                return kept, None
+                return command, None
         raise SandboxUnavailable("the launcher of shell commands ended as soon as it was started")
 
-    def _make_request(self, layout: AccessPlan, start: CommandStart) -> dict[str, Any]:
+    def _make_request(self, plan: AccessPlan, start: CommandStart) -> dict[str, Any]:
         is_contained = self.tier is not Tier.NONE
         return describe_start(start) | {
-            "folder": layout.folder,
-            "space": None,
+            "folder": plan.folder,
+            "namespaces": None,
             "filter": _make_filter(self._network) if is_contained else None,
             "network": self._network,
             "landlock": detect_layers().landlock if is_contained else 0,
-            "grants": plan_grants(layout, network=self._network) if is_contained else [],
+            "grants": plan_grants(plan, network=self._network) if is_contained else [],
         }
 
     async def _get_launcher(self) -> Launcher:
         async with self._starting:
             if self._launcher is None:
-                self._launcher = await Launcher.start("restricted")
+                self._launcher = await Launcher.start("landlock")
             return self._launcher
 
     async def _end(self, launcher: Launcher) -> None:
@@ -91,31 +91,31 @@ Grant = tuple[str, str]
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 # Of the machine, and of no process: what lies in /proc by number would show how others were started.
-_FIGURES = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys/kernel/osrelease")
+_PROC_FILES = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys/kernel/osrelease")
 _ORDER = {Access.HIDDEN: 0, Access.READ: 1, Access.WRITE: 2}
 
 
-def plan_grants(layout: AccessPlan, *, network: bool) -> list[Grant]:
-    """What Landlock is told, for paths that exist now."""
-    told = [(f"/dev/{name}", "write") for name in _DEVICES]
-    told += [(f"/proc/{name}", "read") for name in _FIGURES] + [("/sys/devices/system/cpu", "read")]
-    told += [(os.path.realpath("/etc/resolv.conf"), "read")] if network else []
-    there = [grant for grant in told if os.path.exists(grant[0])]
-    return [*_GrantWalk(layout).below("/", Access.HIDDEN), (layout.scratch, "write"), *there]
+def plan_grants(plan: AccessPlan, *, network: bool) -> list[Grant]:
+    """What Landlock is grants, for paths that exist now."""
+    grants = [(f"/dev/{name}", "write") for name in _DEVICES]
+    grants += [(f"/proc/{name}", "read") for name in _PROC_FILES] + [("/sys/devices/system/cpu", "read")]
+    grants += [(os.path.realpath("/etc/resolv.conf"), "read")] if network else []
+    there = [grant for grant in grants if os.path.exists(grant[0])]
+    return [*_GrantWalk(plan).list_grants("/", Access.HIDDEN), (plan.scratch, "write"), *there]
 
 
 class _GrantWalk:
     """Goes down the folders as far as there are deeper rules."""
 
-    def __init__(self, layout: AccessPlan) -> None:
-        self._rules, self._workspace = dict(layout.rules), layout.workspace
+    def __init__(self, plan: AccessPlan) -> None:
+        self._rules, self._workspace = dict(plan.rules), plan.workspace
         # By path, what the rules below it allow; only folders on the way to a rule are in it.
         self._deeper: dict[str, set[Access]] = {}
-        for path, access in layout.rules:
+        for path, access in plan.rules:
             for folder in list_ancestors(path):
                 self._deeper.setdefault(folder, set()).add(access)
 
-    def below(self, path: str, around: Access) -> Iterator[Grant]:
+    def list_grants(self, path: str, around: Access) -> Iterator[Grant]:
         """The grants for a path and what lies below it, where `around` holds for what has no rule."""
         access = self._rules.get(path, around)
         deeper = self._deeper.get(path, set())
@@ -128,7 +128,7 @@ class _GrantWalk:
             for name in _list_entries(path):
                 inner = f"{path.rstrip('/')}/{name}"
                 if not is_whole or inner in self._rules or inner in self._deeper:
-                    yield from self.below(inner, access)
+                    yield from self.list_grants(inner, access)
 
 
 def _list_entries(path: str) -> list[str]:

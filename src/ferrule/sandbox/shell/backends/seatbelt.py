@@ -49,34 +49,34 @@ class SeatbeltBackend:
         self._trying = asyncio.Lock()
         self._is_tried = False
 
-    async def start(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+    async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
         """See `Backend`. Raises `SandboxUnavailable` too where a canary got out before the first command."""
         async with self._trying:
             if not self._is_tried:
-                await self._try_out(layout, start)
+                await self._try_out(plan, start)
                 self._is_tried = True
-        return self._begin(layout, start)
+        return self._begin(plan, start)
 
     async def aclose(self) -> None:
         """See `Backend`: nothing is kept."""
 
-    def _begin(self, layout: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+    def _begin(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
         if isinstance(self._network, bool):
-            return SeatbeltCommand.start(self._tool, layout, start, self._network), None
+            return SeatbeltCommand.start(self._tool, plan, start, self._network), None
         with ExitStack() as failing:
             listening, held = reserve_port()
             for each in (listening, *held):
                 failing.callback(each.close)
             port = listening.getsockname()[1]
             environment = start.environment | make_proxy_variables(port)
-            contained = SeatbeltCommand.start(self._tool, layout, replace(start, environment=environment), port, held)
+            contained = SeatbeltCommand.start(self._tool, plan, replace(start, environment=environment), port, held)
             proxy = FilteringProxy(self._network)
             proxy.serve(listening)
             failing.pop_all()
         return contained, proxy
 
-    async def _try_out(self, layout: AccessPlan, start: CommandStart) -> None:
-        state = os.path.dirname(layout.scratch)
+    async def _try_out(self, plan: AccessPlan, start: CommandStart) -> None:
+        state = os.path.dirname(plan.scratch)
 
         async def run(script: str, seconds: float) -> CommandResult:
             output = OutputPipe(OutputCapture(64 * 1024, Path(state, "spilled", "selftest.txt"), 64 * 1024))
@@ -84,19 +84,19 @@ class SeatbeltBackend:
                 # Nothing is read, and all of it goes to one pipe.
                 streams = (start.streams[0], output.writing, output.writing)
                 tried = replace(start, argv=["/bin/sh", "-c", script], streams=streams)
-                contained, proxy = self._begin(layout, tried)
+                contained, proxy = self._begin(plan, tried)
             except BaseException:
                 output.close()
                 raise
             command = Command(contained, output, None, seconds, 0.0)
             output.begin(lambda: command.stop("output", at_once=True))
             try:
-                return await command.follow_links()
+                return await command.wait()
             finally:
                 if proxy is not None:
                     await proxy.aclose()
 
-        reached = await run_canaries(run, canaries(state, network=self._network is True))
+        reached = await run_canaries(run, list_canaries(state, network=self._network is True))
         if reached:
             raise SandboxUnavailable(
                 f"the seatbelt tier doesn't hold on this machine: {', '.join(reached)} worked from inside of the "
@@ -114,14 +114,14 @@ class SeatbeltCommand:
     def start(
         cls,
         tool: Path,
-        layout: AccessPlan,
+        plan: AccessPlan,
         start: CommandStart,
         network: bool | int,
         held: Sequence[socket.socket] = (),
     ) -> SeatbeltCommand:
         """Start a command; `network` as in `make_shell_profile`, `held` closes with it. Raises `SandboxUnavailable`."""
         profile = make_shell_profile(
-            rules=build_seatbelt_rules(layout), scratch=layout.scratch, absent=layout.absent, network=network
+            rules=build_seatbelt_rules(plan), scratch=plan.scratch, absent=plan.absent, network=network
         )
         limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": start.file_size, "RLIMIT_NPROC": start.processes}
         sign, signing = os.pipe()
@@ -130,7 +130,7 @@ class SeatbeltCommand:
             group = ProcessGroup(
                 make_limit_arguments(command, limits, {signing: _SIGN_PLACE}),
                 environment=start.environment,
-                folder=layout.folder,
+                folder=plan.folder,
                 streams=start.streams,
                 passed=(signing,),
             )
@@ -141,7 +141,7 @@ class SeatbeltCommand:
             os.close(signing)
         return cls(group, sign, held)
 
-    async def ended(self) -> ShellExit:
+    async def wait_until_ended(self) -> ShellExit:
         """See `ContainedProcess`. What has left the group is not found again, and stays under the profile."""
         gone = await asyncio.shield(self._group.ended)
         self._group.sweep()
@@ -187,31 +187,33 @@ def reserve_port() -> tuple[socket.socket, list[socket.socket]]:
 
 # What macOS has of its own that no command should read, beside the lists of `places`. The user's other programs have
 # their temporary files in the last one.
-_OF_A_HOME = (
+_LIBRARY_NAMES = (
     *("Accounts", "Calendars", "Containers", "Cookies", "Group Containers", "HTTPStorages", "IdentityServices"),
     *("Keychains", "Mail", "Messages", "Metadata", "Mobile Documents", "Reminders", "Safari", "Suggestions", "WebKit"),
     *(f"Application Support/{name}" for name in ("AddressBook", "BraveSoftware", "Firefox", "Google", "MobileSync")),
     *(f"Application Support/{name}" for name in ("Claude", "Code", "Cursor", "Microsoft Edge", "com.apple.TCC")),
 )
-_OF_THE_MACHINE = ("/private/etc/master.passwd", "/private/var/db/dslocal", "/private/var/root")
+_SYSTEM_PATHS = ("/private/etc/master.passwd", "/private/var/db/dslocal", "/private/var/root")
 _TEMPORARY = "/private/var/folders"
 
 
-def build_seatbelt_rules(layout: AccessPlan) -> list[tuple[str, str]]:
-    """The layout's rules by real paths, and what macOS has beside them; the layout's own word goes before."""
+def build_seatbelt_rules(plan: AccessPlan) -> list[tuple[str, str]]:
+    """The plan's rules by real paths, and what macOS has beside them; the plan's own word goes before."""
     own = {
-        os.path.realpath(f"{home}/Library/{name}"): Access.HIDDEN for home in list_home_folders() for name in _OF_A_HOME
+        os.path.realpath(f"{home}/Library/{name}"): Access.HIDDEN
+        for home in list_home_folders()
+        for name in _LIBRARY_NAMES
     }
-    own |= dict.fromkeys(_OF_THE_MACHINE, Access.HIDDEN)
-    if layout.mode is not Mode.FULL:
+    own |= dict.fromkeys(_SYSTEM_PATHS, Access.HIDDEN)
+    if plan.mode is not Mode.FULL:
         own[_TEMPORARY] = Access.HIDDEN
-    # Of the layout's paths these alone may be links: `/tmp` is one.
-    own |= {os.path.realpath(path): access for path, access in layout.rules if path in REPLACED}
-    own |= {path: access for path, access in layout.rules if path not in REPLACED}
+    # Of the plan's paths these alone may be links: `/tmp` is one.
+    own |= {os.path.realpath(path): access for path, access in plan.rules if path in REPLACED}
+    own |= {path: access for path, access in plan.rules if path not in REPLACED}
     return [(path, access.value) for path, access in own.items()]
 
 
-def canaries(state: str, *, network: bool) -> tuple[ShellCanary, ...]:
+def list_canaries(state: str, *, network: bool) -> tuple[ShellCanary, ...]:
     """What is tried beside the canaries of every tier. Whatever isn't the profile's refusal is said to have worked.
 
     `state` is the sandbox's own folder, of which a command sees `tmp` alone. `network`: all of it is allowed.
