@@ -150,5 +150,7 @@ def test_dialects_are_found_by_name():
     assert {"hermes", "nanochat", "qwen25", "qwen3_coder", "qwq"} <= set(list_dialects())
     for name in list_dialects():
         assert get_dialect(name).name == name
-    with pytest.raises(DialectError, match=r"unknown dialect 'herms'; expected one of .*hermes, .*nanochat, .*qwen25"):
+    with pytest.raises(
+        DialectError, match=r"unknown dialect 'herms'; did you mean hermes\? expected one of .*nanochat"
+    ):
         get_dialect("herms")

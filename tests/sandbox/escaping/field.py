@@ -31,7 +31,7 @@ class Field:
         self.folder = self.top / "outside"
         self.claim = "claim" + secrets.token_hex(8)
         self.name = "ferrule_escape_" + secrets.token_hex(6)
-        self.key = int.from_bytes(secrets.decode_token(4), "big") & 0x7FFFFFFF | 1
+        self.key = int.from_bytes(secrets.token_bytes(4), "big") & 0x7FFFFFFF | 1
         self._fill_folder()
         self.listeners = self._listen()
         watched = "victim" in payload.canaries or "VICTIM" in payload.code
