@@ -48,7 +48,7 @@ def test_no_name_of_a_file_changes_the_text(name: str) -> None:
     assert expressions(hostile.text)
     assert name not in hostile.text
     assert hostile.paths != plain.paths
-    told = hostile.command(__file__, ["python"])
+    told = hostile.build_command(__file__, ["python"])
     parameters = dict(part.split("=", 1) for part in told if part.startswith("P") and "=" in part)
     assert [parameters[f"P{number}"] for number in range(len(hostile.paths))] == list(hostile.paths)
     assert f"/lib{name}" in hostile.paths
@@ -75,13 +75,13 @@ def test_any_workspace_gives_a_profile_or_is_refused(path: str) -> None:
 @pytest.mark.parametrize("path", ["relative", "/a/../b", "/a/./b", "/nul\0", ""])
 def test_a_path_that_is_not_real_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="absolute and real"):
-        ProfileBuilder().on("allow file-read*", below=[path])
+        ProfileBuilder().add_path_rule("allow file-read*", below=[path])
 
 
 def test_a_rule_without_a_path_is_left_out() -> None:
     rules = ProfileBuilder()
-    rules.on("allow file-write*")
-    assert rules.profile() == Profile("(version 1)\n(deny default)", ())
+    rules.add_path_rule("allow file-write*")
+    assert rules.build() == Profile("(version 1)\n(deny default)", ())
 
 
 def test_a_run_reads_its_view_and_writes_its_folder() -> None:

@@ -170,7 +170,7 @@ def test_uncontained_the_probes_get_through(tool: Path, monkeypatch: pytest.Monk
 async def test_a_sandbox_refuses_to_start_where_nothing_is_contained(tool: Path, tmp_path: Path) -> None:
     pool = ZygotePool(ZygoteSettings((), (), Tier.SEATBELT, MB, seatbelt=tool), RunLimits())
     with pytest.raises(SandboxUnavailable, match=r"seatbelt tier doesn't hold.*read_outside reached.*become_program"):
-        await pool.child(RunLimits())
+        await pool.acquire_child(RunLimits())
     await pool.aclose()
 
 

@@ -21,7 +21,13 @@ from ferrule.builtin_tools.python_results import render_result
 from ferrule.builtin_tools.python_values import render_value, to_plain_json
 from ferrule.sandbox.python import DataTable, Opaque, PythonResult, UnhashedDict, UnhashedSet
 from ferrule.sandbox.python.parent.answer import parse_answer
-from ferrule.sandbox.python.wire.encoding import DECIMAL_CHARACTERS, FRACTION_BITS, INTEGER_BITS, NODES, ValueEncoder
+from ferrule.sandbox.python.wire.encoding import (
+    MAX_DECIMAL_CHARACTERS,
+    MAX_FRACTION_BITS,
+    MAX_INTEGER_BITS,
+    MAX_PARTS,
+    ValueEncoder,
+)
 from ferrule.sandbox.python.wire.frames import HEADER, WireError, pack_frame, parse_lengths, parse_tree
 from ferrule.sandbox.python.wire.hash_cost import WORK, estimate_hash_work
 
@@ -56,7 +62,7 @@ def test_the_worst_megabyte_takes_few_times_an_honest_one(name: str, honest_seco
 
 def there_and_back(value: Any) -> tuple[Any, tuple[str, ...]]:
     encoder = ValueEncoder()
-    tree = encoder.named("value", value)
+    tree = encoder.encode_named("value", value)
     data = pack_frame({"value": tree, "omitted": encoder.omitted}, encoder.blobs)
     head, _ = parse_lengths(data[: HEADER.size])
     answer = parse_answer(data[HEADER.size : HEADER.size + head], data[HEADER.size + head :])
@@ -123,9 +129,9 @@ def test_numbers_that_take_long_to_compare_are_never_hashed(key: Any) -> None:
 
 def test_what_is_over_a_limit_comes_back_as_text() -> None:
     for value, reason in (
-        (1 << INTEGER_BITS, "bits"),
-        (Fraction(1, 3**FRACTION_BITS), "bits"),
-        (Decimal("7" * (DECIMAL_CHARACTERS + 1)), "characters"),
+        (1 << MAX_INTEGER_BITS, "bits"),
+        (Fraction(1, 3**MAX_FRACTION_BITS), "bits"),
+        (Decimal("7" * (MAX_DECIMAL_CHARACTERS + 1)), "characters"),
         (np.zeros((200_000, 0)), "repr"),
         (np.zeros((1,) * 33), "repr"),
     ):
@@ -134,30 +140,30 @@ def test_what_is_over_a_limit_comes_back_as_text() -> None:
         assert reason in back.reason
         assert "raises" not in back.text
         assert len(omitted) == 1
-    for value in (1 << INTEGER_BITS - 1, Fraction(1, 3**5000), Decimal("7" * DECIMAL_CHARACTERS)):
+    for value in (1 << MAX_INTEGER_BITS - 1, Fraction(1, 3**5000), Decimal("7" * MAX_DECIMAL_CHARACTERS)):
         assert there_and_back(value) == (value, ())
 
 
 def test_an_honest_answer_is_within_the_limits_of_its_reader() -> None:
     values: list[Any] = [
-        ["a, b: [c] {d}"] * NODES,
-        ["," * 200] * NODES,
-        [(1, 2)] * NODES,
-        [date(2020, 1, 1)] * NODES,
-        [{1: (2, {3})}] * NODES,
-        {place: timedelta(place) for place in range(NODES)},
-        [timedelta(5, 6, 7)] * NODES,
-        [complex(1, 2)] * NODES,
-        [int] * NODES,
-        ["\ud800" + "x" * 300] * NODES,
-        [Fraction(1, 3)] * NODES,
-        [np.zeros(1)] * NODES,
+        ["a, b: [c] {d}"] * MAX_PARTS,
+        ["," * 200] * MAX_PARTS,
+        [(1, 2)] * MAX_PARTS,
+        [date(2020, 1, 1)] * MAX_PARTS,
+        [{1: (2, {3})}] * MAX_PARTS,
+        {place: timedelta(place) for place in range(MAX_PARTS)},
+        [timedelta(5, 6, 7)] * MAX_PARTS,
+        [complex(1, 2)] * MAX_PARTS,
+        [int] * MAX_PARTS,
+        ["\ud800" + "x" * 300] * MAX_PARTS,
+        [Fraction(1, 3)] * MAX_PARTS,
+        [np.zeros(1)] * MAX_PARTS,
         [pd.DataFrame({"a": [1]})] * 3000,
-        [1e300] * NODES,
+        [1e300] * MAX_PARTS,
     ]
     for value in values:
         back, omitted = there_and_back(value)
-        assert len(back) > NODES // 100
+        assert len(back) > MAX_PARTS // 100
         assert omitted
         if isinstance(back, list):
             assert repr(back[-2]) == repr(back[0])
@@ -207,7 +213,7 @@ def test_odd_truth_values_become_ordinary_ones() -> None:
 
 HUGE = 10**5000
 SHOWN = {
-    "long integers": [HUGE, -HUGE, 1 << INTEGER_BITS - 1],
+    "long integers": [HUGE, -HUGE, 1 << MAX_INTEGER_BITS - 1],
     "a long integer": HUGE * HUGE * HUGE * HUGE * HUGE,
     "fractions": {Fraction(HUGE, 3): Fraction(1, HUGE)},
     "keys": {HUGE: 1, (HUGE,): 2, 1: 3},

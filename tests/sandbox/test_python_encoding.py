@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ferrule.sandbox.python import DataTable, Opaque
 from ferrule.sandbox.python.parent.answer import is_safe_name, parse_answer
-from ferrule.sandbox.python.wire.encoding import DEPTH, NODES, ROWS, ValueEncoder
+from ferrule.sandbox.python.wire.encoding import MAX_DEPTH, MAX_PARTS, MAX_ROWS, ValueEncoder
 from ferrule.sandbox.python.wire.frames import HEADER, WireError, pack_frame, parse_lengths
 
 MOMENT, MIDNIGHT = (datetime.datetime.fromisoformat(when) for when in ("2020-01-02T03:04:05", "2020-01-02"))
@@ -32,7 +32,7 @@ def parts(tree: Any, blobs: list[bytes]) -> tuple[bytes, bytes]:
 
 def there_and_back(value: Any) -> tuple[Any, list[str]]:
     encoder = ValueEncoder()
-    tree = encoder.named("value", value)
+    tree = encoder.encode_named("value", value)
     answer = parse_answer(*parts({"value": tree, "omitted": encoder.omitted}, encoder.blobs))
     return answer.value, list(answer.omitted)
 
@@ -134,7 +134,7 @@ def test_tables_are_cut_and_say_so() -> None:
     table = back["t"]
     assert isinstance(table, DataTable)
     assert (table.columns, table.rows[0], table.index[0], table.total_rows) == (("n", "s"), (0, "x"), 10, 5000)
-    assert (len(table.rows), table.is_cut) == (ROWS, True)
+    assert (len(table.rows), table.is_cut) == (MAX_ROWS, True)
     assert omitted == ["value['t']: a table of 5000 x 2 (rows x columns), of which 1000 x 2 are here"]
 
 
@@ -172,19 +172,19 @@ def test_values_that_misbehave() -> None:
     cycle: list[Any] = [1]
     cycle.append(cycle)
     deep: list[Any] = []
-    for _ in range(DEPTH * 2):
+    for _ in range(MAX_DEPTH * 2):
         deep = [deep]
     back, omitted = there_and_back([Bad(), Liar([1]), cycle, deep])
     assert "whose repr raises ValueError" in back[0].text
     assert back[1].reason == "RuntimeError while it was encoded"
     assert back[2][1].reason == "it contains itself"
-    assert any(f"deeper than {DEPTH} levels" in line for line in omitted)
+    assert any(f"deeper than {MAX_DEPTH} levels" in line for line in omitted)
 
 
 def test_a_value_of_too_many_parts_is_cut_and_says_so() -> None:
-    back, omitted = there_and_back({"big": list(range(3 * NODES)), "z": 1})
+    back, omitted = there_and_back({"big": list(range(3 * MAX_PARTS)), "z": 1})
     assert back["big"] == list(range(len(back["big"])))
-    assert NODES - 10 < len(back["big"]) < NODES
+    assert MAX_PARTS - 10 < len(back["big"]) < MAX_PARTS
     assert "value['big']: only the first" in omitted[0]
 
 

@@ -339,12 +339,12 @@ async def test_a_child_that_is_ready_as_its_run_is_cancelled_is_closed() -> None
     limits = RunLimits(memory=1 << 28, cpu=60)
     pool = ZygotePool(ZygoteSettings((), (), None, 1 << 20), limits)
     try:
-        (await pool.child(limits)).close()
+        (await pool.acquire_child(limits)).close()
         ahead = pool._spare
         assert ahead is not None
         # First of those that are told of it: the run is cancelled between the child's coming and its own going on.
         ahead.add_done_callback(lambda _: waiting.cancel())
-        waiting = asyncio.create_task(pool.child(limits))
+        waiting = asyncio.create_task(pool.acquire_child(limits))
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await asyncio.wait_for(ahead.result().ended, 10)

@@ -228,11 +228,11 @@ async def test_files_beyond_the_limits_are_named(sandbox: PythonSandbox) -> None
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"code": b"1"}, "code is text, not bytes"),
-        ({"code": None}, "code is text, not NoneType"),
+        ({"code": b"1"}, "code must be text, not bytes"),
+        ({"code": None}, "code must be text, not NoneType"),
         ({"code": "x = 1\0"}, "null byte at character 5"),
         ({"code": "x" * 10_000_000}, f"at most {MAX_CODE}"),
-        ({"code": "'\ud800'"}, "half a surrogate pair at character 1"),
+        ({"code": "'\ud800'"}, "a lone surrogate at character 1"),
         ({"timeout": 0}, "more than 0"),
         ({"timeout": -1}, "more than 0"),
         ({"timeout": math.nan}, "a number of seconds"),
@@ -242,11 +242,11 @@ async def test_files_beyond_the_limits_are_named(sandbox: PythonSandbox) -> None
         ({"memory": 1000}, "Python needs"),
         ({"memory": -1}, "Python needs"),
         ({"memory": 1.5}, "a whole number of bytes"),
-        ({"inputs": [1]}, "values by name, not list"),
-        ({"inputs": {1: 2}}, "names of text, not 1"),
+        ({"inputs": [1]}, "mapping of names to values, not list"),
+        ({"inputs": {1: 2}}, "must be text, not 1"),
         ({"inputs": {"x": [1, object()]}}, r"x\[1\]: object as its repr"),
-        ({"inputs": {"../up": b""}}, "neither a variable's name nor a relative path"),
-        ({"inputs": {"/etc/x": b""}}, "neither a variable's name nor a relative path"),
+        ({"inputs": {"../up": b""}}, "neither a variable's name nor a file's relative path"),
+        ({"inputs": {"/etc/x": b""}}, "neither a variable's name nor a file's relative path"),
         ({"inputs": {"class": 5}}, "a file is bytes, text or a Path, not int"),
         ({"inputs": {"a.txt": Path("/does/not/exist")}}, "No such file"),
         ({"inputs": {"x": b"x" * (33 << 20)}}, "over what is left of the limit"),
@@ -371,10 +371,10 @@ async def test_the_container_tier_leaves_no_folders(tmp_path: Path, monkeypatch:
 
 async def test_what_was_found_at_the_start_is_told() -> None:
     sandbox = PythonSandbox(packages=("json", "surely_not_installed"))
-    assert (sandbox.tier, sandbox.canaries, len(sandbox.packages)) == (None, {}, 2)
+    assert (sandbox.tier, sandbox.canary_results, len(sandbox.packages)) == (None, {}, 2)
     await sandbox.start()
     assert sandbox.packages == ("json",)
-    assert set(sandbox.canaries.values()) == {"stopped"}
+    assert set(sandbox.canary_results.values()) == {"stopped"}
     await sandbox.aclose()
 
 

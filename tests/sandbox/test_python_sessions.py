@@ -10,7 +10,7 @@ import pytest
 from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.python import PythonSandbox, SandboxSession
 from ferrule.sandbox.python.parent import session_process
-from ferrule.sandbox.python.parent.process_handle import cpu_seconds, list_children, read_parent
+from ferrule.sandbox.python.parent.process_handle import list_children, read_cpu_seconds, read_parent
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ async def test_a_run_that_is_ended_costs_the_session_that_run_only(
 
 async def test_rolling_back(sandbox: PythonSandbox) -> None:
     async with await sandbox.session() as session:
-        with pytest.raises(SandboxInputError, match="no run to go back to"):
+        with pytest.raises(SandboxInputError, match="no run to roll back to"):
             await session.rollback()
         await value(session, "x = 1\nopen('a.txt', 'w').write('one')")
         checkpoint = await session.checkpoint()
@@ -101,7 +101,7 @@ async def test_rolling_back(sandbox: PythonSandbox) -> None:
             )
             await value(session, "x = 9\nimport os\nos.unlink('a.txt')")
         await session.rollback()
-        with pytest.raises(SandboxInputError, match="no run to go back to"):
+        with pytest.raises(SandboxInputError, match="no run to roll back to"):
             await session.rollback()
 
 
@@ -154,9 +154,9 @@ async def test_nothing_runs_between_runs(sandbox: PythonSandbox) -> None:
         member = session._process.current
         assert member is not None
         await asyncio.sleep(0.05)
-        before = cpu_seconds(member.pid)
+        before = read_cpu_seconds(member.pid)
         await asyncio.sleep(0.3)
-        assert cpu_seconds(member.pid) - before < 0.02
+        assert read_cpu_seconds(member.pid) - before < 0.02
 
 
 async def test_a_session_ends_with_its_sandbox() -> None:
@@ -212,7 +212,7 @@ async def test_a_fork_beside_threads_is_no_warning_of_the_code(sandbox: PythonSa
 async def test_a_checkpoint_that_is_gone_is_no_wait(sandbox: PythonSandbox) -> None:
     async with await sandbox.session() as session:
         checkpoint = await session.checkpoint()
-        session._process.kept[checkpoint.number].kill()
+        session._process.checkpoints[checkpoint.number].kill()
         with pytest.raises(SandboxUnavailable, match="doesn't wake"):
             await session.rollback(checkpoint)
 
@@ -342,6 +342,6 @@ async def test_no_timer_wakes_a_session_between_runs(tier: str) -> None:
         member = session._process.current
         assert member is not None
         await asyncio.sleep(0.05)
-        before = cpu_seconds(member.pid)
+        before = read_cpu_seconds(member.pid)
         await asyncio.sleep(0.3)
-        assert cpu_seconds(member.pid) - before < 0.02
+        assert read_cpu_seconds(member.pid) - before < 0.02

@@ -65,7 +65,7 @@ async def refusal(tool: Path) -> str:
     """What a whole sandbox says, under a program that contains nothing."""
     pool = ZygotePool(ZygoteSettings((), (), Tier.SEATBELT, 1000, seatbelt=tool), RunLimits())
     try:
-        await pool.child(RunLimits())
+        await pool.acquire_child(RunLimits())
     except SandboxUnavailable as error:
         return str(error).partition(" on this machine")[0]
     return "nothing"

@@ -54,19 +54,21 @@ def make_python_profile(
     """
     seen = (*_LIBRARIES, *readable)
     rules = ProfileBuilder()
-    rules.on("allow process-exec", at=programs)
+    rules.add_path_rule("allow process-exec", at=programs)
     rules.add(
         "(allow signal (target self))",
         "(allow process-info* (target self))",
         *_make_sysctl_rules(),
         _make_lookup_rule([_USERS]),
     )
-    rules.on(f"allow {_READING} file-map-executable", below=seen)
-    rules.on(f"allow {_READING}", at=("/", *listed, *links, *_LINKS, *_VERSIONS, *_DEVICES))
-    rules.on("allow file-read-metadata file-test-existence", at=_list_parent_folders((*seen, *links, *listed, scratch)))
-    rules.on("allow file-write-data file-ioctl", at=_DEVICES)
-    rules.on(f"allow {_READING} file-write*", below=[scratch])
-    return rules.profile()
+    rules.add_path_rule(f"allow {_READING} file-map-executable", below=seen)
+    rules.add_path_rule(f"allow {_READING}", at=("/", *listed, *links, *_LINKS, *_VERSIONS, *_DEVICES))
+    rules.add_path_rule(
+        "allow file-read-metadata file-test-existence", at=_list_parent_folders((*seen, *links, *listed, scratch))
+    )
+    rules.add_path_rule("allow file-write-data file-ioctl", at=_DEVICES)
+    rules.add_path_rule(f"allow {_READING} file-write*", below=[scratch])
+    return rules.build()
 
 
 def make_shell_profile(
@@ -87,26 +89,26 @@ def make_shell_profile(
     written.add(*_make_sysctl_rules(), _make_lookup_rule([_USERS]), *_make_network_rules(network))
     placed = sorted(rules, key=lambda rule: (len(PurePosixPath(rule[0]).parts), rule[0]))
     for path, access in placed:
-        _add_path_rule(written, path, access)
-    written.on(f"allow {_READING} file-write-data file-ioctl", below=["/dev/fd"], at=_DEVICES)
-    written.on(f"allow {_READING}", at=("/", "/dev", *_LINKS))
-    written.on(f"allow {_READING} file-write*", below=[scratch])
-    written.on("deny file-write*", below=absent)
+        _add_access_rules(written, path, access)
+    written.add_path_rule(f"allow {_READING} file-write-data file-ioctl", below=["/dev/fd"], at=_DEVICES)
+    written.add_path_rule(f"allow {_READING}", at=("/", "/dev", *_LINKS))
+    written.add_path_rule(f"allow {_READING} file-write*", below=[scratch])
+    written.add_path_rule("deny file-write*", below=absent)
     reached = [path for path, access in placed if access != "hidden"]
-    written.on("allow file-read-metadata file-test-existence", at=_list_parent_folders((*reached, scratch)))
+    written.add_path_rule("allow file-read-metadata file-test-existence", at=_list_parent_folders((*reached, scratch)))
     # What lies in a folder is taken along when that is renamed, away from the rules that name its path.
     pinned = [path for path, access in placed if access != "write" and path != "/"]
-    written.on("deny file-write-create file-write-unlink", at=_list_parent_folders((*pinned, *absent)))
-    return written.profile()
+    written.add_path_rule("deny file-write-create file-write-unlink", at=_list_parent_folders((*pinned, *absent)))
+    return written.build()
 
 
-def _add_path_rule(rules: ProfileBuilder, path: str, access: str) -> None:
+def _add_access_rules(rules: ProfileBuilder, path: str, access: str) -> None:
     if access == "hidden":
-        rules.on("deny file-read* file-test-existence file-write*", below=[path])
+        rules.add_path_rule("deny file-read* file-test-existence file-write*", below=[path])
         return
-    rules.on(f"allow {_READING}" + (" file-write*" if access == "write" else ""), below=[path])
+    rules.add_path_rule(f"allow {_READING}" + (" file-write*" if access == "write" else ""), below=[path])
     if access == "read":
-        rules.on("deny file-write*", below=[path])
+        rules.add_path_rule("deny file-write*", below=[path])
 
 
 def _make_network_rules(network: bool | int) -> list[str]:

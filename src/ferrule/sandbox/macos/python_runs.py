@@ -39,7 +39,7 @@ class InterpreterPaths:
     listed: tuple[str, ...]
     programs: tuple[str, ...]
 
-    def profile(self, scratch: str) -> Profile:
+    def make_profile(self, scratch: str) -> Profile:
         """The profile of a run that writes below `scratch`."""
         return make_python_profile(
             readable=self.readable, links=self.links, listed=self.listed, programs=self.programs, scratch=scratch
@@ -88,7 +88,7 @@ def make_canary_program(told: Mapping[str, Any]) -> str:
 def build_run_command(tool: Path, profile: Profile, limits: Mapping[str, int], program: str) -> list[str]:
     """What becomes the interpreter that runs `program`, with lowered limits and under the profile."""
     python = [sys.executable, "-I", "-B", "-X", "utf8", "-c", program]
-    return make_limit_arguments(profile.command(tool, python), limits)
+    return make_limit_arguments(profile.build_command(tool, python), limits)
 
 
 def _build_program(told: Mapping[str, Any], name: str, call: str) -> str:

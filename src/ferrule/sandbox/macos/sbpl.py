@@ -23,7 +23,7 @@ class Profile:
     text: str
     paths: tuple[str, ...]
 
-    def command(self, tool: Path, argv: Sequence[str]) -> list[str]:
+    def build_command(self, tool: Path, argv: Sequence[str]) -> list[str]:
         """The arguments that have `tool`, a `sandbox-exec`, become `argv` under this profile."""
         parameters = [part for number, path in enumerate(self.paths) for part in ("-D", f"P{number}={path}")]
         return [str(tool), *parameters, "-p", self.text, "--", *argv]
@@ -40,7 +40,7 @@ class ProfileBuilder:
         """Rules that name no path, as they are."""
         self._lines += lines
 
-    def on(self, operations: str, *, below: Iterable[str] = (), at: Iterable[str] = ()) -> None:
+    def add_path_rule(self, operations: str, *, below: Iterable[str] = (), at: Iterable[str] = ()) -> None:
         """One rule for paths with all that lies below them, and for paths alone; none where there is no path.
 
         A rule without a filter would hold for every file. Paths are absolute and real, without links, since the kernel
@@ -54,7 +54,7 @@ class ProfileBuilder:
         if filters:
             self._lines.append(f"({operations} {' '.join(filters)})")
 
-    def profile(self) -> Profile:
+    def build(self) -> Profile:
         """What was taken so far."""
         return Profile("\n".join(self._lines), tuple(self._numbers))
 

@@ -53,7 +53,7 @@ def _try_probes(
     around = MacProbeContext(str(witness), str(Path.home()), os.getpid(), limits, ground.readable)
     try:
         done = subprocess.run(
-            build_run_command(tool, ground.profile(str(scratch)), limits, make_canary_program(asdict(around))),
+            build_run_command(tool, ground.make_profile(str(scratch)), limits, make_canary_program(asdict(around))),
             env=environment,
             cwd=scratch,
             stdin=subprocess.DEVNULL,

@@ -124,7 +124,7 @@ class PythonSandbox:
         """
         # A session's processor time is that of all its runs.
         limits = replace(self._make_limits(memory), cpu=math.ceil(MAX_TIMEOUT) * _CORES)
-        process = await run_on_background_loop(self._session(limits, await self._resolve(mounts, None)))
+        process = await run_on_background_loop(self._start_session(limits, await self._resolve(mounts, None)))
         return SandboxSession(process, self.checks, self._run_in_slot)
 
     async def start(self) -> None:
@@ -165,10 +165,10 @@ class PythonSandbox:
         return ready.packages if ready else self._settings.packages
 
     @property
-    def canaries(self) -> Mapping[str, str]:
+    def canary_results(self) -> Mapping[str, str]:
         """What each canary of the start came to, by its name; empty before that, and where there is no tier."""
         ready = self._pool.ready if self._pool else None
-        return ready.canaries if ready else {}
+        return ready.canary_results if ready else {}
 
     def _make_limits(self, memory: int | None) -> RunLimits:
         return self._limits if memory is None else replace(self._limits, memory=check_memory(memory))
@@ -185,17 +185,17 @@ class PythonSandbox:
         assert self._slots is not None
         async with self._slots:
             if not files:
-                return await execute_once(await pool.child(limits), asked, seconds)
+                return await execute_once(await pool.acquire_child(limits), asked, seconds)
             with self._mounted.use(files) as mounted:
-                return await execute_once(await mounted.child(limits), asked, seconds)
+                return await execute_once(await mounted.acquire_child(limits), asked, seconds)
 
-    async def _session(self, limits: RunLimits, files: tuple[MountedFile, ...]) -> SessionProcess:
+    async def _start_session(self, limits: RunLimits, files: tuple[MountedFile, ...]) -> SessionProcess:
         pool = self._get_pool()
         if not files:
-            return await pool.session(limits)
+            return await pool.start_session(limits)
         with ExitStack() as releasing:
-            process = await releasing.enter_context(self._mounted.use(files)).session(limits)
-            process.lineage.when_over = releasing.pop_all().close
+            process = await releasing.enter_context(self._mounted.use(files)).start_session(limits)
+            process.lineage.on_end = releasing.pop_all().close
         return process
 
     async def _run_in_slot(self, work: Callable[[], Awaitable[PythonResult]]) -> PythonResult:

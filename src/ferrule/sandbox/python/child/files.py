@@ -53,7 +53,7 @@ def _read_file(encoder: ValueEncoder, name: str) -> Tree | None:
     if len(data) > encoder.room:
         encoder.omitted.append(f"files[{name!r}]: its {len(data)} bytes are over the limit")
         return None
-    return encoder.blob(data, "file", name=name)
+    return encoder.encode_bytes(data, "file", name=name)
 
 
 def _walk_files(folder: str = "", depth: int = 0) -> Iterator[tuple[str, os.stat_result]]:
@@ -78,7 +78,7 @@ def collect_figures(encoder: ValueEncoder) -> list[Tree]:
     trees = []
     for number in pyplot.get_fignums()[:MAX_FIGURES]:
         try:
-            trees.append(encoder.blob(library_values.render_png(pyplot.figure(number).savefig), "image"))
+            trees.append(encoder.encode_bytes(library_values.render_png(pyplot.figure(number).savefig), "image"))
         except Exception as error:  # noqa: BLE001 - drawing runs the user's own objects
             encoder.omitted.append(f"images[{number}]: {type(error).__name__} while it was drawn")
     return [tree for tree in trees if tree["$"] == "image"]

@@ -13,20 +13,20 @@ def place_inputs(tree: dict[str, Any], data: bytes, namespace: dict[str, Any]) -
     """Set the variables and write the files that a request brings. Raises `OSError` where a file has no room."""
     decoder = ValueDecoder(FrameBlobs(data), _BUILDERS, is_trusted=True)
     for name, value in tree["inputs"].items():
-        namespace[name] = decoder.value(value)
+        namespace[name] = decoder.decode(value)
     for file in tree["files"]:
         folder = os.path.dirname(file["name"])  # noqa: PTH120 - strings, for speed: this is in every run
         if folder:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
         with open(file["name"], "wb") as opened:  # noqa: PTH123
-            opened.write(decoder.blob(file))
+            opened.write(decoder.take_blob(file))
 
 
 def _build_frame(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
     import pandas as pd
 
-    names = decoder.values(tree["names"])
-    columns = decoder.values(tree["of"])
+    names = decoder.decode_list(tree["names"])
+    columns = decoder.decode_list(tree["of"])
     index = _build_index(decoder, tree)
     frame = pd.DataFrame(dict(enumerate(columns)), index=index)
     frame.columns = pd.Index(names)
@@ -36,15 +36,15 @@ def _build_frame(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
 def _build_series(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
     import pandas as pd
 
-    name = decoder.value(tree["name"])
-    values = decoder.values(tree["of"])[0]
+    name = decoder.decode(tree["name"])
+    values = decoder.decode_list(tree["of"])[0]
     return pd.Series(values, index=_build_index(decoder, tree), name=name)
 
 
 def _build_index(decoder: ValueDecoder, tree: dict[str, Any]) -> Any:
     import pandas as pd
 
-    labels, names = decoder.value(tree["index"]), decoder.values(tree["index_names"])
+    labels, names = decoder.decode(tree["index"]), decoder.decode_list(tree["index_names"])
     if len(names) > 1:
         return pd.MultiIndex.from_tuples(labels, names=names)
     return pd.Index(labels, name=names[0])

@@ -96,7 +96,7 @@ def run(tree: dict[str, Any], data: bytes, module: ModuleType, *, in_session: bo
 def _encode_answer(value: Any, wrong: CodeFailure | None, before: child_files.Marks) -> bytes:
     encoder = ValueEncoder()
     answer = {
-        "value": encoder.named("value", value),
+        "value": encoder.encode_named("value", value),
         "images": child_files.collect_figures(encoder),
         "files": child_files.collect_files(encoder, before),
         "error": wrong,

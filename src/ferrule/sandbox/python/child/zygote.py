@@ -4,7 +4,7 @@ It is started by exec with a clean environment and speaks with the parent on one
 
     ← settings   {"tier", "prefixes", "path", "readable", "packages", "files", "folder"}, first, and once
     → ready      {"ready": {"packages": […], "canaries": {…}}} or {"failed": why}
-    ← start      {"start": id, "limits": {…}, "name", "session": bool} + descriptors: channel, stdout, stderr [, leash]
+    ← start      {"start": id, "limits": {…}, "name", "session": bool} + channel, stdout, stderr[, listener]
     → started    {"started": id} + a descriptor of the process, or {"unstarted": id, "why": …}
     → ended      {"ended": id, "status": …, "cpu": seconds, "peak_memory": bytes}
 
@@ -154,11 +154,11 @@ class ZygoteServer:
 
 
 def _confine_and_serve(prepared: RunContainment, descriptors: list[int], parent: int, *, is_session: bool) -> None:
-    channel, stdout, stderr, *leash = descriptors
+    channel, stdout, stderr, *listener = descriptors
     runner.take_stdio(stdout, stderr)
-    if leash:
+    if listener:
         parent = stay_as_reaper()
-    confine(prepared, keep={0, 1, 2, channel}, parent=parent, forks_through=leash[0] if leash else None)
+    confine(prepared, keep={0, 1, 2, channel}, parent=parent, forks_through=listener[0] if listener else None)
     (session_runner.serve if is_session else runner.serve_once)(channel)
 
 

@@ -1,1 +1,1 @@
-"""The parent's side of a Python run: zygotes and children, requests to them, answers read as hostile data."""
+"""The parent's side of a Python run: manages zygotes and children, sends requests, parses answers as hostile data."""

@@ -1,4 +1,4 @@
-"""The parent's end of a child's channel: frames out, frames in, and whose they are. On the background loop."""
+"""The parent's end of a child's channel: sends and receives frames, and identifies senders. On the background loop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class ChildChannel:
-    """A socket to a child. What comes from it is bounded, and otherwise believed in nothing."""
+    """A socket to a child. Input from it is bounded and untrusted."""
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
-        # The kernel notes with whatever is sent which process sent it; that of macOS can't.
+        # The kernel attaches the sender's pid to each message; macOS doesn't.
         self._names_senders = hasattr(socket, "SO_PASSCRED")
         if self._names_senders:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -27,12 +27,12 @@ class ChildChannel:
         self._loop = asyncio.get_running_loop()
 
     async def send(self, data: bytes) -> None:
-        """Send bytes; a child that has closed its end is noticed by reading."""
+        """Send bytes. A closed end is only noticed by reading."""
         with suppress(BrokenPipeError, ConnectionResetError):
             await self._loop.sock_sendall(self._end, data)
 
     async def receive(self) -> tuple[bytes, bytes] | None:
-        """The two parts of a frame, None at the end. Raises `WireError` for one that is too long."""
+        """Receive the two parts of a frame, None at the end. Raises `WireError` if it is too long."""
         header = await self._read_exactly(HEADER.size)
         if header is None:
             return None
@@ -54,9 +54,9 @@ class ChildChannel:
         return b"".join(parts)
 
     async def receive_greeting(self) -> tuple[Any, int] | None:
-        """The tree of a frame that was sent in one short piece, and its sender's pid, from the kernel; None at the end.
+        """Receive a short frame's tree and its sender's pid, reported by the kernel; None at the end.
 
-        The pid is 0 where the kernel doesn't tell. Raises `WireError` for anything else.
+        The pid is 0 if the kernel doesn't report it. Raises `WireError` for anything else.
         """
         await self._wait_until_readable()
         if not self._names_senders:
@@ -66,13 +66,13 @@ class ChildChannel:
         if not data:
             return None
         if len(data) < HEADER.size or len(pids) != 1 or pids[0] <= 0:
-            raise WireError("no greeting")
+            raise WireError("not a greeting")
         return parse_tree(data[HEADER.size :]), pids[0]
 
     @staticmethod
     def _decode_unsigned(data: bytes) -> tuple[Any, int] | None:
         if data and len(data) < HEADER.size:
-            raise WireError("no greeting")
+            raise WireError("not a greeting")
         return (parse_tree(data[HEADER.size :]), 0) if data else None
 
     async def _wait_until_readable(self) -> None:
@@ -84,7 +84,7 @@ class ChildChannel:
             self._loop.remove_reader(self._end)
 
     def drain(self) -> None:
-        """Throw away what has come, of a process that is dead."""
+        """Discard what a dead process sent."""
         with suppress(BlockingIOError, ConnectionResetError):
             while self._end.recv(_PIECE):
                 pass

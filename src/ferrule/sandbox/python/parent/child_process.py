@@ -1,6 +1,6 @@
-"""The parent's hold on one child: its channel, its output, and its end. On the background loop.
+"""One child, as the parent controls it: its channel, output and end. On the background loop.
 
-A child is hostile once it has code: nothing that it sends, leaves out or closes does more than end its own run.
+A child is hostile once it has code: whatever it sends, omits or closes only ends its own run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ferrule.sandbox.python.parent.channel import ChildChannel
 from ferrule.sandbox.python.parent.output import ChildOutput
 
 START_SECONDS: Final = 20.0
-"""Until a child is contained; a zygote that takes longer is stuck."""
+"""To contain a child; a zygote that takes longer is stuck."""
 _END_SECONDS: Final = 5.0
-"""Until a child that was killed is reaped; likewise."""
+"""To reap a killed child; a zygote that takes longer is stuck."""
 
 
 class ZygoteLost(Exception):  # noqa: N818 - what happened
@@ -27,7 +27,7 @@ class ZygoteLost(Exception):  # noqa: N818 - what happened
 
 
 class ChildNotStarted(Exception):  # noqa: N818 - what happened
-    """A child couldn't be made or contained; nothing was run."""
+    """A child couldn't be created or contained; nothing was run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,65 +46,65 @@ class ChildProcess:
         self._loop = asyncio.get_running_loop()
         self.channel = channel
         self._handle: int | None = None
-        self._is_doomed = False
+        self._is_killed = False
         self.output = output
         self.pid = 0
         self.started: asyncio.Future[None] = self._loop.create_future()
         self.ended: asyncio.Future[ChildExit] = self._loop.create_future()
-        # An end that nobody waits for is no error of the program's.
+        # Retrieves exceptions that are never awaited, so that asyncio doesn't log them.
         for future in (self.started, self.ended):
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def wait_until_confined(self) -> int:
-        """Wait until the child is contained and waits for code; its pid.
+        """Wait until the child is contained and waits for code, and return its pid.
 
-        Raises `ZygoteLost`, or `ChildNotStarted` with the reason; `TimeoutError` where the zygote is stuck.
+        Raises `ZygoteLost`, `ChildNotStarted` with the reason, or `TimeoutError` if the zygote is stuck.
         """
         async with asyncio.timeout(START_SECONDS):
             await asyncio.shield(self.started)
-            receive_greeting = await self.channel.receive_greeting()
-            if receive_greeting is None:
+            greeting = await self.channel.receive_greeting()
+            if greeting is None:
                 ended = await asyncio.shield(self.ended)
                 raise ChildNotStarted(f"its process ended with status {ended.status} before it was contained")
-        said, self.pid = receive_greeting
-        if said != {"confined": True}:
-            raise ChildNotStarted(str(said.get("failed")))
+        message, self.pid = greeting
+        if message != {"confined": True}:
+            raise ChildNotStarted(str(message.get("failed")))
         return self.pid
 
     def begin(self) -> None:
-        """Its run begins. There is nothing to watch: the kernel limits what it may use."""
+        """Called when its run begins. Does nothing here: the kernel enforces the limits."""
 
     def kill(self) -> None:
-        """End the process; one that hasn't been announced yet ends as soon as it is."""
-        self._is_doomed = True
+        """Kill the process, or as soon as the zygote announces it."""
+        self._is_killed = True
         if self._handle is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     async def wait_until_gone(self) -> ChildExit:
-        """Kill the process and wait until it is reaped. Raises `ZygoteLost`, or `TimeoutError` for a stuck zygote."""
+        """Kill the process and wait until it is reaped. Raises `ZygoteLost`, `TimeoutError` if the zygote is stuck."""
         self.kill()
         async with asyncio.timeout(_END_SECONDS):
             return await asyncio.shield(self.ended)
 
     def close(self) -> None:
-        """Kill the process, and close what is open here. Can be called again."""
+        """Kill the process and close this end. Can be called again."""
         self.kill()
         self.output.close()
         self.channel.close()
 
-    # What the zygote tells.
+    # Called with the zygote's messages.
 
     def on_started(self, handle: int) -> None:
-        """The process is there; `handle` is its descriptor, now this object's."""
+        """Handle the start of the process; takes ownership of its descriptor `handle`."""
         self._handle = handle
         if not self.started.done():
             self.started.set_result(None)
-        if self._is_doomed:
+        if self._is_killed:
             self.kill()
 
     def on_ended(self, how: ChildExit | ZygoteLost | ChildNotStarted) -> None:
-        """The process has been reaped, never was, or went with its zygote."""
+        """Handle the end of the process: reaped, never started, or lost with its zygote."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -117,9 +117,9 @@ class ChildProcess:
 
 
 def open_ends(ours: ExitStack, theirs: ExitStack, output_limit: int) -> tuple[ChildChannel, ChildOutput, list[int]]:
-    """The parent's ends, which `ours` closes, and the child's descriptors, which `theirs` closes.
+    """Open the parent's ends, which `ours` closes, and the child's descriptors, which `theirs` closes.
 
-    Raises `OSError` where no descriptors are left; what was opened by then is closed by the two.
+    Raises `OSError` if no descriptors are left; the two stacks close what was opened until then.
     """
     end, other = socket.socketpair()
     ours.callback(end.close)

@@ -1,4 +1,4 @@
-"""One run with one child, in the parent: send the code, watch the clock, read the answer, and say what happened."""
+"""Runs code in one child, in the parent: send the request, enforce the timeout, read the answer, build the result."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from ferrule.sandbox.python.parent.answer import ChildAnswer, parse_answer
 from ferrule.sandbox.python.parent.channel import ChildChannel
 from ferrule.sandbox.python.parent.child_process import ChildExit, ChildProcess, ZygoteLost
 from ferrule.sandbox.python.parent.output import ChildOutput
-from ferrule.sandbox.python.parent.process_handle import cpu_seconds, peak_memory
+from ferrule.sandbox.python.parent.process_handle import read_cpu_seconds, read_peak_memory
 from ferrule.sandbox.python.result import ErrorKind, PythonResult, ResourceUsage, RunError, find_refusal
 from ferrule.sandbox.python.wire.frames import WireError
 from ferrule.sandbox.scheduling import run_in_thread
 
 _LARGE: Final = 64 * 1024
-"""Bytes of an answer that is read in a thread, so that the loop goes on meanwhile."""
+"""Bytes; a longer answer is decoded in a thread, so as not to block the loop."""
 _LOST: Final = "the sandbox's zygote ended while it ran; nothing is wrong with the code: run it again"
 
 
 async def execute_once(child: ChildProcess, request: bytes, seconds: float) -> PythonResult:
-    """Run a request in a child that waits for it, and is killed afterwards. Raises nothing but cancellation."""
+    """Run a request in a waiting child, which is killed afterwards. Raises only `CancelledError`."""
     clock = asyncio.get_running_loop().time
     begin = clock()
     try:
         answer = await read_answer(child.channel, request, seconds)
         wall = clock() - begin
         if isinstance(answer, ChildAnswer):
-            # It waits to be killed; what it took is the kernel's word, and its last page needs nobody's patience.
-            usage = ResourceUsage(wall, cpu_seconds(child.pid), peak_memory(child.pid))
+            # Usage is read from the kernel; don't wait for its memory to be freed.
+            usage = ResourceUsage(wall, read_cpu_seconds(child.pid), read_peak_memory(child.pid))
         else:
             ended = await _wait_for_exit(child)
             answer = answer or _make_error(ended)
@@ -52,7 +52,7 @@ async def execute_once(child: ChildProcess, request: bytes, seconds: float) -> P
 
 
 async def _wait_for_exit(child: ChildProcess) -> ChildExit | ZygoteLost:
-    """How a child ended that gave no answer, once it is gone."""
+    """Wait for the end of a child that gave no answer."""
     try:
         return await child.wait_until_gone()
     except (ZygoteLost, TimeoutError):
@@ -62,9 +62,9 @@ async def _wait_for_exit(child: ChildProcess) -> ChildExit | ZygoteLost:
 async def read_answer(
     channel: ChildChannel, request: bytes, seconds: float, received: Callable[[], None] = lambda: None
 ) -> ChildAnswer | RunError | None:
-    """The child's answer, what the parent made of it, or None where the channel ended without one.
+    """Send the request and read the answer: parsed, an error if that fails, or None if the channel ended first.
 
-    `received` is called once it is here, before it is decoded.
+    `received` is called when the answer has arrived, before it is decoded.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -84,12 +84,12 @@ async def read_answer(
 
 
 def _takes_long(head: bytes, data: bytes) -> bool:
-    """Is reading it work that the loop should not wait for?"""
+    """Would decoding it block the loop for long?"""
     return len(head) + len(data) > _LARGE or (b'"array"' in head and "numpy" not in sys.modules)
 
 
 def build_result(output: ChildOutput, answer: ChildAnswer | RunError, usage: ResourceUsage) -> PythonResult:
-    """The run, with what it wrote."""
+    """Build the result from the answer and the captured output."""
     stdout, stderr = output.take()
     if isinstance(answer, RunError):
         return PythonResult(stdout=stdout, stderr=stderr, error=answer, usage=usage)
@@ -106,7 +106,7 @@ def build_result(output: ChildOutput, answer: ChildAnswer | RunError, usage: Res
 
 
 def check_output_limit(output: ChildOutput) -> RunError | None:
-    """What there is to say of a run that wrote too much."""
+    """Return the error of a run that wrote too much, or None."""
     if not output.is_over:
         return None
     return RunError("output", f"it wrote more than {output.limit} bytes and was ended; what came before is kept")
@@ -117,7 +117,7 @@ def _make_error(ended: ChildExit | ZygoteLost) -> RunError:
 
 
 def describe_exit(status: int) -> tuple[ErrorKind, str]:
-    """The words for a process that ended without an answer."""
+    """Return the kind and message for a process that ended without an answer."""
     if status >= 0:
         return "killed", f"it ended its own process with status {status} before it gave an answer"
     name = signal.Signals(-status).name if -status in signal.valid_signals() else str(-status)
@@ -130,17 +130,17 @@ _SIGNALS: Final[dict[int, str]] = {
     signal.SIGXCPU: "it used up its processor time",
     signal.SIGKILL: "it used up its processor time, or the machine's memory ran out",
     signal.SIGXFSZ: "it wrote a file that is too large",
-    signal.SIGTERM: "something sent it that signal, itself most likely",
+    signal.SIGTERM: "a process sent it that signal, most likely itself",
 }
 
 
-_MOST_THREADS: Final = 32
+_MAX_THREADS: Final = 32
 
 
 async def run_with_checks(
     code: str, profile: CheckProfile, seconds: float, run: Callable[[], Awaitable[PythonResult]]
 ) -> PythonResult:
-    """What `run` gives, with the findings in its code; what a profile may refuse runs after its check only."""
+    """Await `run` and add the findings of the checks; under `strict` the code runs only after its check."""
     findings = asyncio.ensure_future(
         run_in_thread(partial(check, code, profile=profile, seconds=seconds), threads=_get_threads())
     )
@@ -157,8 +157,8 @@ async def run_with_checks(
 
 @lru_cache(maxsize=1)
 def _get_threads() -> ThreadPoolExecutor:
-    """Threads of the checks' own: a long check must not keep an answer from being read."""
-    return ThreadPoolExecutor(_MOST_THREADS, "ferrule-checks")
+    """Return the threads of the checks, separate so that long checks don't delay reading answers."""
+    return ThreadPoolExecutor(_MAX_THREADS, "ferrule-checks")
 
 
 # Threads don't survive a fork.

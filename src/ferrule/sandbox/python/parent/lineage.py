@@ -1,6 +1,6 @@
-"""What a session and its twins have in common: one pid namespace, its keeper, and who may fork. On the background loop.
+"""What a session and its forks share: a pid namespace, its reaper, and the control of forks. On the background loop.
 
-The kernel holds up every fork inside and asks here; one that this side hasn't begun is refused.
+The kernel suspends every fork inside and asks this process, which refuses forks that it didn't request.
 """
 
 from __future__ import annotations
@@ -20,81 +20,81 @@ from ferrule.sandbox.python.wire.frames import TWIN_DESCRIPTORS, WireError
 
 
 class SessionLineage:
-    """The processes that come from one session's first. Ends with the last of the sessions that use it."""
+    """The processes descended from a session's first one. Ends with the last session that uses it."""
 
-    def __init__(self, child: ChildProcess, leash: socket.socket | None) -> None:
-        """`leash` is where the listener comes; without one, nothing in here ever forks."""
+    def __init__(self, child: ChildProcess, listener_socket: socket.socket | None) -> None:
+        """`listener_socket` receives the seccomp listener; without it, no process of the lineage can fork."""
         self.child = child
-        self._leash = leash
+        self._listener_socket = listener_socket
         self._listener: int | None = None
         self._loop = asyncio.get_running_loop()
-        self._wanted: Sequence[int] | None = None
+        self._pending: Sequence[int] | None = None
         self._asker = 0
-        self.made: set[int] = set()
+        self.admitted: set[int] = set()
         self._users = 1
-        self.when_over: Callable[[], None] = _do_nothing
+        self.on_end: Callable[[], None] = _do_nothing
         self._forking = asyncio.Lock()
 
     @property
     def may_fork(self) -> bool:
         """Can this lineage's sessions be forked and rolled back?"""
-        return self._leash is not None
+        return self._listener_socket is not None
 
     async def wait_until_confined(self) -> int:
-        """Wait for the first process to be contained; its pid. See `ChildProcess.wait_until_confined`."""
+        """Wait until the first process is contained and return its pid. See `ChildProcess.wait_until_confined`."""
         pid = await self.child.wait_until_confined()
-        if self._leash is not None:
-            _, descriptors, _, _ = socket.recv_fds(self._leash, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        if self._listener_socket is not None:
+            _, descriptors, _, _ = socket.recv_fds(self._listener_socket, 1, 1, socket.MSG_CMSG_CLOEXEC)
             self._listener = descriptors[0]
             self._loop.add_reader(self._listener, self._answer)
-            # When nobody is left who could ask, the listener is ready for ever.
-            self.child.ended.add_done_callback(lambda _: self._listen_no_more())
+            # Once no process is left that could fork, the listener would always be ready.
+            self.child.ended.add_done_callback(lambda _: self._close_listener())
         return pid
 
     def admit(self, pid: int, asker: int) -> None:
-        """The process that has greeted after a fork of `asker` is taken for it. Raises `WireError` where it isn't.
+        """Accept the process that greeted as the fork of `asker`. Raises `WireError` if it isn't.
 
-        Of the forks that were allowed one is new: its father is who asked, and nobody has been it before.
+        The requested fork is a child of `asker` with a pid that wasn't admitted before.
         """
-        if pid in self.made or read_parent(pid) != asker:
-            raise WireError("a greeting from another process than the fork")
-        self.made.add(pid)
+        if pid in self.admitted or read_parent(pid) != asker:
+            raise WireError("the greeting is not from the fork")
+        self.admitted.add(pid)
 
-    def end_strays(self, asker: int) -> None:
-        """End what a process has forked that never greeted as it should."""
-        for pid in set(list_children(asker)) - self.made:
+    def kill_unknown_children(self, asker: int) -> None:
+        """Kill children of a process that were never admitted."""
+        for pid in set(list_children(asker)) - self.admitted:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
     @asynccontextmanager
     async def allow_one_fork(self, descriptors: Sequence[int], asker: int) -> AsyncIterator[None]:
-        """Within this, one fork is wanted; `descriptors` are put where a twin looks for them.
+        """Allow one fork within this context; `descriptors` are installed in it at `TWIN_DESCRIPTORS`.
 
-        `asker` is the process that is to fork: its first thread, which has its number, and no other that a run left.
+        `asker` is the process to fork: its first thread, whose id is the pid, not another thread that a run left.
         """
         async with self._forking:
-            self._wanted, self._asker = descriptors, asker
+            self._pending, self._asker = descriptors, asker
             try:
                 yield
             finally:
-                self._wanted = None
+                self._pending = None
 
     def join(self) -> None:
-        """One session more."""
+        """Add a session."""
         self._users += 1
 
     def leave(self) -> None:
-        """One session less; the last one ends everything."""
+        """Remove a session; removing the last one ends the lineage."""
         self._users -= 1
         if self._users:
             return
-        self._listen_no_more()
-        if self._leash is not None:
-            self._leash.close()
+        self._close_listener()
+        if self._listener_socket is not None:
+            self._listener_socket.close()
         self.child.close()
-        self.when_over()
+        self.on_end()
 
-    def _listen_no_more(self) -> None:
+    def _close_listener(self) -> None:
         if self._listener is not None:
             self._loop.remove_reader(self._listener)
             os.close(self._listener)
@@ -102,20 +102,20 @@ class SessionLineage:
 
     def _answer(self) -> None:
         listener = self._listener
-        asked = notify.receive_call(listener) if listener is not None else None
-        if listener is None or asked is None:
+        call = notify.receive_call(listener) if listener is not None else None
+        if listener is None or call is None:
             return
-        wanted = self._wanted
-        if wanted is None or asked.pid != self._asker:
-            notify.refuse(listener, asked, errno.EPERM)
+        pending = self._pending
+        if pending is None or call.pid != self._asker:
+            notify.refuse(listener, call, errno.EPERM)
             return
-        self._wanted = None
-        # The one that asks may die at any moment.
+        self._pending = None
+        # The calling process may die at any moment.
         with suppress(OSError):
-            for descriptor, place in zip(wanted, TWIN_DESCRIPTORS, strict=False):
-                notify.add_descriptor(listener, asked, descriptor, place)
-            notify.allow(listener, asked)
+            for descriptor, place in zip(pending, TWIN_DESCRIPTORS, strict=False):
+                notify.add_descriptor(listener, call, descriptor, place)
+            notify.allow(listener, call)
 
 
 def _do_nothing() -> None:
-    """What follows the end of a lineage that nobody waits for."""
+    """The default of `SessionLineage.on_end`."""

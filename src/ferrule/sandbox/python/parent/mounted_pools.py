@@ -1,4 +1,4 @@
-"""Zygotes that show mounted files: one pool for each set of files, since what a zygote sees never changes.
+"""Pools of zygotes with mounted files: one pool for each set of files, since a zygote's view never changes.
 
 On the background loop.
 """
@@ -17,14 +17,14 @@ from ferrule.sandbox.containment import RunLimits
 from ferrule.sandbox.mounted_files import MountedFile
 from ferrule.sandbox.python.parent.zygote_pool import ZygotePool, ZygoteSettings
 
-_MOST_IDLE: Final = 2
-"""Pools that are kept though nobody uses them: the next run often has the same files."""
+_MAX_IDLE: Final = 2
+"""Unused pools that are kept: the next run often has the same files."""
 
 Files = tuple[MountedFile, ...]
 
 
 class MountedPools:
-    """The pools of one sandbox beside its own, which shows no file; those used last are kept."""
+    """A sandbox's pools with mounted files, besides its pool without any; recently used ones are kept."""
 
     def __init__(self, settings: ZygoteSettings, usual: RunLimits) -> None:
         self._settings = settings
@@ -36,7 +36,7 @@ class MountedPools:
 
     @contextmanager
     def use(self, files: Files) -> Iterator[ZygotePool]:
-        """The pool for these files, which stays for as long as somebody uses it."""
+        """Yield the pool for these files, which stays open while it is in use."""
         pool = self._acquire(files)
         try:
             yield pool
@@ -54,10 +54,10 @@ class MountedPools:
         return pool
 
     def _release(self, files: Files) -> None:
-        """One user less; pools that nobody uses are closed, but for the last few."""
+        """Remove a user, and close unused pools except the most recent ones."""
         self._users[files] -= 1
         idle = [each for each in self._pools if not self._users[each]]
-        for each in idle[: max(0, len(idle) - _MOST_IDLE)]:
+        for each in idle[: max(0, len(idle) - _MAX_IDLE)]:
             del self._users[each]
             task = asyncio.get_running_loop().create_task(self._pools.pop(each).aclose())
             self._closing.add(task)

@@ -1,4 +1,4 @@
-"""What comes out of a child, in the parent: two pipes, read as far as a limit. On the background loop."""
+"""Captures a child's output in the parent: two pipes, read up to a limit. On the background loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PIECES_OF_A_PIPE: Final = 16
 
 
 class ChildOutput:
-    """The bytes of a child's standard output and error, `limit` for both together; beyond it, `overflow` is called."""
+    """A child's stdout and stderr, up to `limit` bytes in total; beyond that, `overflow` is called."""
 
     def __init__(self, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -23,7 +23,7 @@ class ChildOutput:
         self.is_over = False
 
     def open(self) -> int:
-        """One pipe more; the end that the child writes to, which the caller closes. Raises `OSError`."""
+        """Add a pipe and return its write end, which the caller closes. Raises `OSError`."""
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         self._parts.append([])
@@ -32,21 +32,21 @@ class ChildOutput:
         return writing
 
     def drain(self) -> None:
-        """Take what lies in the pipes at this moment, and not what a writer adds meanwhile."""
+        """Read what the pipes hold now, but not without end if a writer keeps adding."""
         for pipe in tuple(self._open):
             for _ in range(_PIECES_OF_A_PIPE):
                 if pipe not in self._open or not self._read(pipe):
                     break
 
     def begin(self) -> None:
-        """Forget what came so far: another run of a session begins, with the whole limit."""
+        """Discard earlier output and reset the limit, for the next run of a session."""
         self.drain()
         for parts in self._parts:
             parts.clear()
         self._left, self.is_over = self.limit, False
 
     def take(self) -> list[str]:
-        """What came, a text for each pipe, in the order in which they were opened; it isn't kept here any longer."""
+        """Remove and return the output: a text for each pipe, in the order of opening."""
         texts = []
         for parts in self._parts:
             data = b"".join(parts)
@@ -55,13 +55,13 @@ class ChildOutput:
         return texts
 
     def close(self) -> None:
-        """Read no more, and tell nobody."""
+        """Stop reading, without further callbacks."""
         self.overflow = _do_nothing
         for pipe in tuple(self._open):
             self._close(pipe)
 
     def _read(self, pipe: int) -> bool:
-        """Take one piece; was there one?"""
+        """Read one piece; returns whether there was one."""
         try:
             data = os.read(pipe, _PIECE)
         except BlockingIOError:
@@ -85,4 +85,4 @@ class ChildOutput:
 
 
 def _do_nothing() -> None:
-    """What happens to an output that nobody limits yet."""
+    """The default of `ChildOutput.overflow`."""

@@ -1,4 +1,4 @@
-"""One process of a session, in the parent: stopped, woken, killed through a descriptor. On the background loop."""
+"""Stops, resumes and kills one process of a session through a descriptor, in the parent. On the background loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 
 class ProcessHandle:
-    """A process that the parent didn't make. Its pid came from the kernel with a message that it sent."""
+    """A process that isn't the parent's child. The kernel reported its pid with a message that it sent."""
 
     def __init__(self, pid: int, number: int = 0, *, keeps_files: bool = True) -> None:
-        """`number` is a checkpoint's, by which its files are kept. Raises `ProcessLookupError` where it has died."""
+        """`number` identifies a checkpoint and its files. Raises `ProcessLookupError` if the process has died."""
         self.pid = pid
         self.number = number
         self.keeps_files = keeps_files
@@ -24,7 +24,7 @@ class ProcessHandle:
         self._loop.add_reader(self._handle, self._on_death)
 
     def stop(self) -> None:
-        """Nothing of it runs until `resume`, whatever it would rather do."""
+        """Suspend it until `resume`; it can't prevent that."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -32,16 +32,16 @@ class ProcessHandle:
         self._signal(signal.SIGCONT)
 
     def wake(self) -> None:
-        """Let a checkpoint take the session over."""
+        """Resume a checkpoint as the session's process."""
         self._signal(signal.SIGUSR1)
         self.resume()
 
     def kill(self) -> None:
-        """End it. Can be called again."""
+        """Kill it. Can be called again."""
         self._signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """End it, and close what is open here."""
+        """Kill it and close the descriptor."""
         self.kill()
         self._on_death()
 
@@ -59,8 +59,8 @@ class ProcessHandle:
             self.died.set_result(None)
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time of all its threads until now; 0 where it can't be asked."""
+def read_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of all its threads so far; 0 if unavailable."""
     try:
         # Its CPU clock, as clock_getcpuclockid(3) numbers it.
         return time.clock_gettime((~pid << 3) | 2)
@@ -68,23 +68,23 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
-def peak_memory(pid: int) -> int:
-    """The most bytes that were resident; 0 where it can't be asked."""
-    return _status(pid, b"VmHWM:") * 1024
+def read_peak_memory(pid: int) -> int:
+    """Return its peak resident memory in bytes; 0 if unavailable."""
+    return _read_status_number(pid, b"VmHWM:") * 1024
 
 
 def read_parent(pid: int) -> int:
-    """The process that made it, or took it over from the one that did; 0 where it can't be asked."""
-    return _status(pid, b"PPid:")
+    """Return its parent's pid; 0 if unavailable."""
+    return _read_status_number(pid, b"PPid:")
 
 
 def list_children(pid: int) -> list[int]:
-    """The processes that it made or took over, by looking at each process that there is."""
+    """Return the pids of its children, by reading the status of every process."""
     numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - strings, for speed
     return [number for number in numbers if read_parent(number) == pid]
 
 
-def _status(pid: int, name: bytes) -> int:
+def _read_status_number(pid: int, name: bytes) -> int:
     try:
         status = Path(f"/proc/{pid}/status").read_bytes()
     except OSError:

@@ -1,6 +1,6 @@
-"""The seatbelt tier's way to a child: no zygote, but a fresh interpreter for each run, under a profile of its own.
+"""Starts children in the seatbelt tier: not from a zygote, but as a fresh interpreter per run, each with a profile.
 
-To its pool it is what a `ZygoteProcess` is. Everything here runs on the background loop.
+To the pool it has the interface of `ZygoteProcess`. Everything here runs on the background loop.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from ferrule.sandbox.temporary_folders import remove_tree
 from ferrule.sandbox.tiers import Tier
 
 NO_SESSIONS: Final = (
-    "the seatbelt tier has no sessions: what a session rests on (a process that is held between its runs, forked and "
-    "rolled back) is Linux's, and a run's profile lets it make no process; use `run`, and pass values on as inputs"
+    "the seatbelt tier has no sessions: they need features of Linux (a process that is stopped between runs, forked "
+    "and rolled back), and a run's profile forbids creating processes; use `run`, and pass values as inputs"
 )
-_LOOK_SECONDS: Final = 0.25
+_WATCH_INTERVAL: Final = 0.25
 _PS: Final = "/bin/ps"
 
 
 class SeatbeltStarter:
-    """Starts fresh children under `tool`, a `sandbox-exec`."""
+    """Starts fresh children with `tool`, a `sandbox-exec`."""
 
     def __init__(self, tool: Path) -> None:
-        """Made without starting anything."""
+        """Starts nothing."""
         self._loop = asyncio.get_running_loop()
         self._tool = tool
-        self._ground: InterpreterPaths | None = None
-        self._told: tuple[Sequence[str], Sequence[str]] = ((), ())
+        self._interpreter: InterpreterPaths | None = None
+        self._load_arguments: tuple[Sequence[str], Sequence[str]] = ((), ())
         self._folder = Path()
         self._files: Sequence[MountedFile] = ()
         self._children: set[SeatbeltChild] = set()
@@ -60,7 +60,7 @@ class SeatbeltStarter:
         self.is_lost = False
 
     async def prepare(self, settings: dict[str, Any]) -> ZygoteReport:
-        """Try the canaries. Raises `ZygoteLost` if nothing can be run, `SandboxUnavailable` if one got through."""
+        """Run the canaries. Raises `ZygoteLost` if nothing can be run, `SandboxUnavailable` if one got through."""
         packages = list(settings["packages"])
         try:
             files = [MountedFile(*file) for file in settings["files"]]
@@ -74,13 +74,13 @@ class SeatbeltStarter:
         return ZygoteReport(tuple(filter(_is_installed, packages)), {result.name: "stopped" for result in results})
 
     def configure(self, shown: InterpreterPaths, folder: Path, path: Sequence[str], packages: Sequence[str]) -> None:
-        """What children may read, where their folders are made, and what each loads from where before it waits."""
-        self._ground, self._folder = shown, Path(os.path.realpath(folder))
-        self._told = (path, packages)
+        """Set what children may read, where their folders are created, and which packages they load from which path."""
+        self._interpreter, self._folder = shown, Path(os.path.realpath(folder))
+        self._load_arguments = (path, packages)
 
     def spawn(self, limits: dict[str, int], output_limit: int) -> ChildProcess:
-        """Start a child, which loads the packages and waits for code. Raises `OSError`, `ZygoteLost` when closed."""
-        if self.is_lost or self._ground is None:
+        """Start a child, which loads the packages and waits for code. Raises `OSError`, `ZygoteLost` if closed."""
+        if self.is_lost or self._interpreter is None:
             raise ZygoteLost("the sandbox is closed")
         self._count += 1
         folder = self._folder / f"run-{self._count}"
@@ -89,15 +89,17 @@ class SeatbeltStarter:
         with ExitStack() as ours, ExitStack() as theirs:
             ours.callback(remove_tree, folder)
             for file in self._files:
-                # A profile knows paths and no files, so this one is asked before each run.
+                # A profile refers to paths, not to files, so the file is checked before each run.
                 file.check()
             link_files(self._files, folder)
             channel, output, (descriptor, stdout, stderr) = open_ends(ours, theirs, output_limit)
-            program = make_serve_program(descriptor, *self._told)
+            program = make_serve_program(descriptor, *self._load_arguments)
             stdin = os.open(os.devnull, os.O_RDONLY)
             theirs.callback(os.close, stdin)
             group = ProcessGroup(
-                build_run_command(self._tool, self._ground.profile(str(folder)), make_macos_limits(wanted), program),
+                build_run_command(
+                    self._tool, self._interpreter.make_profile(str(folder)), make_macos_limits(wanted), program
+                ),
                 environment=make_zygote_environment(),
                 folder=str(folder),
                 streams=(stdin, stdout, stderr),
@@ -111,13 +113,13 @@ class SeatbeltStarter:
         return child
 
     async def _clean_up(self, child: SeatbeltChild, folder: Path) -> None:
-        """Remove what a run left; what can't be removed goes with the sandbox's own folder."""
+        """Remove a run's folder; what can't be removed is left to the removal of the sandbox's folder."""
         self._children.discard(child)
         with suppress(OSError):
             await run_in_thread(remove_tree, folder)
 
     def close(self) -> None:
-        """End every child. Can be called again."""
+        """Kill every child. Can be called again."""
         self.is_lost = True
         for child in self._children:
             child.kill()
@@ -125,7 +127,7 @@ class SeatbeltStarter:
     async def wait_until_gone(self) -> None:
         """Wait until every child is reaped and its folder removed, after `close`."""
         await asyncio.gather(*(child.group.ended for child in self._children))
-        # From Python 3.12 on, gathering what has ended waits for no turn of the loop, and there the cleaning up begins.
+        # From Python 3.12 on, gathering finished futures doesn't yield to the loop, where the clean-up tasks start.
         await asyncio.sleep(0)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -139,25 +141,25 @@ class SeatbeltChild(ChildProcess):
     """A child that this process started itself."""
 
     def __init__(self, channel: ChildChannel, output: ChildOutput, group: ProcessGroup, memory: int) -> None:
-        """`memory` is in bytes, beyond what the process has when its run begins."""
+        """`memory` is in bytes, beyond what the process uses when its run begins."""
         super().__init__(channel, output)
         self.group = group
         self._memory = memory
-        self._most = 0
+        self._memory_limit = 0
         self._watching: asyncio.Task[None] | None = None
         self.started.set_result(None)
         group.ended.add_done_callback(lambda ended: self._on_group_ended(ended.result()))
 
     async def wait_until_confined(self) -> int:
-        """See `ChildProcess`; the pid is that of the process that was started, whoever sent the greeting."""
+        """See `ChildProcess`; the pid is that of the started process, whichever process sent the greeting."""
         await super().wait_until_confined()
         self.pid = self.group.pid
-        # Before its code begins, which may be fast to take more.
-        self._most = await run_in_thread(read_resident_memory, self.pid) + self._memory
+        # Measured before its code starts, which could allocate quickly.
+        self._memory_limit = await run_in_thread(read_resident_memory, self.pid) + self._memory
         return self.pid
 
     def begin(self) -> None:
-        """Watch its memory from now on."""
+        """Start watching its memory."""
         self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     def kill(self) -> None:
@@ -166,8 +168,8 @@ class SeatbeltChild(ChildProcess):
 
     async def _watch(self) -> None:
         while not self.ended.done():
-            await asyncio.sleep(_LOOK_SECONDS)
-            if await run_in_thread(read_resident_memory, self.pid) > self._most:
+            await asyncio.sleep(_WATCH_INTERVAL)
+            if await run_in_thread(read_resident_memory, self.pid) > self._memory_limit:
                 self.kill()
 
     def _on_group_ended(self, how: ProcessExit) -> None:
@@ -177,7 +179,7 @@ class SeatbeltChild(ChildProcess):
 
 
 def read_resident_memory(pid: int) -> int:
-    """Bytes of memory that a process has; 0 where it can't be asked."""
+    """Return the resident memory of a process in bytes; 0 if unavailable."""
     try:
         done = subprocess.run([_PS, "-o", "rss=", "-p", str(pid)], capture_output=True, timeout=10, check=False)
         return int(done.stdout or 0) * 1024

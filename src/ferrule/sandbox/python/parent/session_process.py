@@ -1,7 +1,7 @@
-"""What happens to a session: runs, checkpoints, rolling back, twins. On the background loop, one thing at a time.
+"""The operations of a session: runs, checkpoints, rollbacks, forks. On the background loop, one at a time.
 
-Before each run the session's process forks a checkpoint, which sleeps, stopped; a run that ends the process (a timeout,
-a crash) so costs the session that run only. Between runs nothing of it runs: the parent stops every process of it.
+Before each run the session's process forks a checkpoint, which is kept stopped, so a run that ends the process (by a
+timeout or a crash) loses only that run. Between runs the parent stops every process of the session.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ferrule.sandbox.python.parent.child_process import START_SECONDS, open_ends
 from ferrule.sandbox.python.parent.execute import build_result, check_output_limit, read_answer
 from ferrule.sandbox.python.parent.lineage import SessionLineage
 from ferrule.sandbox.python.parent.output import ChildOutput
-from ferrule.sandbox.python.parent.process_handle import ProcessHandle, cpu_seconds, peak_memory
+from ferrule.sandbox.python.parent.process_handle import ProcessHandle, read_cpu_seconds, read_peak_memory
 from ferrule.sandbox.python.result import PythonResult, ResourceUsage, RunError
 from ferrule.sandbox.python.wire.frames import WireError, pack_frame
 
@@ -30,13 +30,13 @@ MAX_CHECKPOINTS: Final = 16
 
 @dataclass(slots=True)
 class SessionProcess:
-    """The process that a session is at present, and the checkpoints that it can go back to."""
+    """The current process of a session, and the checkpoints that it can be rolled back to."""
 
     lineage: SessionLineage
     channel: ChildChannel
     output: ChildOutput
     current: ProcessHandle | None
-    kept: dict[int, ProcessHandle] = field(default_factory=dict)
+    checkpoints: dict[int, ProcessHandle] = field(default_factory=dict)
     before_run: ProcessHandle | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_closed: bool = False
@@ -45,20 +45,20 @@ class SessionProcess:
     _dying: list[ProcessHandle] = field(default_factory=list)
 
     async def run(self, request: bytes, seconds: float) -> PythonResult:
-        """Run a request. Raises `SandboxUnavailable` where the session is over."""
+        """Run a request. Raises `SandboxUnavailable` if the session has ended."""
         async with self.lock:
             current = await self._wake_current()
             if self.lineage.may_fork and (undone := await self._renew_before_run()) is not None:
                 return undone
             self.output.begin()
-            begin, used = asyncio.get_running_loop().time(), cpu_seconds(current.pid)
+            begin, used = asyncio.get_running_loop().time(), read_cpu_seconds(current.pid)
             try:
                 answer = await self._answer(current, request, seconds)
             except BaseException:
                 self._lose_current()
                 raise
             wall = asyncio.get_running_loop().time() - begin
-            usage = ResourceUsage(wall, max(cpu_seconds(current.pid) - used, 0.0), peak_memory(current.pid))
+            usage = ResourceUsage(wall, max(read_cpu_seconds(current.pid) - used, 0.0), read_peak_memory(current.pid))
             current.stop()
             self.output.drain()
             answer = check_output_limit(self.output) or answer
@@ -67,7 +67,7 @@ class SessionProcess:
             return build_result(self.output, self._explain_failure(answer), usage)
 
     def _explain_failure(self, answer: ChildAnswer | RunError | None) -> ChildAnswer | RunError:
-        """The answer, or what became of the session without one."""
+        """Return the answer, or an error that says what happened to the session."""
         if isinstance(answer, ChildAnswer):
             return answer
         if answer is None and self.lineage.child.ended.done():
@@ -83,7 +83,7 @@ class SessionProcess:
         return await _race_death(current, read_answer(self.channel, request, seconds, current.stop))
 
     async def _wake_current(self) -> ProcessHandle:
-        """The process, able to run; where it has ended, the checkpoint from before the run that ended it."""
+        """Resume the current process; if it has ended, the checkpoint from before the run that ended it."""
         if self.is_closed:
             raise SandboxUnavailable("this session is closed: start another one")
         if self.current is None or self.current.died.done():
@@ -97,13 +97,13 @@ class SessionProcess:
         return self.current
 
     async def _renew_before_run(self) -> PythonResult | None:
-        """Keep the present state; where its process doesn't do that, go back to the state before: the run that says so.
+        """Save the present state as a checkpoint; if that fails, restore the last one and return the error's result.
 
-        A thread that an earlier run left may take what is said to the process, or keep it from answering.
+        A thread that an earlier run left may read the process's messages, or keep it from answering.
         """
         old, self.before_run = self.before_run, None
         if old is not None:
-            # Its files make room for those of the next; itself it is kept until that one is there.
+            # Its files are dropped to make room for the next one's; its process is kept until that one exists.
             self._dropped.append(old.number)
         try:
             self.before_run = await self._checkpoint()
@@ -113,33 +113,33 @@ class SessionProcess:
             await self._take_over(old)
             assert self.current is not None
             self.current.stop()
-            why = f"{error}: a thread that an earlier run left may be in the way; nothing of this run was run, and "
-            why += "the session is as it was before the last one, but for its files"
+            why = f"{error}: a thread that an earlier run left may be the cause; this run was not started, and "
+            why += "the session is as it was before the last one, except for its files"
             return PythonResult(error=RunError("killed", why))
         if old is not None:
             old.kill()
         return None
 
     async def checkpoint(self) -> int:
-        """Keep the present state; its number."""
+        """Save the present state and return the checkpoint's number."""
         async with self.lock:
-            self._demand_forks()
-            if len(self.kept) >= MAX_CHECKPOINTS:
-                raise SandboxInputError(f"a session keeps at most {MAX_CHECKPOINTS} checkpoints")
+            self._require_forking()
+            if len(self.checkpoints) >= MAX_CHECKPOINTS:
+                raise SandboxInputError(f"a session can have at most {MAX_CHECKPOINTS} checkpoints")
             current = await self._wake_current()
             member = await self._checkpoint()
-            self.kept[member.number] = member
+            self.checkpoints[member.number] = member
             current.stop()
             return member.number
 
     async def rollback(self, number: int | None) -> None:
-        """Go back to a checkpoint, or to before the last run. Raises `SandboxInputError` where there is none."""
+        """Restore a checkpoint, or the state before the last run. Raises `SandboxInputError` if there is none."""
         async with self.lock:
-            self._demand_forks()
-            member = self.before_run if number is None else self.kept.get(number)
+            self._require_forking()
+            member = self.before_run if number is None else self.checkpoints.get(number)
             if member is None:
                 what = "run" if number is None else f"checkpoint {number}"
-                raise SandboxInputError(f"this session has no {what} to go back to")
+                raise SandboxInputError(f"this session has no {what} to roll back to")
             if not member.keeps_files:
                 raise SandboxInputError(
                     "the files of that checkpoint had no room to be kept twice: start a new session"
@@ -149,19 +149,19 @@ class SessionProcess:
             if number is None:
                 self.before_run = None
             else:
-                # The process that was the checkpoint is the session now: it is kept anew.
-                self.kept[number] = await self._checkpoint()
+                # The checkpoint's process is the session now, so another checkpoint is made.
+                self.checkpoints[number] = await self._checkpoint()
             assert self.current is not None
             self.current.stop()
 
     async def fork(self) -> SessionProcess:
-        """Another session, which goes on from the same state. Raises `SandboxUnavailable`."""
+        """Create another session with the same state. Raises `SandboxUnavailable`."""
         async with self.lock:
-            self._demand_forks()
+            self._require_forking()
             current = await self._wake_current()
             with ExitStack() as ours, ExitStack() as theirs:
                 channel, output, descriptors = open_ends(ours, theirs, self.output.limit)
-                member, said = await self._fork_fully("twin", channel, descriptors)
+                member, said = await self._fork_uncancelled("twin", channel, descriptors)
                 ours.callback(member.close)
                 if problem := said.get("problem"):
                     raise SandboxUnavailable(f"this session can't be forked: {str(problem)[:200]}")
@@ -173,24 +173,24 @@ class SessionProcess:
             current.stop()
             return fork
 
-    def _demand_forks(self) -> None:
+    def _require_forking(self) -> None:
         if self.is_closed:
             raise SandboxUnavailable("this session is closed: start another one")
         if not self.lineage.may_fork:
             raise SandboxUnavailable(
-                "sessions are forked and rolled back in the full tier only: nothing else ends forks"
+                "sessions can be forked and rolled back only in the full tier: no other tier can end forks"
             )
 
     async def _checkpoint(self) -> ProcessHandle:
-        member, said = await self._fork_fully("checkpoint", self.channel, ())
+        member, said = await self._fork_uncancelled("checkpoint", self.channel, ())
         member.stop()
         member.keeps_files = said.get("files") is True
         return member
 
-    async def _fork_fully(
+    async def _fork_uncancelled(
         self, kind: str, channel: ChildChannel, descriptors: Sequence[int]
     ) -> tuple[ProcessHandle, dict[str, Any]]:
-        """A fork of the current process, and what it said of itself. Raises `SandboxUnavailable`."""
+        """Fork the current process; returns the fork and its greeting. Raises `SandboxUnavailable`."""
         return await _finish_uncancelled(self._fork(kind, channel, descriptors))
 
     async def _fork(
@@ -204,7 +204,7 @@ class SessionProcess:
                 await self.channel.send(pack_frame(asked, []))
                 said, pid = await _race_death(self.current, channel.receive_greeting()) or ({}, 0)
                 if not isinstance(said, dict) or said.get("forked") != self._count:
-                    raise WireError("another greeting than a fork's")
+                    raise WireError("the greeting is not a fork's")
                 self.lineage.admit(pid, self.current.pid)
                 self._dropped = []
                 return ProcessHandle(pid, self._count), said
@@ -213,31 +213,31 @@ class SessionProcess:
             raise SandboxUnavailable(f"this session's process doesn't fork ({error or 'no answer'})") from None
 
     async def _take_over(self, member: ProcessHandle) -> None:
-        """Let a checkpoint be the session. Raises `SandboxUnavailable`."""
+        """Make a checkpoint the current process. Raises `SandboxUnavailable`."""
         await _finish_uncancelled(self._wake(member))
 
     async def _wake(self, member: ProcessHandle) -> None:
         try:
             async with asyncio.timeout(START_SECONDS):
-                # Until the last one is dead, it could read what is meant for this one.
+                # Until the last one is dead, it could read the messages for this one.
                 while self._dying:
                     await asyncio.shield(self._dying[-1].died)
                     self._dying.pop()
                 self.channel.drain()
                 member.wake()
                 if await _race_death(member, self.channel.receive_greeting()) is None:
-                    raise WireError("it is gone")
+                    raise WireError("it has ended")
         except (WireError, TimeoutError) as error:
             member.close()
             raise SandboxUnavailable(f"this session's checkpoint doesn't wake ({error or 'no answer'})") from None
         self.current = member
 
     def _lose_forker(self) -> None:
-        """End the process that should have forked, and what it may have made instead."""
+        """Kill a process that failed to fork, and any children that it made."""
         if self.current is not None:
-            # Stopped, it makes nothing more while its children are looked for.
+            # Stopped, it can't fork while its children are listed.
             self.current.stop()
-            self.lineage.end_strays(self.current.pid)
+            self.lineage.kill_unknown_children(self.current.pid)
         self._lose_current()
 
     def _lose_current(self) -> None:
@@ -247,32 +247,32 @@ class SessionProcess:
             self.current = None
 
     def kill(self) -> None:
-        """End the current process, because it wrote too much."""
+        """Kill the current process, because it wrote too much."""
         if self.current is not None:
             self.current.kill()
 
     async def aclose(self) -> None:
-        """`close`, after what is being done."""
+        """`close`, after the current operation."""
         async with self.lock:
             self.close()
 
     def close(self) -> None:
-        """End the session's processes, and the lineage with its last session. Can be called again."""
+        """Kill the session's processes, and leave the lineage. Can be called again."""
         if self.is_closed:
             return
         self.is_closed = True
-        for member in (self.current, self.before_run, *self.kept.values()):
+        for member in (self.current, self.before_run, *self.checkpoints.values()):
             if member is not None:
                 member.close()
         self.current = self.before_run = None
-        self.kept.clear()
+        self.checkpoints.clear()
         self.channel.close()
         self.output.close()
         self.lineage.leave()
 
 
 async def _race_death(member: ProcessHandle, work: Coroutine[Any, Any, Result | None]) -> Result | None:
-    """What some work comes to, None where the process that it waits for dies first."""
+    """Await `work`; None if the process that it depends on dies first."""
     task = asyncio.ensure_future(work)
     waiting: set[asyncio.Future[Any]] = {task, member.died}
     try:
@@ -283,7 +283,7 @@ async def _race_death(member: ProcessHandle, work: Coroutine[Any, Any, Result | 
 
 
 async def _finish_uncancelled(work: Coroutine[Any, Any, Result]) -> Result:
-    """Do something that must not be left half done: being cancelled meanwhile takes effect after it."""
+    """Await `work` to its end, even if cancelled; the cancellation takes effect afterwards."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The zygote that is there: started when it is first needed, and again when it has ended. On the background loop."""
+"""Starts a zygote when it is first needed, and again when it has ended. On the background loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ferrule.sandbox.visible_paths import find_python_paths
 
 @dataclass(frozen=True, slots=True)
 class ZygoteSettings:
-    """What every zygote of a sandbox is started with."""
+    """The settings of every zygote of a sandbox."""
 
     packages: tuple[str, ...]
     readable: tuple[str, ...]
@@ -42,7 +42,7 @@ class ZygoteSettings:
 
 
 class ZygotePool:
-    """A zygote, and one child of it that is contained already and waits for code with the usual limits."""
+    """A zygote, and one contained child that is already waiting for code with the usual limits."""
 
     def __init__(self, settings: ZygoteSettings, usual: RunLimits) -> None:
         self._settings = settings
@@ -56,7 +56,7 @@ class ZygotePool:
         self.tier: Tier | None = None
 
     async def get_zygote(self) -> ZygoteProcess | SeatbeltStarter:
-        """The zygote. Raises `SandboxUnavailable` where none can be started, with the reason."""
+        """Return the zygote, starting it if needed. Raises `SandboxUnavailable` with the reason if it can't start."""
         async with self._starting:
             if self._is_closed:
                 raise SandboxUnavailable("this sandbox is closed: make a new one")
@@ -89,7 +89,7 @@ class ZygotePool:
         return zygote
 
     async def _choose_tier(self) -> Tier:
-        """The settings' tier, or the best that this machine has. Raises `SandboxUnavailable` where it has none."""
+        """Return the settings' tier, or this machine's best. Raises `SandboxUnavailable` if it has none."""
         if self._settings.tier is not None:
             return self._settings.tier
         found = await run_in_thread(detect_layers)
@@ -110,8 +110,8 @@ class ZygotePool:
             "files": self._settings.files,
         }
 
-    async def child(self, limits: RunLimits) -> ChildProcess:
-        """A contained child that waits for code. Raises `SandboxUnavailable`; nothing has run then."""
+    async def acquire_child(self, limits: RunLimits) -> ChildProcess:
+        """Return a contained child that waits for code. Raises `SandboxUnavailable`; nothing has run then."""
         if limits != self._usual:
             child = await self._make_child(limits)
             child.begin()
@@ -123,7 +123,7 @@ class ZygotePool:
         return child
 
     async def _take_spare(self) -> ChildProcess | None:
-        """The child that was made ahead, if there is one and it is still good."""
+        """Return the child that was started in advance, if it is still alive."""
         waiting, self._spare = self._spare, None
         if waiting is None:
             return None
@@ -132,7 +132,7 @@ class ZygotePool:
         except SandboxUnavailable:
             return None
         except asyncio.CancelledError:
-            # It may have been ready just then; nobody else knows of it.
+            # It may have become ready at this moment, and nothing else refers to it.
             waiting.add_done_callback(_close_if_made)
             raise
         if not child.ended.done():
@@ -142,7 +142,7 @@ class ZygotePool:
 
     async def _make_child(self, limits: RunLimits) -> ChildProcess:
         why = ""
-        # A zygote that was killed meanwhile has run nothing of this: the next one is asked the same.
+        # A zygote that was killed meanwhile hasn't run any of this, so the next one gets the same request.
         for _ in range(3):
             zygote = await self.get_zygote()
             try:
@@ -165,25 +165,25 @@ class ZygotePool:
             raise
         return child
 
-    async def session(self, limits: RunLimits) -> SessionProcess:
-        """The process of a new session. Raises `SandboxUnavailable`."""
+    async def start_session(self, limits: RunLimits) -> SessionProcess:
+        """Start the process of a new session. Raises `SandboxUnavailable`."""
         if self._is_seatbelt:
             raise SandboxUnavailable(NO_SESSIONS)
         zygote = await self.get_zygote()
         assert isinstance(zygote, ZygoteProcess)
         with ExitStack() as opened:
-            leash = other = None
+            listener_socket = other = None
             if self.tier is Tier.FULL:
-                leash, other = socket.socketpair()
-                opened.callback(leash.close)
+                listener_socket, other = socket.socketpair()
+                opened.callback(listener_socket.close)
             try:
-                child = zygote.spawn(asdict(limits), self._settings.max_output, is_session=True, leash=other)
+                child = zygote.spawn(asdict(limits), self._settings.max_output, is_session=True, listener_socket=other)
             except (ZygoteLost, OSError) as error:
                 raise SandboxUnavailable(f"a session can't be started: {error}") from None
             finally:
                 if other is not None:
                     other.close()
-            lineage = SessionLineage(child, leash)
+            lineage = SessionLineage(child, listener_socket)
             opened.callback(lineage.leave)
             try:
                 member = ProcessHandle(await lineage.wait_until_confined())

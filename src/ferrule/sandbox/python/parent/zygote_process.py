@@ -1,4 +1,4 @@
-"""The parent's hold on a zygote: started by exec, spoken to on one socket, given up when that closes.
+"""A zygote, as the parent controls it: started by exec, reached through one socket, lost when that closes.
 
 Everything here runs on the background loop.
 """
@@ -26,27 +26,27 @@ from ferrule.sandbox.temporary_folders import remove_tree
 
 _MESSAGE: Final = 256 * 1024
 _START_SECONDS: Final = 120.0
-"""For loading the packages, from a slow disk too."""
+"""To load the packages, even from a slow disk."""
 _THREADS: Final = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "BLIS")
-# Each arena of malloc reserves 64 MB of address space, which counts as a run's memory, and Arrow's own allocator a
-# gigabyte, without which it gives out nothing.
+# Each arena of malloc reserves 64 MB of address space, which counts as a run's memory; Arrow's own allocator needs to
+# reserve a gigabyte.
 _ALWAYS: Final = {"MPLBACKEND": "Agg", "MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 _KEPT: Final = ("LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
 class ZygoteReport:
-    """What a zygote said when it was ready: the packages that it has loaded, and its canaries by name."""
+    """What a zygote reports when it is ready: the packages that it loaded, and each canary's result, by name."""
 
     packages: tuple[str, ...]
-    canaries: Mapping[str, str]
+    canary_results: Mapping[str, str]
 
 
 class ZygoteProcess:
-    """A zygote's process, and the children that it has not reaped."""
+    """A zygote's process, and the children that it hasn't reaped."""
 
     def __init__(self) -> None:
-        """Start the process; it loads its own code until `prepare` sends it the settings. Raises `OSError`."""
+        """Start the process, which loads its own code and waits for settings from `prepare`. Raises `OSError`."""
         self._loop = asyncio.get_running_loop()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setblocking(False)
@@ -61,13 +61,13 @@ class ZygoteProcess:
         _OPEN.add(self)
 
     async def prepare(self, settings: dict[str, Any]) -> ZygoteReport:
-        """Send the settings and wait until it is ready. Raises `ZygoteLost` with the reason where it can't be."""
+        """Send the settings and wait until it is ready. Raises `ZygoteLost` with the reason if that fails."""
         self._folder = Path(settings["folder"]) if settings["folder"] else None
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await self._loop.sock_sendall(self._control, json.dumps(settings).encode())
-                said = await self._loop.sock_recv(self._control, _MESSAGE)
-            message: dict[str, Any] = json.loads(said) if said else {"failed": await self._read_errors()}
+                data = await self._loop.sock_recv(self._control, _MESSAGE)
+            message: dict[str, Any] = json.loads(data) if data else {"failed": await self._read_errors()}
         except (OSError, TimeoutError) as error:
             message = {"failed": f"{type(error).__name__}: {error}; {await self._read_errors()}"}
         except BaseException:
@@ -86,17 +86,18 @@ class ZygoteProcess:
         output_limit: int,
         *,
         is_session: bool = False,
-        leash: socket.socket | None = None,
+        listener_socket: socket.socket | None = None,
     ) -> ChildProcess:
-        """Ask for a child. A session's serves many requests; with a `leash`, on which its listener comes, it may fork.
+        """Request a child. A session's child serves many requests, and may fork if `listener_socket` is given.
 
-        Raises `ZygoteLost` where the zygote has ended, `OSError` where no descriptors are left.
+        That socket receives its seccomp listener. Raises `ZygoteLost` if the zygote has ended, `OSError` if no
+        descriptors are left.
         """
         self._count += 1
         with ExitStack() as ours, ExitStack() as theirs:
             channel, output, descriptors = open_ends(ours, theirs, output_limit)
-            if leash is not None:
-                descriptors.append(leash.fileno())
+            if listener_socket is not None:
+                descriptors.append(listener_socket.fileno())
             child = ChildProcess(channel, output)
             output.overflow = child.kill
             message = {"start": self._count, "limits": limits, "name": _name_folder(self._count), "session": is_session}
@@ -109,9 +110,9 @@ class ZygoteProcess:
         try:
             socket.send_fds(self._control, [data], descriptors)
         except (BrokenPipeError, ConnectionResetError, BlockingIOError) as error:
-            # A queue that is full belongs to a zygote that no longer reads.
+            # A full queue means that the zygote no longer reads.
             self.close()
-            raise ZygoteLost(f"the zygote is gone ({type(error).__name__})") from None
+            raise ZygoteLost(f"the zygote has ended ({type(error).__name__})") from None
 
     def _read(self) -> None:
         while not self.is_lost:
@@ -138,7 +139,7 @@ class ZygoteProcess:
                 self._run_aside(_remove_folder(self._folder / _name_folder(message["ended"])))
 
     def close(self) -> None:
-        """End the process and every child. Can be called again."""
+        """Kill the process and every child. Can be called again."""
         if self.is_lost:
             return
         self.is_lost = True
@@ -156,7 +157,7 @@ class ZygoteProcess:
             await asyncio.sleep(0.002)
 
     def forget(self) -> None:
-        """Close what is open here, and nothing else: what a forked copy of the parent does."""
+        """Close the descriptors without ending the zygote, as in a forked copy of the parent."""
         self._control.close()
         self._errors.close()
 
@@ -166,22 +167,22 @@ class ZygoteProcess:
         task.add_done_callback(self._tasks.discard)
 
     async def _read_errors(self) -> str:
-        """What a zygote that never became ready wrote, and how it ended."""
+        """Kill a zygote that never became ready; return its exit status and what it wrote."""
         self._process.kill()
         await self.wait_until_gone()
         self._errors.seek(0)
-        words = self._errors.read(4000).decode("utf-8", "replace").strip()
-        return f"the zygote ended with status {self._process.returncode}" + (f": {words}" if words else "")
+        text = self._errors.read(4000).decode("utf-8", "replace").strip()
+        return f"the zygote ended with status {self._process.returncode}" + (f": {text}" if text else "")
 
 
 async def _remove_folder(folder: Path) -> None:
-    """Remove a run's folder; what can't be removed goes with the zygote's."""
+    """Remove a run's folder; what can't be removed is left to the removal of the zygote's."""
     with suppress(OSError):
         await run_in_thread(remove_tree, folder)
 
 
 def _name_folder(number: int) -> str:
-    """The name of a child's folder."""
+    """Return the name of a child's folder."""
     return f"run-{number}"
 
 
@@ -193,13 +194,13 @@ def _forget_all() -> None:
         zygote.forget()
 
 
-# A copy of the socket in a forked copy of the program would keep zygotes from noticing that the program has ended.
+# A copy of the socket in a fork of the program would keep zygotes from noticing that the program has ended.
 os.register_at_fork(after_in_child=_forget_all)
 
 
 def _spawn(descriptor: int, errors: BinaryIO) -> subprocess.Popen[bytes]:
     program = make_boot_program(f"from ferrule.sandbox.python.child.zygote import main; main({descriptor})")
-    # Without `site`, which runs what `.pth` files and `sitecustomize` say, wherever these lie.
+    # Without `site`, which runs `.pth` files and `sitecustomize` from anywhere on the path.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", program],
         env=make_zygote_environment(),
@@ -213,16 +214,16 @@ def _spawn(descriptor: int, errors: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def make_zygote_environment() -> dict[str, str]:
-    """What model-written Python starts with: of the program's own its language and time zone, and no second thread."""
+    """Return the environment of model-written Python: clean, one thread, with the program's locale and time zone."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     threads = {f"{name}_NUM_THREADS": "1" for name in _THREADS}
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **_ALWAYS, **threads, **kept}
 
 
 def find_package_paths(readable: Sequence[str] = ()) -> list[str]:
-    """Where this program finds installed packages, and what lies in `readable`, which an isolated interpreter doesn't.
+    """Return the entries of `sys.path` that an isolated interpreter lacks: installed packages, and those in `readable`.
 
-    Among the packages may be projects that are installed for editing, from folders of their own.
+    The latter may be projects that are installed for editing.
     """
     shown = [Path(path) for path in readable]
     paths = [(entry, Path(entry)) for entry in sys.path]

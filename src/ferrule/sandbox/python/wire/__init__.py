@@ -1,1 +1,1 @@
-"""How parent and child talk: frames of JSON and bytes, and the encoding of Python values in them, without pickle."""
+"""The protocol between parent and child: frames of JSON and bytes, and Python values encoded in them without pickle."""

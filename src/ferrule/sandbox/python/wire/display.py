@@ -1,7 +1,7 @@
-"""Values that came back, as text. Showing one never raises, and is short work whatever it holds.
+"""Formats returned values as text. Never raises, and takes little time for any value.
 
-Python itself refuses to write an integer of more than some 4,000 digits, and numpy takes minutes for a small array of
-many dimensions.
+Python itself refuses to format an integer of more than about 4,000 digits, and numpy takes minutes for a small array
+of many dimensions.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import sys
 from typing import Any, Final
 
 _BITS_PER_DIGIT: Final = 3
-"""Fewer than there are, so that what is said to fit does."""
+"""Rounded down, so that the estimate never exceeds the limit."""
 _SHOWN: Final = 40
-"""Hexadecimal digits of a long integer, from either end."""
+"""Hexadecimal digits shown at either end of a long integer."""
 _ITEMS: Final = 1000
 _DIMENSIONS: Final = 4
 
 
 def is_writable(number: int) -> bool:
-    """Whether Python writes an integer in decimal, and in little time."""
+    """Check whether Python formats an integer in decimal, and quickly."""
     most = sys.int_info.default_max_str_digits
     return number.bit_length() <= _BITS_PER_DIGIT * min(sys.get_int_max_str_digits() or most, most)
 
 
 def format_integer(number: int) -> str:
-    """An integer in decimal; one that is too long in hexadecimal, cut in the middle."""
+    """Format an integer in decimal, or in hexadecimal and cut in the middle if it is too long."""
     if is_writable(number):
         return str(number)
     digits = hex(number)
@@ -35,21 +35,21 @@ def format_integer(number: int) -> str:
 
 
 def format_fraction(number: fractions.Fraction) -> str:
-    """A fraction as `1/3`."""
+    """Format a fraction as `1/3`."""
     if number.denominator == 1:
         return format_integer(number.numerator)
     return f"{format_integer(number.numerator)}/{format_integer(number.denominator)}"
 
 
 def format_array(array: Any) -> str:
-    """What numpy says of an array; of a large one of many dimensions, its first items in a row."""
+    """Return numpy's `repr` of an array; for a large one of many dimensions, of its first items, flattened."""
     if array.size <= _ITEMS or array.ndim <= _DIMENSIONS:
         return repr(array)
     return f"{array.reshape(-1)[:_ITEMS]!r} (the first {_ITEMS:,} items of an array of the shape {array.shape})"
 
 
-class _Shower(reprlib.Repr):
-    """Python's own shortened `repr`, for what it raises at or takes long for too."""
+class _ShortRepr(reprlib.Repr):
+    """`reprlib.Repr`, extended to values for which it raises or takes long."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,9 +77,9 @@ class _Shower(reprlib.Repr):
             return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
 
 
-_SHOWER: Final = _Shower()
+_SHORT_REPR: Final = _ShortRepr()
 
 
 def format_value(value: Any) -> str:
-    """A value as Python writes it, cut where it is long."""
-    return _SHOWER.repr(value)
+    """Return the `repr` of a value, shortened if it is long."""
+    return _SHORT_REPR.repr(value)

@@ -1,11 +1,11 @@
-"""Frames on a run's channel: a small JSON tree, and after it the bytes that the tree speaks of.
+"""Frames on a run's channel: a small JSON tree, followed by the blobs that it refers to.
 
     8 bytes    the lengths of both, big-endian
-    tree       JSON; `{"$": "bytes", "n": 12}` stands for the next 12 of the bytes below
-    blobs      one after the other, in the order in which the tree names them
+    tree       JSON; `{"$": "bytes", "n": 12}` refers to the next 12 bytes of the blobs
+    blobs      concatenated, in the order in which the tree refers to them
 
-Text and bytes of any length thus cost neither quoting nor parsing. What comes from a child is hostile: a reader checks
-lengths before it keeps anything, and a blob can be named once only, so that a small frame never becomes a large value.
+So long text and bytes are neither quoted nor parsed. A child's frames are hostile: the reader checks lengths before
+it allocates, and each blob can be used only once, so a small frame never becomes a large value.
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ TREE_LIMIT: Final = 8 * 1024 * 1024
 BLOB_LIMIT: Final = 40 * 1024 * 1024
 """Bytes after the JSON in one frame."""
 PARTS_LIMIT: Final = 200_000
-"""Separators in the JSON of a frame from a child: what its objects can cost the parent."""
+"""JSON separators in a frame from a child: bounds what its objects cost the parent."""
 SEPARATORS: Final = ",:[{"
 TWIN_DESCRIPTORS: Final = (61, 62, 63)
-"""Where the parent puts the channel, output and error of a session's twin before it lets it be made."""
+"""Where the parent installs the channel, stdout and stderr of a forked session before it allows the fork."""
 
 
 class WireError(ValueError):
-    """Bytes that are no frame, or a frame that names no value."""
+    """The bytes aren't a valid frame, or the frame has no valid value."""
 
 
 def pack_frame(tree: Any, blobs: list[bytes]) -> bytes:
-    """One frame as bytes. Raises `WireError` where it is too large."""
+    """Encode one frame. Raises `WireError` if it is too large."""
     head = json.dumps(tree, separators=(",", ":")).encode()
     size = sum(map(len, blobs))
     if len(head) > TREE_LIMIT or size > BLOB_LIMIT:
-        raise WireError(f"{len(head) + size} bytes are more than a frame holds")
+        raise WireError(f"{len(head) + size} bytes exceed the limit of a frame")
     return b"".join([HEADER.pack(len(head), size), head, *blobs])
 
 
 def parse_lengths(header: bytes) -> tuple[int, int]:
-    """The lengths of a frame's two parts. Raises `WireError` where they are over the limits."""
+    """Parse the lengths of a frame's two parts. Raises `WireError` if they exceed the limits."""
     tree, blobs = HEADER.unpack(header)
     if tree > TREE_LIMIT or blobs > BLOB_LIMIT:
-        raise WireError(f"a frame of {tree + blobs} bytes is more than is read")
+        raise WireError(f"a frame of {tree + blobs} bytes exceeds the limit")
     return tree, blobs
 
 
 def parse_tree(data: bytes, parts: int | None = None) -> Any:
-    """The JSON of a frame. Raises `WireError` for what isn't JSON, and for more than so many parts."""
+    """Parse the JSON of a frame. Raises `WireError` if it isn't JSON or has more than `parts` separators."""
     if parts is not None and sum(data.count(one) for one in SEPARATORS.encode()) > parts:
-        raise WireError("a frame of too many parts")
+        raise WireError("the frame has too many parts")
     try:
-        # Not as bytes: those `json` decodes by a codec that takes a while for each half of a surrogate pair.
+        # Not passed as bytes: `json` decodes those with `surrogatepass`, which is slow for each lone surrogate.
         text = data.decode("ascii")
         if sys.getrecursionlimit() > _RECURSION:
-            _demand_shallow(text)
-        # A program may have lifted the interpreter's own limit, and long numbers take quadratic time.
+            _check_depth(text)
+        # The program may have raised the interpreter's limit, and parsing long numbers takes quadratic time.
         is_limited = 0 < sys.get_int_max_str_digits() <= _DIGITS
-        return json.loads(text, parse_int=None if is_limited else _integer)
+        return json.loads(text, parse_int=None if is_limited else _parse_integer)
     except (ValueError, RecursionError) as error:
-        raise WireError(f"a frame that is not JSON: {type(error).__name__}") from None
+        raise WireError(f"the frame is not JSON: {type(error).__name__}") from None
 
 
 _DIGITS: Final = sys.int_info.default_max_str_digits
@@ -74,14 +74,14 @@ _STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _STEPS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if len(digits) > _DIGITS:
-        raise ValueError("a number of too many digits")
+        raise ValueError("an integer has too many digits")
     return int(digits)
 
 
-def _demand_shallow(text: str) -> None:
-    """Raise `RecursionError` where a program that has raised its limit would see the parser overflow its stack."""
+def _check_depth(text: str) -> None:
+    """Raise `RecursionError` for JSON so deep that the parser would overflow the stack under a raised limit."""
     brackets = _STEPS.keys()
     depth = accumulate(_STEPS[one] for one in _STRING.sub("", text) if one in brackets)
     if max(depth, default=0) > _DEEPEST:
@@ -89,7 +89,7 @@ def _demand_shallow(text: str) -> None:
 
 
 def read_frame(read: Callable[[int], bytes]) -> tuple[Any, bytes] | None:
-    """A frame by a blocking `read(size)`, which answers less at the end only; None at the end."""
+    """Read a frame with a blocking `read(size)`, which returns fewer bytes only at the end; None at the end."""
     header = read(HEADER.size)
     if len(header) < HEADER.size:
         return None
@@ -99,15 +99,15 @@ def read_frame(read: Callable[[int], bytes]) -> tuple[Any, bytes] | None:
 
 
 class FrameBlobs:
-    """The bytes of a frame, handed out once each, in order."""
+    """The blobs of a frame, each taken once, in order."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._place = 0
 
     def take(self, size: Any) -> bytes:
-        """The next `size` bytes. Raises `WireError` where there are fewer."""
+        """Return the next `size` bytes. Raises `WireError` if there are fewer."""
         if type(size) is not int or not 0 <= size <= len(self._data) - self._place:
-            raise WireError("a frame that names more bytes than it holds")
+            raise WireError("the frame refers to more bytes than it has")
         self._place += size
         return self._data[self._place - size : self._place]

@@ -1,8 +1,8 @@
-"""What it costs at worst to put values into a set, or to make them a dictionary's keys.
+"""Estimates the worst-case cost of building a set, or a dictionary's keys, from untrusted values.
 
-Python's hashes of numbers, and of what is made of numbers, can be chosen: values with equal ones are compared each with
-each, and even different ones can be made to walk through one another's places in the table. Text and bytes are hashed
-with a secret of the process, so that nobody can choose theirs (unless `PYTHONHASHSEED` gives it away).
+Python's hashes of numbers, and of values made of numbers, are predictable, so collisions can be constructed: each value
+is then compared with each other one, and different hashes can share probe sequences. Text and bytes are hashed with a
+random secret of the process, so theirs can't be constructed (unless `PYTHONHASHSEED` sets it).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Final
 from ferrule.sandbox.python.wire.display import format_value
 
 WORK: Final = 25_000_000
-"""The most that `work` may come to in one answer: 5,000 numbers as keys. Chosen to be slow they take some 20 ms."""
+"""The limit of `estimate_hash_work` for one answer: 5,000 numbers as keys, which take about 20 ms at worst."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UnhashedDict:
-    """A dictionary that isn't made into one, because its keys could take long to hash: keys and values, in order."""
+    """A dictionary that wasn't built because hashing its keys could take long: keys and values, in order."""
 
     items: tuple[tuple[Any, Any], ...]
 
@@ -32,7 +32,7 @@ class UnhashedDict:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UnhashedSet:
-    """A set that isn't made into one, because its members could take long to hash: the members, in no order."""
+    """A set that wasn't built because hashing its members could take long: the members, in no order."""
 
     items: tuple[Any, ...]
 
@@ -52,9 +52,9 @@ _BITS: Final = 1024
 
 
 def estimate_hash_work(keys: Sequence[Any], most: int) -> int:
-    """Steps that a table of these keys may take, each of a few nanoseconds; more than `most` where it is too many.
+    """Estimate the steps, of a few nanoseconds each, of building a table of these keys; over `most` if too many.
 
-    Of values whose hash or comparison alone may take long one is too many. Raises `TypeError` for what has no hash.
+    A single key whose hash or comparison may take long is too many. Raises `TypeError` for unhashable keys.
     """
     kinds = {type(key) for key in keys}
     if kinds <= _SECRET:
@@ -73,7 +73,7 @@ def estimate_hash_work(keys: Sequence[Any], most: int) -> int:
 
 
 def _count_upwards(numbers: Sequence[int]) -> bool:
-    """Whether each is one more than the last, and none is large: then no two ever want the same place."""
+    """Check that the numbers are consecutive and small: then no two collide."""
     first = numbers[0]
     return abs(first) < 2**53 and all(map(int.__eq__, numbers, range(first, first + len(numbers))))
 

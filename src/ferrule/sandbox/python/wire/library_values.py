@@ -1,6 +1,6 @@
-"""The encodings of what libraries make: arrays, tables, figures. None of them is imported here; values bring their own.
+"""Encodes values of libraries: arrays, tables, figures. Imports none of them: a value's own methods are used.
 
-A table that a run gives back is cut (`table`); one that it is given is whole, column by column (`frame`, `series`).
+A table in a result is cut (`table`); a table in the inputs is encoded whole, by columns (`frame`, `series`).
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ Tree = Any
 
 
 class ValueEncoder(Protocol):
-    """What these encodings need of the one that calls them, `encoding.ValueEncoder`."""
+    """The methods of `encoding.ValueEncoder` that these functions use."""
 
     rows: int | None
 
     @property
     def parts(self) -> int: ...
-    def tree(self, value: Any) -> Tree: ...
+    def encode(self, value: Any) -> Tree: ...
     def count_parts(self, values: Iterable[Any]) -> int: ...
-    def under(self, key: str, value: Any) -> Tree: ...
-    def blob(self, data: bytes, tag: str = "bytes", **fields: Any) -> Tree: ...
-    def opaque(self, value: Any, reason: str) -> Tree: ...
+    def encode_part(self, key: str, value: Any) -> Tree: ...
+    def encode_bytes(self, data: bytes, tag: str = "bytes", **fields: Any) -> Tree: ...
+    def encode_opaque(self, value: Any, reason: str) -> Tree: ...
     def omit(self, what: str) -> None: ...
 
 
-_COLUMNS: Final = 500
-"""Columns of a table that come back."""
-_PLAIN: Final = "biufcmMSU"
-"""The kinds of an array's items that are bytes and nothing else."""
-SIDES: Final = 32
-"""Dimensions of an array."""
-EMPTY_PARTS: Final = 100_000
-"""Lists that an array without items may become, such as one of 10,000 rows and no columns."""
+_MAX_COLUMNS: Final = 500
+"""Columns of a table that a run returns."""
+_PLAIN_KINDS: Final = "biufcmMSU"
+"""Kinds of dtypes whose items are plain bytes."""
+MAX_DIMENSIONS: Final = 32
+"""Of an array."""
+MAX_EMPTY_PARTS: Final = 100_000
+"""Empty lists in an array without items, such as one of 10,000 rows and no columns."""
 
 
 def find_encoder(value: Any) -> Callable[[ValueEncoder, Any], Tree] | None:
-    """The encoder for a value of a library, found by where its class comes from; None where there is none."""
+    """Return the encoder for a library's value, found by its class's module and name, or None."""
     for kind in type(value).__mro__:
         found = _ENCODERS.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}")
         if found is not None:
@@ -47,51 +47,51 @@ def find_encoder(value: Any) -> Callable[[ValueEncoder, Any], Tree] | None:
     return None
 
 
-def is_shape(shape: Sequence[Any]) -> bool:
-    """Whether an array may come in this shape: few sides, and where it is empty not many empty parts."""
-    if len(shape) > SIDES or not all(type(side) is int and 0 <= side < 2**40 for side in shape):
+def is_allowed_shape(shape: Sequence[Any]) -> bool:
+    """Check an array's shape: few dimensions, and few empty parts if it is empty."""
+    if len(shape) > MAX_DIMENSIONS or not all(type(side) is int and 0 <= side < 2**40 for side in shape):
         return False
-    return 0 not in shape or math.prod(side for side in shape if side) <= EMPTY_PARTS
+    return 0 not in shape or math.prod(side for side in shape if side) <= MAX_EMPTY_PARTS
 
 
-def _array(encoder: ValueEncoder, value: Any) -> Tree:
+def _encode_array(encoder: ValueEncoder, value: Any) -> Tree:
     if value.dtype.kind == "O":
-        return encoder.tree(value.tolist())
-    if value.dtype.kind not in _PLAIN or not is_shape(value.shape):
-        return encoder.opaque(value, "repr")
-    return encoder.blob(value.tobytes(), "array", dtype=value.dtype.str, shape=list(value.shape))
+        return encoder.encode(value.tolist())
+    if value.dtype.kind not in _PLAIN_KINDS or not is_allowed_shape(value.shape):
+        return encoder.encode_opaque(value, "repr")
+    return encoder.encode_bytes(value.tobytes(), "array", dtype=value.dtype.str, shape=list(value.shape))
 
 
-def _scalar(encoder: ValueEncoder, value: Any) -> Tree:
+def _encode_scalar(encoder: ValueEncoder, value: Any) -> Tree:
     if value.dtype.kind in "mM":
-        return encoder.tree(value.astype(f"{value.dtype.kind}8[us]").item())
+        return encoder.encode(value.astype(f"{value.dtype.kind}8[us]").item())
     plain = value.item()
-    return encoder.opaque(value, "repr") if type(plain) is type(value) else encoder.tree(plain)
+    return encoder.encode_opaque(value, "repr") if type(plain) is type(value) else encoder.encode(plain)
 
 
-def _absent(_: ValueEncoder, __: Any) -> Tree:
+def _encode_missing(_: ValueEncoder, __: Any) -> Tree:
     return None
 
 
 def _encode_frame(encoder: ValueEncoder, value: Any) -> Tree:
     if encoder.rows is None:
-        columns = [_column(encoder, value.iloc[:, place]) for place in range(value.shape[1])]
+        columns = [_encode_column(encoder, value.iloc[:, place]) for place in range(value.shape[1])]
         return {
             "$": "frame",
-            "names": _labels(encoder, value.columns),
+            "names": _encode_labels(encoder, value.columns),
             "of": columns,
             **_encode_index(encoder, value.index),
         }
-    part = value.iloc[: encoder.rows, :_COLUMNS]
-    # Half of the room, if the other rows weigh what the first does.
+    part = value.iloc[: encoder.rows, :_MAX_COLUMNS]
+    # Uses half of the remaining parts, if the other rows cost as much as the first.
     row = encoder.count_parts(
         [part.index[:1].tolist(), *(part.iloc[:1, place].tolist() for place in range(part.shape[1]))]
     )
     part = part.iloc[: encoder.parts // (row + 1) // 2]
-    names = _labels(encoder, part.columns)
-    columns = [encoder.under(f"[{place}]", part.iloc[:, place].tolist()) for place in range(part.shape[1])]
-    index = encoder.under(".index", part.index.tolist())
-    # Where they weigh more, the last columns got no room.
+    names = _encode_labels(encoder, part.columns)
+    columns = [encoder.encode_part(f"[{place}]", part.iloc[:, place].tolist()) for place in range(part.shape[1])]
+    index = encoder.encode_part(".index", part.index.tolist())
+    # If they cost more, the last columns were cut.
     rows = min(map(len, (index, *columns)))
     if (rows, len(names)) != value.shape:
         shown, whole = f"{rows} x {len(names)}", " x ".join(map(str, value.shape))
@@ -107,53 +107,58 @@ def _encode_frame(encoder: ValueEncoder, value: Any) -> Tree:
 
 def _encode_series(encoder: ValueEncoder, value: Any) -> Tree:
     if encoder.rows is None:
-        name = encoder.under(".name", value.name)
-        return {"$": "series", "name": name, "of": [_column(encoder, value)], **_encode_index(encoder, value.index)}
+        name = encoder.encode_part(".name", value.name)
+        return {
+            "$": "series",
+            "name": name,
+            "of": [_encode_column(encoder, value)],
+            **_encode_index(encoder, value.index),
+        }
     return _encode_frame(encoder, value.to_frame(name=value.name if value.name is not None else 0))
 
 
-def _column(encoder: ValueEncoder, column: Any) -> Tree:
-    """A whole column: its bytes where they are plain, else its items."""
+def _encode_column(encoder: ValueEncoder, column: Any) -> Tree:
+    """Encode a whole column: as bytes if its dtype is plain, else as items."""
     kind = getattr(column.dtype, "kind", "O")
     plain = kind in "biuf" and type(column.dtype).__module__.startswith("numpy")
-    return encoder.tree(column.to_numpy() if plain else column.tolist())
+    return encoder.encode(column.to_numpy() if plain else column.tolist())
 
 
 def _encode_index(encoder: ValueEncoder, index: Any) -> dict[str, Tree]:
-    return {"index": _column(encoder, index), "index_names": [encoder.tree(name) for name in index.names]}
+    return {"index": _encode_column(encoder, index), "index_names": [encoder.encode(name) for name in index.names]}
 
 
-def _labels(encoder: ValueEncoder, index: Any) -> Tree:
-    return encoder.under(".columns", index.tolist())
+def _encode_labels(encoder: ValueEncoder, index: Any) -> Tree:
+    return encoder.encode_part(".columns", index.tolist())
 
 
-def _items(encoder: ValueEncoder, value: Any) -> Tree:
-    return encoder.tree(value.tolist())
+def _encode_index_items(encoder: ValueEncoder, value: Any) -> Tree:
+    return encoder.encode(value.tolist())
 
 
-def _figure(encoder: ValueEncoder, value: Any) -> Tree:
-    return encoder.blob(render_png(value.savefig), "image")
+def _encode_figure(encoder: ValueEncoder, value: Any) -> Tree:
+    return encoder.encode_bytes(render_png(value.savefig), "image")
 
 
-def _picture(encoder: ValueEncoder, value: Any) -> Tree:
-    return encoder.blob(render_png(value.save), "image")
+def _encode_picture(encoder: ValueEncoder, value: Any) -> Tree:
+    return encoder.encode_bytes(render_png(value.save), "image")
 
 
 def render_png(save: Callable[..., Any]) -> bytes:
-    """What a figure's or picture's method to save itself writes as PNG."""
+    """Return the PNG that a figure's or picture's save method writes."""
     file = io.BytesIO()
     save(file, format="png")
     return file.getvalue()
 
 
 _ENCODERS: Final[dict[str, Callable[[ValueEncoder, Any], Tree]]] = {
-    "numpy.ndarray": _array,
-    "numpy.generic": _scalar,
+    "numpy.ndarray": _encode_array,
+    "numpy.generic": _encode_scalar,
     "pandas.DataFrame": _encode_frame,
     "pandas.Series": _encode_series,
-    "pandas.Index": _items,
-    "pandas.NaTType": _absent,
-    "pandas.NAType": _absent,
-    "matplotlib.Figure": _figure,
-    "PIL.Image": _picture,
+    "pandas.Index": _encode_index_items,
+    "pandas.NaTType": _encode_missing,
+    "pandas.NAType": _encode_missing,
+    "matplotlib.Figure": _encode_figure,
+    "PIL.Image": _encode_picture,
 }

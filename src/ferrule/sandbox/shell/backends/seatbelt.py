@@ -126,7 +126,7 @@ class SeatbeltCommand:
         limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": start.file_size, "RLIMIT_NPROC": start.processes}
         sign, signing = os.pipe()
         try:
-            command = profile.command(tool, ["/bin/sh", "-c", _SIGN, *start.argv])
+            command = profile.build_command(tool, ["/bin/sh", "-c", _SIGN, *start.argv])
             group = ProcessGroup(
                 make_limit_arguments(command, limits, {signing: _SIGN_PLACE}),
                 environment=start.environment,
