@@ -65,7 +65,7 @@ async def test_what_is_too_large_to_copy_says_its_name_and_what_to_do(tmp_path: 
         file.truncate(40_000_000)
     sandbox = PythonSandbox(packages=())
     for given in (large, bytes(40_000_000)):
-        with pytest.raises(SandboxInputError, match=r"inputs\['large.bin'\]: 40,000,000 bytes .* as a Mount"):
+        with pytest.raises(SandboxInputError, match=r"inputs\['large.bin'\]: 40,000,000 bytes .* a Mount"):
             await sandbox.run("1", {"large.bin": given})
 
 

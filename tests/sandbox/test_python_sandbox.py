@@ -247,7 +247,7 @@ async def test_files_beyond_the_limits_are_named(sandbox: PythonSandbox) -> None
         ({"inputs": {"x": [1, object()]}}, r"x\[1\]: object as its repr"),
         ({"inputs": {"../up": b""}}, "neither a variable's name nor a file's relative path"),
         ({"inputs": {"/etc/x": b""}}, "neither a variable's name nor a file's relative path"),
-        ({"inputs": {"class": 5}}, "a file is bytes, text or a Path, not int"),
+        ({"inputs": {"class": 5}}, "a file must be bytes, text or a Path, not int"),
         ({"inputs": {"a.txt": Path("/does/not/exist")}}, "No such file"),
         ({"inputs": {"x": b"x" * (33 << 20)}}, "over what is left of the limit"),
     ],

@@ -1,4 +1,4 @@
-"""The profile `advise`: what is certain to fail in the sandbox, or pointless there. Honest programs pass."""
+"""The profile `advise`: finds what is certain to fail or pointless in the sandbox. Honest programs pass."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from ferrule.sandbox.checks.name_lists import (
 )
 from ferrule.sandbox.checks.name_resolution import NameResolution, join_name
 
-_DEEPEST: Final = max(name.count(".") for name in UNUSABLE_MODULES) + 1
-"""Parts of a module's name that say whether it is on the list."""
+_MAX_PARTS: Final = max(name.count(".") for name in UNUSABLE_MODULES) + 1
+"""Parts of a module's name that are compared with the list."""
 
 
 def find_advice(tree: ast.Module, code: str) -> Iterator[CheckHit]:
-    """What is found, of which each name has one: at its first place."""
-    # Walking the tree takes as long as parsing; most code holds none of the words.
+    """Find unusable names, each reported once, where it first occurs."""
+    # Walking the tree takes as long as parsing, and most code has none of these words.
     if not _collect_trigger_words().search(code):
         return
     names = NameResolution.analyze(tree)
     first: dict[str, CheckHit] = {}
     for node in names.nodes:
-        for name, hopeless in _find_unusable(node, names):
-            message = f"{cut_text(name)} {hopeless.why}"
-            found = CheckHit(*locate(node), hopeless.rule, name, message, hopeless.instead)
+        for name, unusable in _find_unusable(node, names):
+            message = f"{cut_text(name)} {unusable.why}"
+            found = CheckHit(*locate(node), unusable.rule, name, message, unusable.instead)
             first[name] = min(first.get(name, found), found)
     yield from first.values()
 
 
 def _find_unusable(node: ast.AST, names: NameResolution) -> Iterator[tuple[str, UnusableName]]:
-    """What in a node can't work."""
+    """Find the unusable names in a node."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield from _check_module(alias.name)
@@ -58,10 +58,10 @@ def _find_unusable(node: ast.AST, names: NameResolution) -> Iterator[tuple[str, 
 
 
 def _check_module(name: str) -> Iterator[tuple[str, UnusableName]]:
-    parts = name.split(".", _DEEPEST)
+    parts = name.split(".", _MAX_PARTS)
     if any(name == one or name.startswith(f"{one}.") for one in WORKING_MODULES):
         return
-    for length in range(1, min(len(parts), _DEEPEST) + 1):
+    for length in range(1, min(len(parts), _MAX_PARTS) + 1):
         found = UNUSABLE_MODULES.get(".".join(parts[:length]))
         if found is not None:
             yield name, found
@@ -89,7 +89,7 @@ def _is_address(value: object) -> bool:
 
 @lru_cache(maxsize=1)
 def _collect_trigger_words() -> re.Pattern[str]:
-    """Words of which code holds one wherever there is something to find."""
+    """Build a pattern that matches any code with something to find."""
     members = (name.rpartition(".")[2] for name in UNUSABLE_MEMBERS)
     modules = (name.rpartition(".")[2] for name in UNUSABLE_MODULES)
     return re.compile(rf"\b(?:read_|(?:{'|'.join(sorted({*members, *modules, *UNUSABLE_CALLS}))})\b)")

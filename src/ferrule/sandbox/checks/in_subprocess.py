@@ -1,9 +1,9 @@
-"""Checks of long code, in a process of their own that is ended when its time is over.
+"""Checks long code in a subprocess, which is killed after a time limit.
 
-Python's parser and compiler take time that grows with the square of some sources (a thousand definitions of one name, a
-formatted string of a thousand values, a module's name of a thousand parts), and hold the interpreter's lock until they
-are done: 200,000 characters of those took this process 2 to 20 s, in which no thread and no clock of it went on. Up to
-`checks.AT_ONCE` characters that is some 30 ms; more is read elsewhere.
+Python's parser and compiler take quadratic time for some sources (a thousand definitions of one name, a formatted
+string of a thousand values, a module's name of a thousand parts), and hold the interpreter's lock meanwhile: for
+200,000 characters of those, 2 to 20 s in which no other thread of the process ran. Up to `checks.AT_ONCE` characters it
+is about 30 ms.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ferrule.sandbox.checks.syntax import parse_code
 from ferrule.sandbox.installation import make_boot_program
 
 _MEMORY: Final = 1 << 30
-"""Bytes of address space; the tree of the longest code that is checked takes a fifth of it."""
+"""Bytes of address space; the syntax tree of the longest code takes a fifth of it."""
 
 
 def check_in_subprocess(code: str, profile: str, seconds: float) -> tuple[Finding, ...]:
-    """The findings; one that says so where there are none after `seconds`, which refuses under `strict`."""
+    """Return the findings; if there are none after `seconds`, one that says so, which refuses under `strict`."""
     program = make_boot_program(
         f"from ferrule.sandbox.checks.in_subprocess import serve_check; serve_check({int(seconds) + 1})"
     )
-    # Isolated and without site-packages: the code is only read, and nothing installed has a part in that.
+    # Isolated and without site-packages, since the code is only parsed.
     command = [sys.executable, "-I", "-S", "-B", "-c", program]
-    asked = json.dumps([code, profile]).encode()
+    request = json.dumps([code, profile]).encode()
     why = "can't be read with the memory that checks have"
     try:
-        done = subprocess.run(command, input=asked, capture_output=True, timeout=seconds, check=False)
+        done = subprocess.run(command, input=request, capture_output=True, timeout=seconds, check=False)
         if done.returncode == 0:
             return tuple(Finding(**found) for found in json.loads(done.stdout))
     except subprocess.TimeoutExpired:
@@ -48,7 +48,7 @@ def check_in_subprocess(code: str, profile: str, seconds: float) -> tuple[Findin
 
 
 def check_here(code: str, profile: str) -> tuple[Finding, ...]:
-    """What there is to say of code under a profile, here and now, however long that takes."""
+    """Check code in this process, without a time limit."""
     tree = parse_code(code)
     if isinstance(tree, Finding):
         return (tree,)
@@ -56,16 +56,16 @@ def check_here(code: str, profile: str) -> tuple[Finding, ...]:
 
 
 def serve_check(seconds: int) -> None:
-    """In the process: read code and profile from standard input, and write the findings."""
+    """Run in the subprocess: read code and profile from standard input, and write the findings."""
     with suppress(ImportError):
         import resource
 
-        # It ends by itself, even if the one that asked is gone.
+        # The process ends even if its parent has ended.
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     code, profile = json.loads(sys.stdin.buffer.read())
     findings = [asdict(finding) for finding in check_here(code, profile)]
     sys.stdout.buffer.write(json.dumps(findings).encode())
     sys.stdout.buffer.flush()
-    # Taking a large tree apart costs as long as building it did.
+    # Without freeing a large tree, which takes as long as building it.
     os._exit(0)

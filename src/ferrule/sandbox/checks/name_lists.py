@@ -1,6 +1,6 @@
 """The names that checks look for: those that `strict` forbids, and those that can't work in the sandbox.
 
-The original lists end in "and more"; what was added belongs to the same families.
+The original lists end in "and more"; the additions belong to the same families.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ferrule.sandbox.checks.findings import Listed, Rule
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenName:
-    """Whose list a name is on, and what to do instead of using it."""
+    """Which list a name is on, and what to do instead of using it."""
 
     listed: Listed
     instead: str
@@ -39,13 +39,13 @@ _CODE: Final = "write the code itself, and import modules by name"
 _DATABASE: Final = "use pandas, or plain dicts and lists"
 _NEW_LIST: Final = "make a new list without the element, as in [one for one in values if one != unwanted]"
 _DIRECT: Final = "name the attribute or variable directly"
-_NOBODY: Final = "take what is needed from the inputs of the run"
+_INPUTS: Final = "take what is needed from the inputs of the run"
 _PANDAS: Final = "read tables from text with pd.read_csv(io.StringIO(...)), and give back the DataFrame itself"
 _ARRAYS: Final = "take arrays from the inputs of the run, and give back the array itself"
 
 
 def _build_table(original: Mapping[str, str], added: Mapping[str, str]) -> dict[str, ForbiddenName]:
-    """One table of two lists of names, each a text of names by what to do instead."""
+    """Build one table from two lists, each of texts of names by what to do instead."""
     lists: tuple[tuple[Listed, Mapping[str, str]], ...] = (("added", added), ("original", original))
     return {
         name: ForbiddenName(listed, instead)
@@ -55,8 +55,8 @@ def _build_table(original: Mapping[str, str], added: Mapping[str, str]) -> dict[
     }
 
 
-def _expand(names: str, hopeless: UnusableName) -> dict[str, UnusableName]:
-    return dict.fromkeys(names.split(), hopeless)
+def _expand(names: str, unusable: UnusableName) -> dict[str, UnusableName]:
+    return dict.fromkeys(names.split(), unusable)
 
 
 MODULES: Final = _build_table(
@@ -81,7 +81,7 @@ BUILTINS: Final = _build_table(
     original={
         _FILES: "open",
         _CODE: "exec eval compile __import__",
-        _NOBODY: "input breakpoint",
+        _INPUTS: "input breakpoint",
         _DIRECT: "getattr setattr delattr globals locals vars dir",
     },
     added={_CODE: "__builtins__ __loader__ __spec__"},
@@ -110,7 +110,7 @@ ATTRIBUTES: Final = _build_table(
 IN_MEMORY_READERS: Final = {
     name: ForbiddenName("original", _PANDAS) for name in ("read_csv", "read_json", "read_table")
 }
-"""What `strict` allows where it is given text, `pd.read_csv(io.StringIO(...))`, and so forbids elsewhere."""
+"""What `strict` allows for text only, `pd.read_csv(io.StringIO(...))`."""
 
 _NO_NETWORK: Final = UnusableName("network", "needs the network, and the sandbox has none", _NETWORK)
 _NO_PROCESS: Final = UnusableName("process", "starts another process, which the sandbox refuses", _SYSTEM)
@@ -127,10 +127,10 @@ UNUSABLE_MODULES: Final[dict[str, UnusableName]] = {
     **_expand("multiprocessing", _NO_WORKERS),
     **_expand("tkinter turtle", _NO_DISPLAY),
 }
-"""Modules that are of no use in the sandbox, with the modules in them."""
+"""Modules that can't work in the sandbox, with their submodules."""
 
 WORKING_MODULES: Final = ("multiprocessing.dummy",)
-"""Modules in those above that work nevertheless."""
+"""Submodules of those above that do work."""
 
 UNUSABLE_MEMBERS: Final[dict[str, UnusableName]] = {
     **_expand(
@@ -138,16 +138,16 @@ UNUSABLE_MEMBERS: Final[dict[str, UnusableName]] = {
         " os.execve os.execvp os.spawnl os.spawnle os.spawnlp os.spawnv os.spawnve os.spawnvp",
         _NO_PROCESS,
     ),
-    # A pool of threads by these names takes a lock that processes could share.
+    # The thread pool of `multiprocessing.dummy` needs a lock that processes could share.
     **_expand("concurrent.futures.ProcessPoolExecutor multiprocessing.dummy.Pool", _NO_WORKERS),
 }
-"""Functions and classes that are of no use in the sandbox, by their full names."""
+"""Functions and classes that can't work in the sandbox, by their full names."""
 
 UNUSABLE_CALLS: Final[dict[str, UnusableName]] = {
-    "input": UnusableName("input", "waits for a line that nobody types", _NOBODY),
+    "input": UnusableName("input", "waits for a line that nobody types", _INPUTS),
     "breakpoint": UnusableName("input", "waits for a debugger that nobody runs", "print what is of interest"),
 }
-"""Built-ins whose call is of no use in the sandbox."""
+"""Built-ins that can't work in the sandbox."""
 
 ADDRESS_READER: Final = _NO_NETWORK
-"""What becomes of `pd.read_csv("https://...")` and its like."""
+"""For `pd.read_csv("https://...")` and similar calls."""

@@ -1,4 +1,4 @@
-"""What names mean in a piece of code, as far as its text tells: which it binds itself, which stand for modules."""
+"""Resolves names in code by its text alone: which it binds itself, and which refer to modules."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-# Parameters of types came with Python 3.12.
+# Type parameters exist from Python 3.12 on.
 _TYPE_PARAMETERS = tuple(getattr(ast, name) for name in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(ast, name))
 _DEFINITIONS: Final[tuple[Any, ...]] = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, *_TYPE_PARAMETERS)
 
-_MOST_PARTS: Final = 6
-_LONGEST_NAME: Final = 100
-"""Attributes in a row, and characters of a name, that are followed: no listed name has as many."""
+_MAX_ATTRIBUTES: Final = 6
+_MAX_NAME: Final = 100
+"""Limits of a dotted name: its attributes, and the characters of each. No listed name has as many."""
 
 
 @dataclass(slots=True)
 class NameResolution:
-    """The names of one piece of code, all scopes as one: advice needs no more.
+    """The names of one piece of code, without distinguishing scopes: enough for advice.
 
-    `nodes` is its whole tree, `bound` holds the names that it gives a meaning itself, `imported` the full name of
-    what an imported name stands for, `text_buffers` the names that only ever hold an `io.StringIO`.
+    `nodes` is the whole tree, `bound` has the names that the code binds, `imported` the full name of each imported
+    name, `text_buffers` the names that only ever refer to an `io.StringIO`.
     """
 
     nodes: list[ast.AST]
@@ -31,19 +31,19 @@ class NameResolution:
 
     @classmethod
     def analyze(cls, tree: ast.Module) -> NameResolution:
-        """Those of a tree."""
+        """Collect the names of a tree."""
         names = cls(list(ast.walk(tree)))
         for node in names.nodes:
-            names._learn(node)
-        names._learn_text_buffers()
+            names._collect_names(node)
+        names._collect_text_buffers()
         return names
 
     def full_name(self, node: ast.expr) -> str:
-        """The dotted name of what an expression stands for, through imports; empty where it isn't one, or is long."""
+        """Resolve an expression to a dotted name, through imports; empty if it isn't one, or is too long."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
-            # Each attribute of a chain asks: its length must not count as often.
-            if len(parts) == _MOST_PARTS:
+            # Called for each attribute of a chain, so without a limit a long chain would take quadratic time.
+            if len(parts) == _MAX_ATTRIBUTES:
                 return ""
             parts.append(node.attr)
             node = node.value
@@ -52,12 +52,12 @@ class NameResolution:
         return ".".join([self.imported.get(node.id, node.id), *reversed(parts)])
 
     def is_text_buffer(self, node: ast.expr) -> bool:
-        """Whether an expression is an `io.StringIO`."""
+        """Check whether an expression is an `io.StringIO`."""
         if isinstance(node, ast.Name):
             return node.id in self.text_buffers
         return isinstance(node, ast.Call) and self.full_name(node.func) == "io.StringIO"
 
-    def _learn(self, node: ast.AST) -> None:
+    def _collect_names(self, node: ast.AST) -> None:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             self.bound.add(node.id)
         elif isinstance(node, _DEFINITIONS):
@@ -73,7 +73,7 @@ class NameResolution:
         elif isinstance(node, ast.MatchMapping) and node.rest:
             self.bound.add(node.rest)
 
-    def _learn_text_buffers(self) -> None:
+    def _collect_text_buffers(self) -> None:
         others: set[str] = set()
         for node in self.nodes:
             targets = node.targets if isinstance(node, ast.Assign) else []
@@ -85,17 +85,17 @@ class NameResolution:
 
 
 def join_name(module: str, name: str) -> str:
-    """The full name of what is imported from a module."""
+    """Join the full name of what is imported from a module."""
     return f"{_shorten(module)}.{_shorten(name)}"
 
 
 def _shorten(name: str) -> str:
-    """A name, or a sign in place of one that is longer than any on a list: it may be used any number of times."""
-    return name if len(name) <= _LONGEST_NAME else "…"
+    """Replace a name that is longer than any on a list: the code may use it any number of times."""
+    return name if len(name) <= _MAX_NAME else "…"
 
 
 def _list_imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """The names that an import binds, each with what it stands for."""
+    """List the names that an import binds, each with its full name."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield alias.asname or alias.name, join_name(node.module or "", alias.name)

@@ -1,6 +1,6 @@
-"""The profile `strict`: every module, built-in, attribute, path and file name on the lists of forbidden names.
+"""The profile `strict`: finds every module, built-in, attribute, path and file name on the lists of forbidden names.
 
-It refuses honest programs (`list.remove`, `eval("2 + 3")`, `text.split("/")`): that is what the lists say.
+It refuses honest programs too (`list.remove`, `eval("2 + 3")`, `text.split("/")`), as the lists demand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ferrule.sandbox.checks.name_resolution import NameResolution
 
 
 def find_forbidden(tree: ast.Module) -> Iterator[CheckHit]:
-    """All of them, each of which refuses."""
+    """Find all forbidden names and strings; each hit refuses the code."""
     names = NameResolution.analyze(tree)
     in_memory = {id(node.func) for node in names.nodes if isinstance(node, ast.Call) and _reads_text(node, names)}
     plain_io = _has_only_text_buffers(names)
@@ -29,7 +29,7 @@ def find_forbidden(tree: ast.Module) -> Iterator[CheckHit]:
 
 
 def _find_forbidden_names(node: ast.AST, names: NameResolution) -> Iterator[tuple[Rule, str, ForbiddenName]]:
-    """What in a node is on a list, before the allowances."""
+    """Find the names in a node that are on a list, before exceptions are applied."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield from _check_module(alias.name)
@@ -56,13 +56,13 @@ def _check_attribute(name: str) -> Iterator[tuple[Rule, str, ForbiddenName]]:
 
 
 def _reads_text(call: ast.Call, names: NameResolution) -> bool:
-    """Whether a call is of the kind `pd.read_csv(io.StringIO(...))`."""
+    """Check whether a call has the form `pd.read_csv(io.StringIO(...))`."""
     is_reader = isinstance(call.func, ast.Attribute) and call.func.attr in IN_MEMORY_READERS
     return is_reader and bool(call.args) and names.is_text_buffer(call.args[0])
 
 
 def _has_only_text_buffers(names: NameResolution) -> bool:
-    """Whether `StringIO` is what the code takes from `io`, and all that it takes."""
+    """Check whether the code uses `StringIO` from `io`, and nothing else of it."""
     aliases = {local for local, full in names.imported.items() if full == "io"}
     uses = [node for node in names.nodes if isinstance(node, ast.Name) and node.id in aliases]
     buffers = [
@@ -99,17 +99,17 @@ _EXTENSIONS: Final[dict[str, Listed]] = {
     **dict.fromkeys(_ADDED_EXTENSIONS.split(), "added"),
     **dict.fromkeys(_ORIGINAL_EXTENSIONS.split(), "original"),
 }
-# What follows is looked at as far as the dots go: looking for a letter would take each dot to the end of the text.
+# The lookahead stops after a run of dots: searching on for a letter would make each dot scan the rest of the text.
 _EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,8})(?!\.*\w)")
 _VALUE: Final = "…"
-# f-strings, and the t-strings of Python 3.14, which have parts of the same names.
+# f-strings, and the t-strings of Python 3.14, whose nodes have the same fields.
 _FORMATTED: Final[tuple[Any, ...]] = (ast.JoinedStr, getattr(ast, "TemplateStr", ast.JoinedStr))
 _LONGEST_SHOWN: Final = 60
 _INSTEAD: Final = "no file but the run's inputs is there: use those, or text in an io.StringIO"
 
 
 def find_path_strings(tree: ast.Module, names: NameResolution) -> Iterator[CheckHit]:
-    """The strings of the code that look like files; what it documents, and the text of an `io.StringIO`, are none."""
+    """Find strings in the code that look like files, except in docstrings and in the text of an `io.StringIO`."""
     for node, text in _iterate_strings(tree, names):
         for kind, pattern in _PATHS:
             if pattern.fullmatch(text.strip()):
@@ -130,7 +130,7 @@ def _check_extension(node: ast.AST, text: str) -> Iterator[CheckHit]:
 
 
 def _iterate_strings(tree: ast.Module, names: NameResolution) -> Iterator[tuple[ast.AST, str]]:
-    """Every string that the code works with; a formatted one whole, with its values as `…`."""
+    """Iterate over the strings that the code uses; formatted ones whole, with their values as `…`."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

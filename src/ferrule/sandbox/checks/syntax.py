@@ -1,4 +1,4 @@
-"""Reading code: its syntax tree, or the one syntax error that is in the way, with what is likely meant."""
+"""Parses code into its syntax tree, or returns the syntax error, with a suggested fix if the cause is likely."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 from ferrule.sandbox.checks.findings import Finding, cut_source_line, cut_text, split_lines
 
 LONGEST: Final = 200_000
-"""Characters of code that are read: parsing more would hold up the program for longer than advice is worth."""
+"""Maximum characters of checked code: parsing more would take longer than advice is worth."""
 
 _FLAGS: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _NOTEBOOK: Final = re.compile(r"\s*[!%]")
 _UNREADABLE: Final = re.compile("[\0\ud800-\udfff]")
 _FILE: Final = "<checked code>"
-"""What the parser is told that the code is called: a name that no warning of another's has."""
+"""The file name given to `compile`, unique so that our warning filter matches only checked code."""
 
 
 def parse_code(code: str) -> ast.Module | Finding:
-    """The tree of `code`, compiled once so that an error which the parser alone overlooks is told too."""
+    """Parse `code`, and compile it once to find the errors that the parser alone misses."""
     unreadable = _find_unreadable(code)
     if unreadable is not None:
         return unreadable
@@ -39,20 +39,19 @@ def parse_code(code: str) -> ast.Module | Finding:
 
 
 def _ignore_warnings() -> None:
-    """Let nobody see what the parser warns of in the code.
+    """Suppress the parser's warnings about checked code.
 
-    The filters belong to the whole process, and to keep them and put them back, as `catch_warnings` does, loses what
-    another thread did meanwhile. So one of ours stays there, which is about this one file.
+    `catch_warnings` isn't thread-safe, so a permanent filter for this file name is installed.
     """
-    if not warnings.filters or warnings.filters[0][3] != _OURS:
-        warnings.filterwarnings("ignore", module=_OURS.pattern)
+    if not warnings.filters or warnings.filters[0][3] != _FILE_PATTERN:
+        warnings.filterwarnings("ignore", module=_FILE_PATTERN.pattern)
 
 
-_OURS: Final = re.compile(re.escape(_FILE))
+_FILE_PATTERN: Final = re.compile(re.escape(_FILE))
 
 
 def report_too_long(code: str) -> tuple[Finding, ...]:
-    """The finding that code is too long to be checked."""
+    """Return the finding for code that is too long to be checked."""
     message = f"{len(code):,} characters of code are more than the {LONGEST:,} that are checked"
     return (Finding(1, 1, "length", "", message, "send data as inputs, not in the code", refuses=True),)
 
@@ -66,7 +65,7 @@ def _make_syntax_finding(error: SyntaxError, code: str) -> Finding:
 
 
 def _find_unreadable(code: str) -> Finding | None:
-    """The first character that no code can hold: a null byte, or a lone surrogate, which no encoding can carry."""
+    """Find the first invalid character: a null byte, or a lone surrogate, which can't be encoded."""
     found = _UNREADABLE.search(code)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""macOS's own containment, Seatbelt: a profile that `sandbox-exec` puts on a fresh process.
+"""Containment by macOS's Seatbelt: a profile that `sandbox-exec` applies to a fresh process.
 
-Written from what others have found, and never run on a Mac: `selftest` decides at each start whether it holds.
+Written from published findings, and never run on a Mac: `selftest` decides at each start whether it holds.
 """

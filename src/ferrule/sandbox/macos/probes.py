@@ -1,7 +1,7 @@
-"""What the canaries of the seatbelt tier try: one short function for each promise, run in a contained process.
+"""The canaries' probes in the seatbelt tier: one short function for each promise, run in a contained process.
 
-Each returns what it reached, None where it was stopped; like those of Linux, with what macOS has instead. Where the
-call itself must be refused, only a refusal counts as stopped: another error shows that its arguments were looked at.
+Each returns what it reached, or None if it was stopped, like those of Linux. Where the call itself must be refused,
+only a refusal counts as stopped: another error shows that the call was permitted and its arguments were examined.
 """
 
 from __future__ import annotations
@@ -33,39 +33,44 @@ _REFUSALS: Final = (errno.EPERM, errno.EACCES)
 
 @dataclass(frozen=True, slots=True)
 class MacProbeContext:
-    """What a probe knows of where it runs."""
+    """What a probe knows about its environment."""
 
     witness: str
-    """A file outside of the run's folder, on the same file system, that says `reached`."""
+    """A file outside the run's folder, on the same file system, that contains `reached`."""
     home: str
     parent: int
-    """The pid of the program that started this."""
+    """The pid of the program that started the probes."""
     limits: Mapping[str, int]
     readable: tuple[str, ...]
 
 
-def read_outside(around: MacProbeContext) -> str | None:
+def read_outside(context: MacProbeContext) -> str | None:
     """read a file, or list a folder, that isn't in the view"""
-    outside = (around.witness, str(Path(around.witness).parent), around.home, *_ELSEWHERE)
-    return next((path for path in outside if not _is_shown(path, around) and succeeds(_look_into, path)), None)
+    outside = (context.witness, str(Path(context.witness).parent), context.home, *_ELSEWHERE)
+    return next((path for path in outside if not _is_shown(path, context) and succeeds(_look_into, path)), None)
 
 
-def write_outside(around: MacProbeContext) -> str | None:
+def write_outside(context: MacProbeContext) -> str | None:
     """make a file outside the run's own folder, or change one that is seen"""
-    for folder in (str(Path(around.witness).parent), around.home, str(Path(os.__file__).parent), *_WRITABLE_ELSEWHERE):
-        made = Path(folder, f"ferrule-canary-{around.parent}")
+    for folder in (
+        str(Path(context.witness).parent),
+        context.home,
+        str(Path(os.__file__).parent),
+        *_WRITABLE_ELSEWHERE,
+    ):
+        made = Path(folder, f"ferrule-canary-{context.parent}")
         if succeeds(made.touch):
             made.unlink()
             return folder
-    if succeeds(os.truncate, around.witness, 0):
-        return around.witness
+    if succeeds(os.truncate, context.witness, 0):
+        return context.witness
     mode = Path(os.__file__).stat().st_mode & 0o7777
     return f"the mode of {os.__file__}" if succeeds(os.chmod, os.__file__, mode) else None
 
 
-def link_outside(around: MacProbeContext) -> str | None:
+def link_outside(context: MacProbeContext) -> str | None:
     """give a file outside a name in the run's own folder, under which it could be written"""
-    for path in (around.witness, os.__file__):
+    for path in (context.witness, os.__file__):
         own = Path("linked")
         if succeeds(os.link, path, own):
             own.unlink()
@@ -89,13 +94,13 @@ def make_process(_: MacProbeContext) -> str | None:
     return next((attempt.__name__ for attempt in (os.fork, os.posix_spawn) if _makes_process(attempt)), None)
 
 
-def reach_processes(around: MacProbeContext) -> str | None:
+def reach_processes(context: MacProbeContext) -> str | None:
     """signal the program that started it"""
     try:
-        os.kill(around.parent, 0)
+        os.kill(context.parent, 0)
     except (PermissionError, ProcessLookupError):
         return None
-    return str(around.parent)
+    return str(context.parent)
 
 
 def look_up_services(_: MacProbeContext) -> str | None:
@@ -109,9 +114,9 @@ def look_up_services(_: MacProbeContext) -> str | None:
     return None
 
 
-def exceed_limits(around: MacProbeContext) -> str | None:
+def exceed_limits(context: MacProbeContext) -> str | None:
     """keep limits that are higher than a run's"""
-    for name, wanted in around.limits.items():
+    for name, wanted in context.limits.items():
         _, hard = resource.getrlimit(getattr(resource, name))
         if hard == resource.RLIM_INFINITY or hard > wanted:
             return f"{name} of {hard}"
@@ -127,7 +132,7 @@ def use_inherited_descriptors(_: MacProbeContext) -> str | None:
 
 
 def _is_inherited(descriptor: int) -> bool:
-    """Whether it is open and has come through exec; libraries open some of their own (libffi), which would not."""
+    """Check whether a descriptor is open and survived exec; those that libraries open (libffi) would not."""
     try:
         return os.get_inheritable(descriptor)
     except OSError:
@@ -146,7 +151,7 @@ PROBES: Final[tuple[Callable[[MacProbeContext], str | None], ...]] = (
 
 
 def _makes_process(attempt: Callable[..., int]) -> bool:
-    """Whether there is another process, for which is waited, or the call was looked at."""
+    """Check whether the call created a process, which is then reaped, or wasn't refused."""
     command = [sys.executable, "-I", "-S", "-c", ""]
     try:
         child = attempt() if attempt is os.fork else attempt(sys.executable, command, {})
@@ -158,9 +163,9 @@ def _makes_process(attempt: Callable[..., int]) -> bool:
     return True
 
 
-def _is_shown(path: str, around: MacProbeContext) -> bool:
+def _is_shown(path: str, context: MacProbeContext) -> bool:
     real = os.path.realpath(path)
-    return any(real == shown or real.startswith(f"{shown}/") for shown in around.readable)
+    return any(real == shown or real.startswith(f"{shown}/") for shown in context.readable)
 
 
 def _look_into(path: str) -> None:

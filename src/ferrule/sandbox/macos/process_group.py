@@ -1,4 +1,4 @@
-"""A process in a group of its own, started through `exec_limited`, and reaped; without pidfds, which macOS lacks."""
+"""Starts a process in its own group through `exec_limited`, and reaps it; without pidfds, which macOS lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEMORY_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
-    """How a process ended: its exit status (or minus a signal), CPU seconds, peak memory in bytes."""
+    """How a process ended: exit status (or the negative signal), CPU seconds, peak memory in bytes."""
 
     status: int
     cpu: float
@@ -33,14 +33,14 @@ class ProcessExit:
 def make_limit_arguments(
     argv: Sequence[str], limits: Mapping[str, int], places: Mapping[int, int] | None = None
 ) -> list[str]:
-    """The arguments that become `argv` with lowered limits (by name, as in `resource`) and descriptors in `places`."""
+    """Wrap `argv` to run with lowered limits (by name, as in `resource`) and with descriptors moved to `places`."""
     program = str(Path(__file__).with_name("exec_limited.py"))
-    told = json.dumps({"limits": dict(limits), "places": dict(places or {})})
-    return [sys.executable, "-I", "-S", "-B", program, told, *argv]
+    settings = json.dumps({"limits": dict(limits), "places": dict(places or {})})
+    return [sys.executable, "-I", "-S", "-B", program, settings, *argv]
 
 
 class ProcessGroup:
-    """A session of its own with its first process, from its start until that is reaped. Made and used on one loop."""
+    """A new session with its first process, from its start until that is reaped. Created and used on one loop."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ProcessGroup:
         streams: tuple[int, int, int],
         passed: Sequence[int] = (),
     ) -> None:
-        """Start it, with no descriptors but `streams` and `passed`, which stay the caller's. Raises `OSError`."""
+        """Start it with only the descriptors `streams` and `passed`, which the caller still owns. Raises `OSError`."""
         loop = asyncio.get_running_loop()
         stdin, stdout, stderr = streams
         self._process = subprocess.Popen(
@@ -66,18 +66,18 @@ class ProcessGroup:
         )
         self.pid = self._process.pid
         self.ended: asyncio.Future[ProcessExit] = loop.create_future()
-        # A thread of its own: those of the loop's pool do what runs wait for before they end.
+        # A separate thread: waiting in the loop's pool could block the work that runs need in order to end.
         threading.Thread(target=self._reap, args=(loop,), daemon=True).start()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to all of the group, while its first process hasn't been reaped."""
+        """Send a signal to the whole group, unless its first process has been reaped."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
     def sweep(self) -> None:
-        """Kill what the first process left in its group, right after its end."""
-        # Numbers go round among 99,999 of them: this one can't have come back yet.
+        """Kill what the first process left in its group. Call it right after that process has ended."""
+        # Pids are reused only after 99,999 others, so this one can't belong to another group yet.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -85,7 +85,7 @@ class ProcessGroup:
         _, status, used = os.wait4(self.pid, 0)
         code = self._process.returncode = os.waitstatus_to_exitcode(status)
         gone = ProcessExit(code, used.ru_utime + used.ru_stime, used.ru_maxrss * _MEMORY_UNIT)
-        with suppress(RuntimeError):  # a loop that was closed waits for nobody
+        with suppress(RuntimeError):  # the loop may be closed
             loop.call_soon_threadsafe(self._settle, gone)
 
     def _settle(self, gone: ProcessExit) -> None:

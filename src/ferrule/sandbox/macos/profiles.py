@@ -1,7 +1,7 @@
-"""The profiles of a Python run and of a shell command. Pure: what is there and what is real, the caller has found out.
+"""The profiles of a Python run and of a shell command. Pure functions: the caller checks and resolves the paths.
 
-What a program needs to start under `(deny default)` is what published profiles that do the same agree on: the root
-folder itself since macOS 26, the loader's cache, the system's libraries.
+What a program needs to start under `(deny default)` is taken from published profiles that agree on it: the root folder
+itself since macOS 26, the loader's cache, the system's libraries.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _VERSIONS: Final = (
 )
 _LINKS: Final = ("/etc", "/tmp", "/var", "/private/etc/localtime")
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
-# No `kern.proc`, by which a process sees the others.
-_FIGURES: Final = (
+# Without `kern.proc`, which lists other processes.
+_SYSCTL_NAMES: Final = (
     *("kern.argmax", "kern.hostname", "kern.maxfilesperproc", "kern.osproductversion", "kern.osrelease"),
     *("kern.ostype", "kern.osvariant_status", "kern.osversion", "kern.secure_kernel", "kern.usrstack64"),
     *("kern.version", "kern.bootargs", "sysctl.proc_cputype", "vm.loadavg"),
 )
-_FIGURES_BELOW: Final = ("hw.", "machdep.cpu.")
+_SYSCTL_PREFIXES: Final = ("hw.", "machdep.cpu.")
 _USERS: Final = "com.apple.system.opendirectoryd.libinfo"
-# Not `com.apple.SecurityServer`, which hands out keychains, nor launch services, which start programs outside.
-_OF_THE_NETWORK: Final = (
+# Without `com.apple.SecurityServer`, which opens keychains, and launch services, which start programs outside.
+_NETWORK_SERVICES: Final = (
     *("com.apple.SystemConfiguration.configd", "com.apple.SystemConfiguration.DNSConfiguration"),
     *("com.apple.dnssd.service", "com.apple.networkd", "com.apple.trustd", "com.apple.trustd.agent", "com.apple.ocspd"),
 )
@@ -47,10 +47,11 @@ _RESOLVER: Final = "/private/var/run/mDNSResponder"
 def make_python_profile(
     *, readable: Iterable[str], links: Iterable[str], listed: Iterable[str], programs: Iterable[str], scratch: str
 ) -> Profile:
-    """One run: reads `readable` and the system's libraries, writes below `scratch`, and does nothing else.
+    """Make the profile of one run: it can read `readable` and the system's libraries, and write below `scratch`.
 
-    `links` are the symbolic links on the way to what is read, `listed` are folders whose names alone can be read,
-    `programs` the files that an interpreter is started from. No other program, no process, no network, no signal.
+    `links` are the symbolic links on the way to readable paths, `listed` are folders that can only be listed,
+    `programs` the files that an interpreter is started from. Other programs, processes, the network and signals are
+    denied.
     """
     seen = (*_LIBRARIES, *readable)
     rules = ProfileBuilder()
@@ -78,28 +79,28 @@ def make_shell_profile(
     absent: Iterable[str] = (),
     network: bool | int,
 ) -> Profile:
-    """One command: `rules` are real paths with `hidden`, `read` or `write`, each up to the next deeper one.
+    """Make the profile of one command: `rules` are real paths with `hidden`, `read` or `write`; deeper ones override.
 
-    `scratch` is the temporary folder. `absent` are protected places that aren't there, and are not to be made.
-    `network` is none, all, or one port of this machine: that of a proxy.
+    `scratch` is the temporary folder. `absent` are protected paths that don't exist and must not be created. `network`
+    is False (none), True (all), or the port of a proxy on this machine.
     """
-    written = ProfileBuilder()
-    written.add("(allow process-exec)", "(allow process-fork)", "(allow signal (target same-sandbox))")
-    written.add("(allow process-info* (target same-sandbox))", "(allow file-map-executable)", "(allow ipc-posix-sem)")
-    written.add(*_make_sysctl_rules(), _make_lookup_rule([_USERS]), *_make_network_rules(network))
+    builder = ProfileBuilder()
+    builder.add("(allow process-exec)", "(allow process-fork)", "(allow signal (target same-sandbox))")
+    builder.add("(allow process-info* (target same-sandbox))", "(allow file-map-executable)", "(allow ipc-posix-sem)")
+    builder.add(*_make_sysctl_rules(), _make_lookup_rule([_USERS]), *_make_network_rules(network))
     placed = sorted(rules, key=lambda rule: (len(PurePosixPath(rule[0]).parts), rule[0]))
     for path, access in placed:
-        _add_access_rules(written, path, access)
-    written.add_path_rule(f"allow {_READING} file-write-data file-ioctl", below=["/dev/fd"], at=_DEVICES)
-    written.add_path_rule(f"allow {_READING}", at=("/", "/dev", *_LINKS))
-    written.add_path_rule(f"allow {_READING} file-write*", below=[scratch])
-    written.add_path_rule("deny file-write*", below=absent)
+        _add_access_rules(builder, path, access)
+    builder.add_path_rule(f"allow {_READING} file-write-data file-ioctl", below=["/dev/fd"], at=_DEVICES)
+    builder.add_path_rule(f"allow {_READING}", at=("/", "/dev", *_LINKS))
+    builder.add_path_rule(f"allow {_READING} file-write*", below=[scratch])
+    builder.add_path_rule("deny file-write*", below=absent)
     reached = [path for path, access in placed if access != "hidden"]
-    written.add_path_rule("allow file-read-metadata file-test-existence", at=_list_parent_folders((*reached, scratch)))
-    # What lies in a folder is taken along when that is renamed, away from the rules that name its path.
+    builder.add_path_rule("allow file-read-metadata file-test-existence", at=_list_parent_folders((*reached, scratch)))
+    # Renaming a folder would move its content away from the rules for its path.
     pinned = [path for path, access in placed if access != "write" and path != "/"]
-    written.add_path_rule("deny file-write-create file-write-unlink", at=_list_parent_folders((*pinned, *absent)))
-    return written.build()
+    builder.add_path_rule("deny file-write-create file-write-unlink", at=_list_parent_folders((*pinned, *absent)))
+    return builder.build()
 
 
 def _add_access_rules(rules: ProfileBuilder, path: str, access: str) -> None:
@@ -122,13 +123,13 @@ def _make_network_rules(network: bool | int) -> list[str]:
         '(allow network-bind (local ip "*:*"))',
         f'(allow network-outbound (literal "{_RESOLVER}"))',
         "(allow system-socket)",
-        _make_lookup_rule(_OF_THE_NETWORK),
+        _make_lookup_rule(_NETWORK_SERVICES),
     ]
 
 
 def _make_sysctl_rules() -> list[str]:
-    names = [f'(sysctl-name "{name}")' for name in _FIGURES]
-    names += [f'(sysctl-name-prefix "{name}")' for name in _FIGURES_BELOW]
+    names = [f'(sysctl-name "{name}")' for name in _SYSCTL_NAMES]
+    names += [f'(sysctl-name-prefix "{name}")' for name in _SYSCTL_PREFIXES]
     return [f"(allow sysctl-read {' '.join(names)})"]
 
 
@@ -138,5 +139,5 @@ def _make_lookup_rule(names: Iterable[str]) -> str:
 
 
 def _list_parent_folders(paths: Iterable[str]) -> list[str]:
-    """The folders that paths lie in, without the root."""
+    """List the parent folders of paths, without the root."""
     return sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"})

@@ -1,6 +1,6 @@
-"""What runs under the profile of a Python run: one request of the channel, or the canaries. Started by `python -c`.
+"""Runs under the profile of a Python run: one request from the channel, or the canaries. Started by `python -c`.
 
-The limits were lowered and the profile put on before the interpreter began, so nothing here contains anything.
+The limits and the profile are applied before the interpreter starts, so nothing is contained here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-__all__ = ["serve", "try_out"]
+__all__ = ["serve", "try_probes"]
 
 
 def serve(channel: int, path: Sequence[str], packages: Sequence[str]) -> NoReturn:
-    """Load the packages that are installed, then run the one request that comes on the channel."""
+    """Load the packages that are installed, then run the one request on the channel."""
     from ferrule.sandbox.python.child import runner
 
     sys.path.extend(entry for entry in path if entry not in sys.path)
@@ -31,14 +31,14 @@ def serve(channel: int, path: Sequence[str], packages: Sequence[str]) -> NoRetur
     runner.serve_once(channel)
 
 
-def try_out(told: dict[str, Any]) -> NoReturn:
-    """Try each probe, and write a JSON line for each: its name, and what it reached or null."""
+def try_probes(fields: dict[str, Any]) -> NoReturn:
+    """Run each probe with the context of these fields, and write a JSON line: its name, and what it reached or null."""
     from ferrule.sandbox.macos.probes import PROBES, MacProbeContext
 
-    around = MacProbeContext(**{**told, "readable": tuple(told["readable"])})
+    context = MacProbeContext(**{**fields, "readable": tuple(fields["readable"])})
     for probe in PROBES:
         try:
-            reached = probe(around)
+            reached = probe(context)
         except Exception as error:  # noqa: BLE001 - a probe that fails has shown nothing
             reached = f"an error: {type(error).__name__}: {error}"
         os.write(1, json.dumps([probe.__name__, reached]).encode() + b"\n")

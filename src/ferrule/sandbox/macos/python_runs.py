@@ -1,4 +1,4 @@
-"""How one Python run is started under its profile: what it may read, its limits, its environment, its arguments."""
+"""Builds the command of one Python run under its profile: readable paths, limits and arguments."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ferrule.sandbox.visible_paths import VisiblePaths, find_python_paths
 
 __all__ = ["InterpreterPaths", "build_run_command", "find_interpreter_paths", "make_macos_limits"]
 
-# Libraries that packages of these managers are linked with, beside the interpreter's own prefix.
+# Libraries outside the interpreter's prefix that these managers' packages are linked with.
 _MANAGERS: Final = {
     "/opt/homebrew": ("lib", "opt", "Cellar"),
     "/usr/local": ("opt", "Cellar"),
     "/opt/local": ("lib",),
 }
 _PROGRAM: Final = (
-    "import json; told = json.loads({told!r}); from ferrule.sandbox.macos.python_child import {name}; {name}({call})"
+    "import json; given = json.loads({given!r}); from ferrule.sandbox.macos.python_child import {name}; {name}({call})"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class InterpreterPaths:
-    """What all runs of a sandbox may read, as real paths, and what an interpreter is started from."""
+    """The real paths that all runs of a sandbox may read, and that an interpreter is started from."""
 
     readable: tuple[str, ...]
     links: tuple[str, ...]
@@ -40,18 +40,18 @@ class InterpreterPaths:
     programs: tuple[str, ...]
 
     def make_profile(self, scratch: str) -> Profile:
-        """The profile of a run that writes below `scratch`."""
+        """Make the profile of a run that writes below `scratch`."""
         return make_python_profile(
             readable=self.readable, links=self.links, listed=self.listed, programs=self.programs, scratch=scratch
         )
 
 
 def find_interpreter_paths(extra: Iterable[Path]) -> InterpreterPaths:
-    """That of this interpreter and its packages, and of `extra`. Raises ValueError for what can't be shown."""
+    """Find the paths of this interpreter, its packages and `extra`. Raises ValueError for paths that can't be shown."""
     programs = [os.path.realpath(sys.executable)]
     shown = list(find_python_paths(extra).readable)
     for prefix in dict.fromkeys((sys.base_prefix, sys.base_exec_prefix)):
-        # A framework's: the library itself, and the program that `bin/python3` only starts.
+        # Of a framework build: the library itself, and the program that `bin/python3` starts.
         shown += [path for name in ("Python", "Resources", "Frameworks") if (path := Path(prefix, name)).exists()]
         programs.append(str(Path(os.path.realpath(prefix), "Resources/Python.app/Contents/MacOS/Python")))
         for manager, names in _MANAGERS.items():
@@ -63,7 +63,7 @@ def find_interpreter_paths(extra: Iterable[Path]) -> InterpreterPaths:
 
 
 def make_macos_limits(wanted: RunLimits) -> dict[str, int]:
-    """The limits that macOS knows, by name. Address space isn't among them: it maps gigabytes for any process."""
+    """Return the limits by name, without address space: macOS maps gigabytes for any process."""
     return {
         "RLIMIT_CORE": 0,
         "RLIMIT_CPU": wanted.cpu,
@@ -75,21 +75,21 @@ def make_macos_limits(wanted: RunLimits) -> dict[str, int]:
 
 
 def make_serve_program(channel: int, path: Sequence[str], packages: Sequence[str]) -> str:
-    """The interpreter's program for one run."""
-    told = {"channel": channel, "path": list(path), "packages": list(packages)}
-    return _build_program(told, "serve", "told['channel'], told['path'], told['packages']")
+    """Return the interpreter's program for one run."""
+    given = {"channel": channel, "path": list(path), "packages": list(packages)}
+    return _build_program(given, "serve", "given['channel'], given['path'], given['packages']")
 
 
-def make_canary_program(told: Mapping[str, Any]) -> str:
-    """The interpreter's program for the canaries."""
-    return _build_program({"around": dict(told)}, "try_out", "told['around']")
+def make_canary_program(context: Mapping[str, Any]) -> str:
+    """Return the interpreter's program for the canaries; `context` has the fields of `MacProbeContext`."""
+    return _build_program({"context": dict(context)}, "try_probes", "given['context']")
 
 
 def build_run_command(tool: Path, profile: Profile, limits: Mapping[str, int], program: str) -> list[str]:
-    """What becomes the interpreter that runs `program`, with lowered limits and under the profile."""
+    """Return the command that runs `program` in an interpreter with lowered limits and under the profile."""
     python = [sys.executable, "-I", "-B", "-X", "utf8", "-c", program]
     return make_limit_arguments(profile.build_command(tool, python), limits)
 
 
-def _build_program(told: Mapping[str, Any], name: str, call: str) -> str:
-    return make_boot_program(_PROGRAM.format(told=json.dumps(told), name=name, call=call))
+def _build_program(given: Mapping[str, Any], name: str, call: str) -> str:
+    return make_boot_program(_PROGRAM.format(given=json.dumps(given), name=name, call=call))

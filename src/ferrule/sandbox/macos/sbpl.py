@@ -1,7 +1,7 @@
-"""Seatbelt's profile language, as far as it is used here: rules in order, of which the last that matches decides.
+"""The part of Seatbelt's profile language that is used here: ordered rules, of which the last match decides.
 
-Paths never stand in the text. Each is a parameter, `(param "P0")`, whose value goes to `sandbox-exec` as an argument of
-its own, so that no name of a file can end a string or a rule.
+Paths are never part of the text. Each is a parameter, `(param "P0")`, whose value is a separate argument of
+`sandbox-exec`, so that a file's name can't end a string or a rule.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ SANDBOX_EXEC: Final = Path("/usr/bin/sandbox-exec")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A whole profile: its text, and the paths that its parameters `P0`, `P1`, … stand for."""
+    """A complete profile: its text, and the paths of its parameters `P0`, `P1`, …"""
 
     text: str
     paths: tuple[str, ...]
 
     def build_command(self, tool: Path, argv: Sequence[str]) -> list[str]:
-        """The arguments that have `tool`, a `sandbox-exec`, become `argv` under this profile."""
+        """Return the command that runs `argv` under this profile with `tool`, a `sandbox-exec`."""
         parameters = [part for number, path in enumerate(self.paths) for part in ("-D", f"P{number}={path}")]
         return [str(tool), *parameters, "-p", self.text, "--", *argv]
 
 
 class ProfileBuilder:
-    """Takes rules in order, from `(deny default)` on."""
+    """Collects rules in order, starting with `(deny default)`."""
 
     def __init__(self) -> None:
         self._lines = ["(version 1)", "(deny default)"]
         self._numbers: dict[str, int] = {}
 
     def add(self, *lines: str) -> None:
-        """Rules that name no path, as they are."""
+        """Add rules without paths, verbatim."""
         self._lines += lines
 
     def add_path_rule(self, operations: str, *, below: Iterable[str] = (), at: Iterable[str] = ()) -> None:
-        """One rule for paths with all that lies below them, and for paths alone; none where there is no path.
+        """Add one rule for the paths `below` with their content, and the paths `at` alone; none without paths.
 
-        A rule without a filter would hold for every file. Paths are absolute and real, without links, since the kernel
-        compares those. Raises ValueError for others.
+        A rule without a filter would apply to every file. Paths must be absolute and real, without links, since the
+        kernel compares those. Raises ValueError for others.
         """
         inside = tuple(dict.fromkeys(below))
-        # Whether `subpath` takes a file for a folder of nothing but itself isn't written down anywhere.
+        # It isn't documented whether `subpath` matches a file.
         exactly = tuple(dict.fromkeys((*at, *inside)))
         filters = [f"(subpath {self._parameter(path)})" for path in inside]
         filters += [f"(literal {self._parameter(path)})" for path in exactly]
@@ -55,10 +55,10 @@ class ProfileBuilder:
             self._lines.append(f"({operations} {' '.join(filters)})")
 
     def build(self) -> Profile:
-        """What was taken so far."""
+        """Build the profile from the rules so far."""
         return Profile("\n".join(self._lines), tuple(self._numbers))
 
     def _parameter(self, path: str) -> str:
         if not path.startswith("/") or "\0" in path or any(part in {".", ".."} for part in path.split("/")):
-            raise ValueError(f"a profile's paths are absolute and real, not {path!r}")
+            raise ValueError(f"a profile's paths must be absolute and real, not {path!r}")
         return f'(param "P{self._numbers.setdefault(path, len(self._numbers))}")'

@@ -1,7 +1,7 @@
 """Model-written Python: a warm interpreter forks a contained child for each run (`PythonSandbox`).
 
-`sandbox` is the front and `run` what it answers; `zygote`, `child` and `keeper` are what runs on the other side.
-Every name is loaded when it is first asked for: the zygote imports this package too, and needs none of the front.
+`sandbox` is the public interface, `result` its results; `parent` controls the processes, `child` runs inside them.
+Names are loaded on first use, since the zygote imports this package too and needs none of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Mount`: a file of the host that model-written code may read without a copy."""
 
-# Paths are text here, as in `hidden_paths`.
+# Paths are strings here, as in `hidden_paths`.
 # ruff: noqa: PTH100, PTH112
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ferrule.sandbox.visible_paths import is_within_any
 
 __all__ = ["Mount", "resolve_mounts"]
 
-_OF_THE_SYSTEM: Final = ("/dev", "/proc", "/run", "/sys")
+_SYSTEM_FOLDERS: Final = ("/dev", "/proc", "/run", "/sys")
 _PRIVATE: Final = ".private"
-_MOST: Final = 100
+_MAX_MOUNTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file that code reads where it lies, whatever its size, and can't change.
+    """A file of any size that code reads in place and can't change.
 
-    `path` is followed to the real file when a run or a session begins. `name` is what the code calls it: a relative
-    path in its folder, or None for the file's own name.
+    `path` is resolved to the real file when a run or a session begins. `name` is the file's relative path in the
+    code's folder, or None for its own name.
     """
 
     path: Path | str
@@ -43,25 +43,25 @@ class Mount:
 
 
 def resolve_mounts(mounts: Iterable[Mount], taken: Iterable[str] = ()) -> tuple[MountedFile, ...]:
-    """What the mounts are at this moment. Files of the names `taken` are written to the same folder.
+    """Resolve mounts to the present files. The names `taken` belong to files that are written to the same folder.
 
-    Raises `SandboxInputError` for a file that isn't there or isn't regular, for one that is hidden from shell commands
-    too (`HIDDEN`: keys, tokens, `.env`), and for a name that is unsafe or that another file has.
+    Raises `SandboxInputError` for a file that is missing, not regular or hidden from shell commands (`HIDDEN`: keys,
+    tokens, `.env`), and for a name that is unsafe or taken.
     """
     found: dict[str, MountedFile] = {}
     names = set(taken)
     hidden = HiddenPaths.parse(HIDDEN, "/")
     for mount in mounts:
         if not isinstance(mount, Mount):
-            raise SandboxInputError(f"mounts are Mount(path, name), not {type(mount).__name__}")
+            raise SandboxInputError(f"mounts must be Mount(path, name), not {type(mount).__name__}")
         name = mount.shown_name
         if not isinstance(name, str) or not is_safe_name(name) or name.split("/")[0] == _PRIVATE:
-            raise SandboxInputError(f"a mount's name is a relative path without `..`, not {name!r}")
-        if any(_is_in_the_way(name, other) for other in names):
-            raise SandboxInputError(f"mounts[{name!r}]: another file has that name, or a folder would have to have it")
+            raise SandboxInputError(f"a mount's name must be a relative path without `..`, not {name!r}")
+        if any(_conflicts(name, other) for other in names):
+            raise SandboxInputError(f"mounts[{name!r}]: the name conflicts with another file or its folder")
         names.add(name)
-        if len(found) == _MOST:
-            raise SandboxInputError(f"more than {_MOST} mounts: put what is read together into one file")
+        if len(found) == _MAX_MOUNTS:
+            raise SandboxInputError(f"more than {_MAX_MOUNTS} mounts: combine files that are read together")
         found[name] = _resolve(mount, name, hidden)
     return tuple(found.values())
 
@@ -76,7 +76,7 @@ def _resolve(mount: Mount, name: str, hidden: HiddenPaths) -> MountedFile:
             raise SandboxInputError(f"mounts[{name!r}]: {given} is hidden from model-written code: see HIDDEN")
         with open_regular_file(real) as descriptor:
             if descriptor is None:
-                raise SandboxInputError(f"mounts[{name!r}]: {given} is no regular file: mount each file by itself")
+                raise SandboxInputError(f"mounts[{name!r}]: {given} is not a regular file: mount each file by itself")
             status = os.fstat(descriptor)
     except OSError as error:
         raise SandboxInputError(f"mounts[{name!r}]: {error}") from None
@@ -84,8 +84,8 @@ def _resolve(mount: Mount, name: str, hidden: HiddenPaths) -> MountedFile:
 
 
 def _is_hidden(path: str, hidden: HiddenPaths) -> bool:
-    """Whether a shell command couldn't read a path, by what it lies in or by the name of it or of a folder above."""
-    if is_within_any(path, _OF_THE_SYSTEM) or is_within_any(path, hidden.find_existing()):
+    """Check whether a path is hidden from shell commands: by its folder, its name, or the name of a parent folder."""
+    if is_within_any(path, _SYSTEM_FOLDERS) or is_within_any(path, hidden.find_existing()):
         return True
     parts = path.split("/")
     return any(
@@ -96,11 +96,11 @@ def _is_hidden(path: str, hidden: HiddenPaths) -> bool:
 
 
 def _is_harmless(path: str) -> bool:
-    """As the scan of a workspace has it: virtual environments, and certificates without a key."""
+    """Check for the exceptions of the workspace scan: virtual environments, and certificates without a key."""
     if os.path.isdir(path):
         return os.path.lexists(f"{path}/pyvenv.cfg")
     return path.lower().endswith(".pem") and not holds_private_key(path)
 
 
-def _is_in_the_way(name: str, other: str) -> bool:
+def _conflicts(name: str, other: str) -> bool:
     return name == other or name.startswith(f"{other}/") or other.startswith(f"{name}/")

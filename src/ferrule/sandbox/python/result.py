@@ -1,4 +1,4 @@
-"""What a run gives back, and the errors that are raised before one begins. Data only."""
+"""The result of a run, as data."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ MB = 1024 * 1024
 ErrorKind = Literal[
     "syntax", "exception", "timeout", "memory", "killed", "output", "refused", "lost", "protocol"
 ]  # fmt: skip
-"""`syntax`: the code can't be compiled. `exception`: it raised. `timeout`: it took longer than its wall clock.
-`memory`: it asked for more than its limit. `killed`: its process ended without an answer (a signal, `os._exit`).
-`output`: it wrote more than its limit. `refused`: the checks' profile refused it, so that nothing ran.
-`lost`: the zygote ended while it ran. `protocol`: what came back was not an answer."""
+"""`syntax`: the code can't be compiled. `exception`: it raised. `timeout`: it exceeded its wall-clock time.
+`memory`: it requested more than its limit. `killed`: its process ended without an answer (a signal, `os._exit`).
+`output`: it wrote more than its limit. `refused`: the checks' profile refused it, so nothing ran.
+`lost`: the zygote ended while it ran. `protocol`: the process sent something other than an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value that has no safe encoding, as its type and its `repr`.
+    """A value without a safe encoding, as its type and its `repr`.
 
-    `reason` says why it came back like this: `repr` where the type has no encoding, else what went wrong.
+    `reason` is `repr` if the type has no encoding, else what went wrong.
     """
 
     type: str
@@ -54,7 +54,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DataTable:
-    """A data frame or series: the first rows, row by row, with its index and its number of rows in all."""
+    """A data frame or series: its first rows with their index, and its total number of rows."""
 
     columns: tuple[Any, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -63,7 +63,7 @@ class DataTable:
 
     @property
     def is_cut(self) -> bool:
-        """Are there more rows than came back?"""
+        """Are there more rows than were returned?"""
         return self.total_rows > len(self.rows)
 
     def __repr__(self) -> str:
@@ -73,10 +73,10 @@ class DataTable:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why a run has no value: its kind, one line, and the traceback through the user's own code.
+    """Why a run has no value: its kind, a one-line message, and the traceback through the user's own code.
 
-    `line` is the line of the code (from 1) where it went wrong, where that is known. `syntax`, `exception`, `memory`
-    and what they say are the child's own word; the other kinds are what the parent saw.
+    `line` is the line of the code (from 1) that failed, if known. `syntax`, `exception` and `memory`, with their
+    messages, are reported by the child and can be forged; the parent detects the other kinds.
     """
 
     kind: ErrorKind
@@ -90,7 +90,7 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """Seconds of wall clock and of CPU, and the peak of resident memory in bytes (what was preloaded included)."""
+    """Seconds of wall clock and of CPU, and peak resident memory in bytes (including the loaded packages)."""
 
     wall: float
     cpu: float
@@ -99,7 +99,7 @@ class ResourceUsage:
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A file that a run left, kept in a `BlobStore`: its name, its bytes in number, the name of its content there."""
+    """A file that a run left, stored in a `BlobStore`: its name, its size in bytes, its content's name there."""
 
     name: str
     size: int
@@ -108,11 +108,11 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PythonResult:
-    """One run of some code.
+    """The result of one run.
 
-    `value` is that of the last expression, None where the code ends in a statement. Text is decoded with replacement
+    `value` is that of the last expression, None if the code ends in a statement. Text is decoded with replacement
     characters. `files` are those that the run left in its folder, `images` the figures that it left open, and
-    `omitted` names each part that came back as its `repr`, cut, or not at all (`value['a'][3]: …`).
+    `omitted` lists each part that is returned as its `repr`, cut, or missing (`value['a'][3]: …`).
     """
 
     value: Any = None
@@ -127,11 +127,11 @@ class PythonResult:
 
     @property
     def is_ok(self) -> bool:
-        """Did it run to its end without an error?"""
+        """Did it finish without an error?"""
         return self.error is None
 
     def keep_files(self, blobs: BlobStore) -> tuple[KeptFile, ...]:
-        """Put the files that it left into a store by their content; references to them, in the order of names."""
+        """Store the files that it left by their content; returns references to them, sorted by name."""
         return tuple(KeptFile(name, len(data), blobs.put(data)) for name, data in sorted(self.files.items()))
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class PythonResult:
 
 
 def find_refusal(findings: tuple[Finding, ...]) -> PythonResult | None:
-    """The run that the checks' findings keep from being made, if they do."""
+    """Return the result of a run that the findings refuse, or None if they don't."""
     refusing = [finding for finding in findings if finding.refuses]
     if not refusing:
         return None

@@ -1,4 +1,4 @@
-"""The front: `PythonSandbox`, which runs model-written Python in contained children of a warm zygote."""
+"""`PythonSandbox`, which runs model-written Python in contained children of a warm zygote."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from ferrule.sandbox.scheduling import run_in_thread, run_on_background_loop
 from ferrule.sandbox.tiers import Tier
 
 PACKAGES: Final = ("numpy", "pandas")
-"""What a zygote loads unless it is told otherwise."""
+"""What a zygote loads by default."""
 _NAME: Final = "<run>"
 _CORES: Final = os.cpu_count() or 1
 _CPU_SECONDS: Final = 3600
-"""Of a run, over all threads: what ends runs is their wall clock, which the parent watches."""
+"""Of a run, over all threads. Only a backstop: the parent enforces the wall-clock timeout."""
 
 
 class PythonSandbox:
-    """Runs model-written Python, contained by the operating system as far as its tier says.
+    """Runs model-written Python, contained by the operating system to the extent of its tier.
 
-    `packages` are loaded once, before any run, where they are installed. `readable` are further paths that runs may
-    read (where the program is root, runs are not: such paths have to be readable by everybody). `tier` None is the
-    best that this machine has, and `"none"` contains nothing: that is the user's to say, and nothing that a model
-    controls may. `checks` is the profile of the advice that goes with each run; `strict` refuses what it finds.
-    `max_output` is in bytes, for standard output and error together; a run that writes more is ended. `memory` is what
-    a run may use beyond the loaded packages, in bytes. At most `parallel` runs go at a time, the others wait.
+    `packages` are loaded once, before any run, if they are installed. `readable` are further paths that runs may read
+    (if the program is root, runs are not, so such paths must be world-readable). `tier=None` is the best that this
+    machine has; `"none"` contains nothing, and only the user may choose it, never anything that a model controls.
+    `checks` is the profile of the advice attached to each run; `strict` refuses code with findings. `max_output` is in
+    bytes, for standard output and error together; a run that writes more is ended. `memory` is what a run may use
+    besides the loaded packages, in bytes. At most `parallel` runs execute at a time, the others wait.
 
-    Made without starting anything. Can be used from any event loop of the process that made it, and without one.
+    Creating it starts nothing. Can be used from any event loop of the process that created it, and without one.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class PythonSandbox:
         self._limits = RunLimits(memory=check_memory(memory), cpu=_CPU_SECONDS)
         self._parallel = parallel
         if min(max_output, parallel) < 1:
-            raise SandboxInputError(f"max_output and parallel are 1 at least, not {max_output} and {parallel}")
+            raise SandboxInputError(f"max_output and parallel must be at least 1, not {max_output} and {parallel}")
         self._process = os.getpid()
         self._pool: ZygotePool | None = None
         self._mounted = MountedPools(self._settings, self._limits)
@@ -85,23 +85,23 @@ class PythonSandbox:
     ) -> PythonResult:
         """Run `code` in a fresh contained process; the value is that of its last expression.
 
-        `inputs` with a variable's name are variables (what JSON has, bytes, dates, arrays, data frames …), those with
-        another name (`data.csv`) are files in the run's folder, given as bytes, text or a `Path` to read. `timeout` is
-        in seconds of wall clock, `memory` in bytes beyond what the loaded packages take (None: the sandbox's own).
-        `mounts` are files that the code reads where they lie, without a copy; the first run with other files than the
-        last ones takes as long as a start.
+        `inputs` named like variables are variables (JSON values, bytes, dates, arrays, data frames …); those with
+        other names (`data.csv`) are files in the run's folder, given as bytes, text or a `Path` to read. `timeout` is
+        in seconds of wall clock, `memory` in bytes besides the loaded packages (None: the sandbox's own limit).
+        `mounts` are files that the code reads in place, without a copy; the first run with a new set of files takes
+        as long as a start.
 
-        What goes wrong in the code is the `error` of what this returns. Raises `SandboxInputError` for code, inputs or
-        limits that can't be used, and `SandboxUnavailable` where it can't be contained; nothing has run then.
+        An error in the code is the result's `error`. Raises `SandboxInputError` for invalid code, inputs or limits, and
+        `SandboxUnavailable` if the code can't be contained; nothing has run then.
         """
         seconds = check_timeout(timeout)
         limits = self._make_limits(memory)
         if seconds * _CORES > limits.cpu:
             limits = replace(limits, cpu=math.ceil(seconds) * _CORES)
-        asked = await encode_request_in_thread(code, inputs, _NAME)
+        request = await encode_request_in_thread(code, inputs, _NAME)
         files = await self._resolve(mounts, inputs)
         return await run_on_background_loop(
-            run_with_checks(code, self.checks, seconds, partial(self._run, asked, limits, seconds, files))
+            run_with_checks(code, self.checks, seconds, partial(self._run, request, limits, seconds, files))
         )
 
     def run_sync(
@@ -117,22 +117,21 @@ class PythonSandbox:
         return run_synchronously(self.run(code, inputs, timeout=timeout, memory=memory, mounts=mounts))
 
     async def session(self, *, memory: int | None = None, mounts: Sequence[Mount] = ()) -> SandboxSession:
-        """Runs that share their variables, and that can all read `mounts`.
+        """Start a session: runs that share their variables, and can all read `mounts`.
 
-        Raises `SandboxUnavailable`, and `SandboxInputError` for the memory or a mount. The seatbelt tier has none, and
-        raises.
+        Raises `SandboxUnavailable`, always in the seatbelt tier, and `SandboxInputError` for the memory or a mount.
         """
-        # A session's processor time is that of all its runs.
+        # A session's CPU limit covers all of its runs.
         limits = replace(self._make_limits(memory), cpu=math.ceil(MAX_TIMEOUT) * _CORES)
         process = await run_on_background_loop(self._start_session(limits, await self._resolve(mounts, None)))
         return SandboxSession(process, self.checks, self._run_in_slot)
 
     async def start(self) -> None:
-        """Start the zygote, which the first run does otherwise. Raises `SandboxUnavailable` where it can't be."""
+        """Start the zygote, as the first run would. Raises `SandboxUnavailable` if that fails."""
         await run_on_background_loop(self._start())
 
     async def aclose(self) -> None:
-        """End the zygote and whatever runs. Can be called again."""
+        """End the zygote and all runs. Can be called again."""
         await run_on_background_loop(self._close())
 
     def close(self) -> None:
@@ -150,7 +149,7 @@ class PythonSandbox:
 
     @property
     def tier(self) -> Tier | None:
-        """The tier that was asked for, or that was found at the start; None before that."""
+        """The tier that was given, or that was detected at the start; None before that."""
         return self._settings.tier or (self._pool.tier if self._pool else None)
 
     @property
@@ -160,13 +159,13 @@ class PythonSandbox:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The packages that were asked for and, from the start on, those of them that are loaded."""
+        """The packages that were given; after the start, those of them that are loaded."""
         ready = self._pool.ready if self._pool else None
         return ready.packages if ready else self._settings.packages
 
     @property
     def canary_results(self) -> Mapping[str, str]:
-        """What each canary of the start came to, by its name; empty before that, and where there is no tier."""
+        """The result of each canary at the start, by name; empty before that, and without a tier."""
         ready = self._pool.ready if self._pool else None
         return ready.canary_results if ready else {}
 
@@ -179,15 +178,15 @@ class PythonSandbox:
     # On the background loop.
 
     async def _run(
-        self, asked: bytes, limits: RunLimits, seconds: float, files: tuple[MountedFile, ...]
+        self, request: bytes, limits: RunLimits, seconds: float, files: tuple[MountedFile, ...]
     ) -> PythonResult:
         pool = self._get_pool()
         assert self._slots is not None
         async with self._slots:
             if not files:
-                return await execute_once(await pool.acquire_child(limits), asked, seconds)
+                return await execute_once(await pool.acquire_child(limits), request, seconds)
             with self._mounted.use(files) as mounted:
-                return await execute_once(await mounted.acquire_child(limits), asked, seconds)
+                return await execute_once(await mounted.acquire_child(limits), request, seconds)
 
     async def _start_session(self, limits: RunLimits, files: tuple[MountedFile, ...]) -> SessionProcess:
         pool = self._get_pool()
@@ -214,11 +213,11 @@ class PythonSandbox:
 
     def _get_pool(self) -> ZygotePool:
         if self._process != os.getpid():
-            raise SandboxUnavailable("this sandbox belongs to the process that this one was forked from: make another")
+            raise SandboxUnavailable("this sandbox belongs to the parent process of this fork: create another one")
         if self._pool is None:
             self._slots = asyncio.Semaphore(self._parallel)
             self._pool = ZygotePool(self._settings, self._limits)
-            # For a program that forgets to close it; the end of the program ends it anyway.
+            # For programs that don't close it; at the program's exit it ends anyway.
             weakref.finalize(self, _close_forgotten, self._pool, self._mounted).atexit = False
         return self._pool
 

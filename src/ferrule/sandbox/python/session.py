@@ -1,4 +1,4 @@
-"""Sessions: runs that share their variables, can be forked, and rolled back."""
+"""Sessions: runs that share their variables, and can be forked and rolled back."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ class Checkpoint:
 
 
 class SandboxSession:
-    """Runs that share their variables and their folder, contained as any run is. Made by `PythonSandbox.session`.
+    """Runs that share their variables and folder, contained like any run. Created by `PythonSandbox.session`.
 
-    Full tier: a run that is ended (a timeout, too much output, a crash) leaves the session as it was before that run;
-    between runs nothing of a session runs. A session and its forks are one security domain: they have separate
-    processes, variables and folders, and are not kept from reading each other's files. In the other tiers a session
-    can't be forked or rolled back, and such a run ends it.
+    Full tier: after a run that is ended (a timeout, too much output, a crash) the session is as it was before that
+    run; between runs all of its processes are stopped. A session and its forks are one security domain: they have
+    separate processes, variables and folders, but can read each other's files. In the other tiers a session can't be
+    forked or rolled back, and such a run ends it.
     """
 
     def __init__(
         self,
         process: SessionProcess,
         checks: CheckProfile,
-        place: Callable[[Callable[[], Awaitable[PythonResult]]], Coroutine[Any, Any, PythonResult]],
+        run_in_slot: Callable[[Callable[[], Awaitable[PythonResult]]], Coroutine[Any, Any, PythonResult]],
     ) -> None:
         self._process = process
         self._checks = checks
-        self._run_in_slot = place
+        self._run_in_slot = run_in_slot
         self._runs = 0
-        # For a program that forgets to close it; the end of the program ends it anyway.
+        # For programs that don't close it; at the program's exit it ends anyway.
         weakref.finalize(self, _close_forgotten, process).atexit = False
 
     async def run(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> PythonResult:
-        """`PythonSandbox.run`, in this session. Raises the same, and `SandboxUnavailable` where it is over."""
+        """`PythonSandbox.run`, in this session. Raises the same, and `SandboxUnavailable` if the session has ended."""
         seconds = check_timeout(timeout)
         self._runs += 1
-        asked = await encode_request_in_thread(code, inputs, f"<run {self._runs}>")
-        # The work begins where its place is free: cancelled before that, there is no coroutine that nobody awaited.
-        work = partial(self._run_in_slot, partial(self._process.run, asked, seconds))
+        request = await encode_request_in_thread(code, inputs, f"<run {self._runs}>")
+        # The coroutine is created once a slot is free: a run that is cancelled earlier leaves none unawaited.
+        work = partial(self._run_in_slot, partial(self._process.run, request, seconds))
         return await run_on_background_loop(run_with_checks(code, self._checks, seconds, work))
 
     def run_sync(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> PythonResult:
@@ -61,26 +61,26 @@ class SandboxSession:
         return run_synchronously(self.run(code, inputs, timeout=timeout))
 
     async def checkpoint(self) -> Checkpoint:
-        """Keep the present state, variables and files. Raises `SandboxUnavailable` where that can't be."""
+        """Save the present variables and files. Raises `SandboxUnavailable` if that fails."""
         return Checkpoint(await run_on_background_loop(self._process.checkpoint()))
 
     async def rollback(self, to: Checkpoint | None = None) -> None:
-        """Go back to a checkpoint, or to before the last run that was made (once, until there is another).
+        """Restore a checkpoint, or the state before the last run (once, until there is another run).
 
-        Raises `SandboxInputError` where there is no such state, `SandboxUnavailable` where this session can't.
+        Raises `SandboxInputError` if there is no such state, `SandboxUnavailable` if this session can't roll back.
         """
         await run_on_background_loop(self._process.rollback(to.number if to else None))
 
     async def fork(self) -> SandboxSession:
-        """Another session that goes on from the present state; it has its own checkpoints, and none yet.
+        """Create another session that continues from the present state, without the checkpoints of this one.
 
-        Raises `SandboxUnavailable` where this session can't.
+        Raises `SandboxUnavailable` if this session can't fork.
         """
         fork = await run_on_background_loop(self._process.fork())
         return SandboxSession(fork, self._checks, self._run_in_slot)
 
     async def aclose(self) -> None:
-        """End the session's process. Its forks go on. Can be called again."""
+        """End the session's process. Its forks continue. Can be called again."""
         await run_on_background_loop(self._process.aclose())
 
     async def __aenter__(self) -> Self:

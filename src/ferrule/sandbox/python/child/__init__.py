@@ -1,4 +1,4 @@
-"""What runs inside the sandbox: the zygote, the child of each run, and a session's process.
+"""The code that runs inside the sandbox: the zygote, the child of each run, and a session's process.
 
-Imported before the packages are loaded, and counted in every fork: the standard library and little of it.
+Imported before the packages are loaded and part of every fork, so it imports little, and only the standard library.
 """

@@ -1,4 +1,4 @@
-"""Runs code as a notebook's cell does: every statement, and then the value of a last expression. In the child."""
+"""Runs code like a notebook cell: every statement, then the value of the last expression. In the child."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from types import CodeType, ModuleType
 from typing import Any, Final, TypedDict
 
 _TEXT: Final = 20_000
-"""Characters of a traceback that come back: its beginning and its end."""
+"""Characters of a traceback that are returned: its beginning and its end."""
 
-_OF_PROCESSES: Final = ("multiprocessing", "concurrent.futures.process", "subprocess", "joblib.externals.loky")
+_PROCESS_MODULES: Final = ("multiprocessing", "concurrent.futures.process", "subprocess", "joblib.externals.loky")
 _ONE_PROCESS: Final = (
     "The sandbox has this one process and starts no other: compute here, in a loop, with numpy, or with threads"
     " (concurrent.futures.ThreadPoolExecutor)."
@@ -23,7 +23,7 @@ _ONE_PROCESS: Final = (
 
 
 class CodeFailure(TypedDict):
-    """What went wrong, as the answer has it."""
+    """What went wrong, as encoded in the answer."""
 
     kind: str
     message: str
@@ -32,14 +32,14 @@ class CodeFailure(TypedDict):
 
 
 def make_main_module() -> ModuleType:
-    """A fresh `__main__`, in which code that asks for its own name runs as a script does."""
+    """Create a fresh `__main__`, so that code with `if __name__ == "__main__"` runs as a script."""
     module = ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     return module
 
 
 def evaluate(code: str, name: str, namespace: dict[str, Any]) -> tuple[Any, CodeFailure | None]:
-    """Run `code`, called `name` in its tracebacks; its value and what went wrong. Lets no exception out."""
+    """Run `code`, called `name` in its tracebacks; returns its value and its failure. Never raises."""
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:
         return _run_cell(code, name, namespace), None
@@ -64,7 +64,7 @@ def _compile(tree: ast.Module | ast.Expression, name: str, mode: str) -> CodeTyp
 
 
 def _execute(code: CodeType, namespace: dict[str, Any]) -> Any:
-    """Run compiled code; an `await` outside of functions gets an event loop of its own."""
+    """Run compiled code; a top-level `await` runs in an event loop of its own."""
     value = eval(code, namespace)
     return asyncio.run(value) if code.co_flags & inspect.CO_COROUTINE else value
 
@@ -77,35 +77,35 @@ def join_threads() -> None:
 
 
 def describe_failure(error: BaseException, name: str) -> CodeFailure:
-    """An exception as its kind, one line, and a traceback through the user's own code only."""
+    """Describe an exception by its kind, one line, and a traceback through the user's own code only."""
     if isinstance(error, OSError) and _is_about_processes(error):
         error.add_note(_ONE_PROCESS)
-    told = traceback.TracebackException.from_exception(error, compact=True)
-    lines = [frame.lineno for frame in told.stack if _is_own(frame.filename)]
-    for one in _follow_chain(told):
+    report = traceback.TracebackException.from_exception(error, compact=True)
+    lines = [frame.lineno for frame in report.stack if _is_own(frame.filename)]
+    for one in _follow_chain(report):
         one.stack = traceback.StackSummary.from_list([frame for frame in one.stack if _is_own(frame.filename)])
     kind, line = "memory" if isinstance(error, MemoryError) else "exception", lines[-1] if lines else None
-    message = "".join(told.format_exception_only()).strip()
+    message = "".join(report.format_exception_only()).strip()
     if isinstance(error, SyntaxError):
         message = f"{type(error).__name__}: {error.msg}"
         if error.filename == name and not lines:
             kind, line = "syntax", error.lineno
-    return {"kind": kind, "message": message[:2000], "traceback": _cut_middle("".join(told.format())), "line": line}
+    return {"kind": kind, "message": message[:2000], "traceback": _cut_middle("".join(report.format())), "line": line}
 
 
 def _is_about_processes(error: BaseException) -> bool:
-    """Was it raised where a library starts other processes, or makes what they would share?"""
+    """Was it raised where a library starts other processes, or creates objects to share with them?"""
     modules = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__))
-    return any(module.startswith(_OF_PROCESSES) for module in modules)
+    return any(module.startswith(_PROCESS_MODULES) for module in modules)
 
 
 def _is_own(filename: str) -> bool:
     return filename.startswith("<run")
 
 
-def _follow_chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
-    """An exception with its causes and the members of its groups."""
-    waiting = [told]
+def _follow_chain(report: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    """Iterate over an exception, its causes and the members of its groups."""
+    waiting = [report]
     while waiting:
         one = waiting.pop()
         yield one

@@ -1,4 +1,4 @@
-"""What a run leaves behind, in the child: the files of its folder and the figures that are open."""
+"""Collects what a run leaves, in the child: the files in its folder and the open figures."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ferrule.sandbox.python.wire.encoding import Tree, ValueEncoder
 MAX_FILES: Final = 256
 MAX_FIGURES: Final = 32
 PRIVATE: Final = ".private"
-"""The folder of what libraries write for themselves (`HOME`, `TMPDIR`); it doesn't come back."""
+"""The folder for libraries' own files (`HOME`, `TMPDIR`); it isn't returned."""
 
 Marks = dict[str, tuple[int, int]]
-"""By file: when it was written last, in nanoseconds, and its inode."""
+"""By file: its modification time in nanoseconds, and its inode."""
 
 
 def record_marks() -> Marks:
-    """The state of the files that are there before a run."""
+    """Record the state of the files before a run."""
     return {name: (status.st_mtime_ns, status.st_ino) for name, status in _walk_files()}
 
 
 def collect_files(encoder: ValueEncoder, before: Marks) -> list[Tree]:
-    """The files that are new or changed. Links and devices are left out, the rest is cut where it is too much."""
+    """Encode the files that are new or changed, up to the limits. Links and devices are omitted."""
     trees: list[Tree] = []
     for name, status in _walk_files():
         if before.get(name) == (status.st_mtime_ns, status.st_ino):
@@ -71,7 +71,7 @@ def _walk_files(folder: str = "", depth: int = 0) -> Iterator[tuple[str, os.stat
 
 
 def collect_figures(encoder: ValueEncoder) -> list[Tree]:
-    """The figures that matplotlib still has open, as PNG."""
+    """Encode the figures that matplotlib still has open, as PNG."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return []

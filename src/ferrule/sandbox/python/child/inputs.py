@@ -1,4 +1,4 @@
-"""What a run is given, in the child: variables, and files in its folder."""
+"""Places a run's inputs, in the child: variables, and files in its folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferrule.sandbox.python.wire.frames import FrameBlobs
 
 
 def place_inputs(tree: dict[str, Any], data: bytes, namespace: dict[str, Any]) -> None:
-    """Set the variables and write the files that a request brings. Raises `OSError` where a file has no room."""
+    """Set the variables and write the files of a request. Raises `OSError` if there is no space for a file."""
     decoder = ValueDecoder(FrameBlobs(data), _BUILDERS, is_trusted=True)
     for name, value in tree["inputs"].items():
         namespace[name] = decoder.decode(value)

@@ -1,4 +1,4 @@
-"""Loads packages in the zygote, before any run, as far as each run would do it again: imports, fonts, one figure."""
+"""Loads packages in the zygote, before any run, with the work that each run would repeat: imports, fonts, a figure."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ _ROOM: Final = 64 * 1024 * 1024
 _FILES: Final = 1024
 _MNT_DETACH: Final = 2
 _FOLDER: Final = "run"
-"""As a run's own is called in the full tier, so that what a library keeps of its home's name is true in each run."""
+"""The name of a run's folder in the full tier, so that paths which a library caches are valid in each run."""
 
 
 def load(packages: Iterable[str], entered: ZygoteContainment) -> list[str]:
-    """Load packages; those of them that are installed. What they write goes to a folder that ends with the loading."""
-    # Where a path is there and can't be read, as in the container tier, `mimetypes` would fail, and what asks it.
+    """Load packages and return those that are installed. They write to a folder that is removed afterwards."""
+    # A path that exists and can't be read, as in the container tier, would make `mimetypes` and its callers fail.
     mimetypes.knownfiles.clear()
     mimetypes.init([])
     with _provide_home(entered):
-        return [name for name in packages if _is_loaded(name)]
+        return [name for name in packages if _try_load(name)]
 
 
-def _is_loaded(name: str) -> bool:
-    """Load a package that a run is likely to want; one that isn't installed is no error."""
+def _try_load(name: str) -> bool:
+    """Load a package; returns False if it isn't installed."""
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and name.startswith(error.name):
             return False
         raise
-    if name in _WARMING:
-        _WARMING[name]()
+    if name in _WARM_UPS:
+        _WARM_UPS[name]()
     return True
 
 
 def _warm_matplotlib() -> None:
-    """Draw one figure: fonts are looked for and listed, and what the first one imports is there."""
+    """Draw one figure, which lists the fonts and imports what a first figure needs."""
     pyplot: Any = importlib.import_module("matplotlib.pyplot")
     figure, axes = pyplot.subplots()
     axes.plot([1, 2], [1, 2], label="1")
@@ -57,7 +57,7 @@ def _warm_matplotlib() -> None:
     pyplot.close("all")
 
 
-_WARMING: Final[Mapping[str, Callable[[], None]]] = {
+_WARM_UPS: Final[Mapping[str, Callable[[], None]]] = {
     "matplotlib": _warm_matplotlib,
     "matplotlib.pyplot": _warm_matplotlib,
 }
@@ -65,8 +65,8 @@ _WARMING: Final[Mapping[str, Callable[[], None]]] = {
 
 @contextmanager
 def _provide_home(entered: ZygoteContainment) -> Iterator[None]:
-    """A home folder for what libraries write as they are loaded; it is gone afterwards, with what they wrote."""
-    before, environment = os.getcwd(), dict(os.environ)  # noqa: PTH109 - as `set_own_home` has it
+    """Provide a home folder for what libraries write while they are loaded; it is removed afterwards."""
+    before, environment = os.getcwd(), dict(os.environ)  # noqa: PTH109 - as in `set_own_home`
     folder = entered.scratch / _FOLDER
     is_full = entered.tier is Tier.FULL
     if is_full:

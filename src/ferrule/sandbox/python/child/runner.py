@@ -1,4 +1,4 @@
-"""A contained child: it waits for code on its channel, runs it, answers, and ends. No exception leaves it."""
+"""A contained child: waits for code on its channel, runs it, answers, and ends. Lets no exception escape."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ from ferrule.sandbox.python.wire.frames import pack_frame, read_frame
 
 
 def serve_once(channel: int) -> NoReturn:
-    """Run the one request that comes on the channel; nothing comes where the parent has gone."""
+    """Run the one request on the channel, if the parent still exists."""
     set_own_home()
-    # After a fork, each page costs when it is first used: used here, it costs nothing later, when somebody waits.
+    # After a fork, first use of a page causes a page fault: a trial run takes them before anyone waits for a result.
     run({"code": "None", "name": "<run>", "inputs": {}, "files": []}, b"", make_main_module())
     gc.enable()
     write(channel, pack_frame({"confined": True}, []))
     request = read_frame(lambda size: read(channel, size))
     if request is not None:
         write(channel, run(*request, make_main_module()))
-        # The parent looks at what was used, and ends the process.
+        # The parent reads the usage, then kills this process.
         os.read(channel, 1)
     os._exit(0)
 
 
 def make_stdio() -> None:
-    """Make the files of standard input and output, in the zygote: its children only put their pipes beneath them."""
+    """Create the standard streams in the zygote; children only replace the descriptors below."""
     files: dict[str, Any] = {"stdin": io.BufferedReader(io.FileIO(0, "r", closefd=False))}
     files |= {"stdout": io.BufferedWriter(io.FileIO(1, "w", closefd=False))}
     files |= {"stderr": io.BufferedWriter(io.FileIO(2, "w", closefd=False))}
     for name, file in files.items():
-        # Line by line, so that what was printed before a kill isn't lost with the buffer.
+        # Line buffering, so that what was printed before a kill isn't lost.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)
         setattr(sys, name, text)
         setattr(sys, f"__{name}__", text)
 
 
 def take_stdio(stdout: int, stderr: int) -> None:
-    """Make two pipes this process's output."""
+    """Redirect this process's stdout and stderr to two pipes."""
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
 
 
 def reseed() -> None:
-    """Give the next child randomness of its own. In the zygote, since `random` alone does that by itself."""
+    """Reseed numpy for the next child, in the zygote; `random` reseeds itself after a fork."""
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
 
 
 def set_own_home() -> None:
-    """A place in the own folder for what libraries write for themselves."""
+    """Create a folder within the run's own for libraries' own files."""
     home = os.path.join(os.getcwd(), child_files.PRIVATE)  # noqa: PTH109, PTH118 - strings, for speed
     os.makedirs(home, exist_ok=True)  # noqa: PTH103
     for name in ("HOME", "TMPDIR", "MPLCONFIGDIR"):
@@ -71,45 +71,45 @@ def set_own_home() -> None:
 
 
 def run(tree: dict[str, Any], data: bytes, module: ModuleType, *, in_session: bool = False) -> bytes:
-    """Run a request in a module that is `__main__` meanwhile; the answer as a frame.
+    """Run a request with `module` as `__main__`, and return the answer as a frame.
 
-    A session goes on beside its threads; any other run ends with the last of those that a script would wait for.
+    Outside a session it first waits for the threads that a script would wait for.
     """
     namespace = module.__dict__
     sys.modules["__main__"] = module
     try:
         child_inputs.place_inputs(tree, data, namespace)
         before = child_files.record_marks() if in_session or tree["files"] else {}
-    except BaseException as error:  # noqa: BLE001 - memory and room are the run's own
-        return _encode_refusal(describe_failure(error, tree["name"]))
-    value, wrong = evaluate(tree["code"], tree["name"], namespace)
+    except BaseException as error:  # noqa: BLE001 - a lack of memory or disk space is the run's own failure
+        return _encode_failure(describe_failure(error, tree["name"]))
+    value, failure = evaluate(tree["code"], tree["name"], namespace)
     try:
         if not in_session:
             join_threads()
-        answer = _encode_answer(value, wrong, before)
+        answer = _encode_answer(value, failure, before)
         flush()
         return answer
     except BaseException as error:  # noqa: BLE001 - encoding runs the value's own methods
-        return _encode_refusal(wrong or describe_failure(error, tree["name"]))
+        return _encode_failure(failure or describe_failure(error, tree["name"]))
 
 
-def _encode_answer(value: Any, wrong: CodeFailure | None, before: child_files.Marks) -> bytes:
+def _encode_answer(value: Any, failure: CodeFailure | None, before: child_files.Marks) -> bytes:
     encoder = ValueEncoder()
     answer = {
         "value": encoder.encode_named("value", value),
         "images": child_files.collect_figures(encoder),
         "files": child_files.collect_files(encoder, before),
-        "error": wrong,
+        "error": failure,
     }
     return pack_frame({**answer, "omitted": encoder.omitted}, encoder.blobs)
 
 
-def _encode_refusal(wrong: CodeFailure) -> bytes:
-    return pack_frame({"error": wrong, "omitted": []}, [])
+def _encode_failure(failure: CodeFailure) -> bytes:
+    return pack_frame({"error": failure, "omitted": []}, [])
 
 
 def flush() -> None:
-    """Let out what was printed."""
+    """Flush the standard streams."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -118,7 +118,7 @@ def flush() -> None:
 
 
 def read(channel: int, size: int) -> bytes:
-    """So many bytes, fewer only at the end."""
+    """Read `size` bytes, fewer only at the end."""
     parts = []
     while size > 0:
         part = os.read(channel, min(size, 1024 * 1024))
@@ -130,7 +130,7 @@ def read(channel: int, size: int) -> bytes:
 
 
 def write(channel: int, data: bytes) -> None:
-    """All of some bytes."""
+    """Write all bytes."""
     left = memoryview(data)
     while left:
         left = left[os.write(channel, left) :]

@@ -1,8 +1,8 @@
-"""A session's process, contained: it runs one request after the other in one `__main__`, and forks when it is asked to.
+"""A session's contained process: runs requests in turn in one `__main__`, and forks on request.
 
-A fork that is a checkpoint sleeps until the parent wakes it, in place of the process that it was made from; it shares
-that one's channel. A fork that is a twin goes on beside it, on a channel of its own. The kernel asks the parent about
-every fork, so that one which nobody asked for isn't made.
+A checkpoint is a fork that sleeps until the parent wakes it to replace the process that it was forked from, whose
+channel it shares. A twin is a fork that runs in parallel, on a channel of its own. The kernel asks the parent about
+every fork, so a fork that the parent didn't request is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAKE: Final = signal.SIGUSR1
 
 def serve(channel: int) -> NoReturn:
     """Answer requests until the channel closes."""
-    # A signal that is blocked waits for `sigwait`, and reaches no handler of the user's code.
+    # A blocked signal waits for `sigwait`, and doesn't reach handlers of the user's code.
     signal.pthread_sigmask(signal.SIG_BLOCK, {_WAKE})
     runner.set_own_home()
     gc.enable()
@@ -48,7 +48,7 @@ def _fork(channel: int, tree: dict[str, Any]) -> None:
     is_twin = tree["fork"] == "twin"
     runner.reseed()
     with warnings.catch_warnings():
-        # Python warns, from 3.12 on, of a fork beside threads: this one is ours, and nothing that the code can mend.
+        # From 3.12 on Python warns about forks with threads: the user's code can do nothing about this one.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0 and is_twin:
@@ -57,14 +57,14 @@ def _fork(channel: int, tree: dict[str, Any]) -> None:
         _sleep(channel, tree["number"])
     for descriptor in TWIN_DESCRIPTORS if is_twin else ():
         os.close(descriptor)
-    # Checkpoints that were dropped are this process's children for as long as it lives.
+    # Reap dropped checkpoints, which are this process's children.
     with suppress(ChildProcessError):
         while pid and os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass
 
 
 def _sleep(channel: int, number: int) -> None:
-    """Keep the files, say so, and sleep; on waking, this process is the session, and the files are as they were."""
+    """Copy the files, greet the parent and sleep; on waking, restore the files and continue as the session."""
     kept = _name_kept_folder(number)
     try:
         shutil.copytree(".", kept, symlinks=True, ignore=_ignore_private)
@@ -75,7 +75,7 @@ def _sleep(channel: int, number: int) -> None:
     if os.path.isdir(kept):  # noqa: PTH112
         _restore(kept)
         shutil.rmtree(kept, ignore_errors=True)
-    # What the dead process left unread was not meant for this one.
+    # Discard messages to the dead process that it didn't read.
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=channel)
     with suppress(BlockingIOError):
         while end.recv(1 << 16, socket.MSG_DONTWAIT):
@@ -96,7 +96,7 @@ def _restore(kept: str) -> None:
 
 
 def _become_twin(channel: int, number: int) -> None:
-    """Take the descriptors that the parent put here, and a copy of the folder."""
+    """Use the descriptors that the parent installed, and a copy of the folder."""
     for descriptor, place in zip(TWIN_DESCRIPTORS, (channel, 1, 2), strict=True):
         os.dup2(descriptor, place)
     folder = f"{os.getcwd()}-{number}"  # noqa: PTH109

@@ -1,6 +1,6 @@
-"""The zygote: a warm, contained interpreter of one thread, which forks a child for each run and reaps it.
+"""The zygote: a warm, contained, single-threaded interpreter, which forks a child for each run and reaps it.
 
-It is started by exec with a clean environment and speaks with the parent on one socket, a JSON object a message:
+It is started by exec with a clean environment and exchanges JSON messages with the parent on one socket:
 
     ← settings   {"tier", "prefixes", "path", "readable", "packages", "files", "folder"}, first, and once
     → ready      {"ready": {"packages": […], "canaries": {…}}} or {"failed": why}
@@ -8,8 +8,8 @@ It is started by exec with a clean environment and speaks with the parent on one
     → started    {"started": id} + a descriptor of the process, or {"unstarted": id, "why": …}
     → ended      {"ended": id, "status": …, "cpu": seconds, "peak_memory": bytes}
 
-The end of the file on that socket is the end of the parent, and so its own; being pid 1 of its namespace, it takes
-every run with it. It runs no code of a run, and holds none of a run's descriptors once its child has them.
+End of file on that socket means that the parent has ended: the zygote exits, and as pid 1 of its namespace ends every
+run. It executes no code of a run, and closes a run's descriptors once the child has them.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import VisiblePaths
 
 MESSAGE: Final = 64 * 1024
-"""Bytes of the longest message."""
+"""Maximum length of a message in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedChild:
-    """A child that has not been reaped: its number with the parent, and its pid here."""
+    """A child that hasn't been reaped: its number in messages, and its pid in this namespace."""
 
     number: int
     pid: int
 
 
 def main(descriptor: int) -> NoReturn:
-    """Serve the parent at the other end of an inherited socket, until it closes it."""
+    """Serve the parent over an inherited socket, until it is closed."""
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=descriptor)
     gc.disable()
     try:
         settings = json.loads(control.recv(MESSAGE))
         entered, ready = begin(settings)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the parent has to learn of it
+    except BaseException as error:  # noqa: BLE001 - the parent must be informed of any failure
         _send(control, {"failed": f"{type(error).__name__}: {error}"[:4000]})
         os._exit(1)
     _send(control, {"ready": ready})
@@ -64,9 +64,9 @@ def main(descriptor: int) -> NoReturn:
 
 
 def begin(settings: dict[str, Any]) -> tuple[ZygoteContainment, dict[str, Any]]:
-    """Contain this process, and load the packages while the canaries try to get out. Raises `SandboxUnavailable`.
+    """Contain this process, and load the packages while the canaries run. Raises `SandboxUnavailable`.
 
-    Until then nothing is loaded but the standard library and ferrule.
+    Until then only the standard library and ferrule are loaded.
     """
     view = VisiblePaths(tuple(Path(path) for path in settings["readable"]))
     folder = Path(settings["folder"]) if settings["folder"] else None
@@ -85,7 +85,7 @@ def begin(settings: dict[str, Any]) -> tuple[ZygoteContainment, dict[str, Any]]:
 
 
 def _find_packages(settings: dict[str, Any]) -> None:
-    """Do what `site` does for an interpreter that is started with it, but for running what lies among the packages."""
+    """Set up what `site` would, but without running code from the package folders (`.pth` files)."""
     sys.prefix, sys.exec_prefix = settings["prefixes"]
     sys.path.extend(entry for entry in settings["path"] if entry not in sys.path)
     site.setquit()
@@ -104,7 +104,7 @@ class ZygoteServer:
         self._poll.register(control.fileno(), select.POLLIN)
 
     def serve(self) -> NoReturn:
-        """Answer messages and reap children until the parent is gone."""
+        """Handle messages and reap children until the parent has ended."""
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor == self._control.fileno():
@@ -163,17 +163,17 @@ def _confine_and_serve(prepared: RunContainment, descriptors: list[int], parent:
 
 
 def _run_child(work: Callable[[], None], channel: int) -> NoReturn:
-    """Do a child's work; whatever goes wrong before it is contained is told on its channel, and it ends."""
+    """Do a child's work; a failure before it is contained is reported on its channel, and it ends."""
     try:
         work()
-    except BaseException as error:  # noqa: BLE001 - a child must never go on as a second zygote
+    except BaseException as error:  # noqa: BLE001 - a child must never continue as a second zygote
         runner.write(channel, pack_frame({"failed": f"{type(error).__name__}: {error}"[:2000]}, []))
     finally:
         os._exit(1)
 
 
 def _send(control: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send a message; a parent that has gone is learnt of by reading."""
+    """Send a message. A parent that has ended is only noticed by reading."""
     try:
         socket.send_fds(control, [json.dumps(message).encode()], descriptors)
     except (BrokenPipeError, ConnectionResetError):
@@ -181,10 +181,10 @@ def _send(control: socket.socket, message: dict[str, Any], descriptors: Sequence
 
 
 def stay_as_reaper() -> int:
-    """Stay behind as a keeper, with a child that becomes the session: this returns there, with the keeper's pid.
+    """Fork a child that becomes the session, and stay as its reaper; returns in the child, with the reaper's pid.
 
-    Forks are the session's children, and orphans once it is rolled back. The keeper ends with the last of them; when
-    it is killed, or with the zygote, the kernel ends all of them.
+    Forks are the session's children, and orphans once it is rolled back. The reaper ends after the last of them; if
+    it is killed, or the zygote ends, the kernel kills all of them.
     """
     own = os.getpid()
     if os.fork() == 0:
