@@ -1,4 +1,4 @@
-"""Commands can't write what ferrule itself is started from, wherever it lies in what they may write."""
+"""Commands can't write what ferrule itself runs from, wherever it is in what they may write."""
 
 from __future__ import annotations
 
@@ -216,9 +216,9 @@ def test_only_the_setting_opens_it_and_then_no_zygote_is_started(tmp_path: Path)
         asyncio.run(main())
         """,
     )
-    assert "'.venv' belongs to what ferrule itself is started from, which no command is given" in shown
+    assert "'.venv' is part of what ferrule itself runs from, which no command may write" in shown
     assert shown.count("True\n") == 2
-    assert "ferrule isn't started from there" in shown
+    assert "ferrule doesn't run from there" in shown
     assert shown.count("x\n") == 2
     assert f"commands can write {workspace}/.venv" in shown
     assert "since ShellSandbox(open_installation=['.venv']) allowed it in this process" in shown
@@ -243,7 +243,7 @@ def test_a_workspace_within_it_is_refused_by_name(tmp_path: Path, below: str) ->
     )
     assert "read-only ran\n False False" in shown
     if below:
-        assert shown.count(f"lies in {tmp_path}/env/lib, which ferrule itself is started from") == 2
+        assert shown.count(f"is in {tmp_path}/env/lib, which ferrule itself runs from") == 2
     else:  # a project that was made an environment: beside what Python looks into it can be written
         assert "workspace-write ran\n False False" in shown
         assert "full ran\n False False" in shown
@@ -254,7 +254,7 @@ async def test_a_workspace_within_ferrule_s_package_is_refused() -> None:
     async with ShellSandbox(SOURCE / "ferrule/tools", mode="read-only") as shell:
         assert (await shell.run("echo ran")).output == "ran\n"
     for tier in ("full", "container"):
-        with pytest.raises(SandboxUnavailable, match="which ferrule itself is started from"):
+        with pytest.raises(SandboxUnavailable, match="which ferrule itself runs from"):
             await ShellSandbox(SOURCE / "ferrule/tools", tier=tier).open()
 
 
@@ -277,7 +277,7 @@ def test_installing_a_package_there_says_why_it_fails_and_elsewhere_passes(tmp_p
         print(asyncio.run(say(own, tier="full", readable=[{sys.prefix!r}, {sys.base_prefix!r}])).output)
         """,
     )
-    assert f"hint: {workspace}/.venv can't be changed by commands, since ferrule itself is started from there" in shown
+    assert f"hint: {workspace}/.venv can't be changed by commands, since ferrule itself runs from there" in shown
     assert "demo.py" in shown
 
 
@@ -337,5 +337,5 @@ def test_what_it_is_made_of() -> None:
 
 async def test_a_setting_that_opens_nothing_is_refused(tmp_path: Path) -> None:
     for wrong in (["src"], "src"):
-        with pytest.raises(SandboxInputError, match=r"open_installation|isn't started from there"):
+        with pytest.raises(SandboxInputError, match=r"open_installation|doesn't run from there"):
             await ShellSandbox(tmp_path, open_installation=wrong).open()

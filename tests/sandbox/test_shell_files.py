@@ -136,7 +136,7 @@ async def test_a_command_that_was_given_nothing_can_not_commit(repository: Path)
 
 @pytest.mark.parametrize("name", ["inner", "../outside", "/etc", ".gitx", ""])
 async def test_only_protected_places_are_given(repository: Path, name: str) -> None:
-    with pytest.raises(SandboxInputError, match="isn't a protected place"):
+    with pytest.raises(SandboxInputError, match="isn't a protected path"):
         await said(repository, "true", writable=[name])
 
 
@@ -342,7 +342,9 @@ async def test_what_goes_while_a_command_is_started_keeps_it_from_nothing(worksp
 async def test_more_secrets_at_the_top_than_can_be_covered_are_told(workspace: Path, tier: str) -> None:
     async with ShellSandbox(workspace, tier=tier) as shell:
         await shell.run("i=0; while [ $i -lt 20001 ]; do : >.env$i; i=$((i+1)); done")
-        with pytest.raises(SandboxUnavailable, match=r"hidden \(.*\.env\d+ is one\) lie directly in the workspace"):
+        with pytest.raises(
+            SandboxUnavailable, match=r"hidden names \(such as .*\.env\d+\) are directly in the workspace"
+        ):
             await shell.run("true")
         (workspace / "secrets").mkdir()
         for file in workspace.glob(".env?*"):

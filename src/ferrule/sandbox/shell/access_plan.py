@@ -1,6 +1,6 @@
-"""What one command may see and change, as resolved absolute paths: decided here, enforced by a back end."""
+"""What one command may see and change, as resolved absolute paths; a back end enforces it."""
 
-# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH112, PTH116, PTH118, PTH119, PTH120
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["REPLACED", "Access", "AccessPlan", "AccessPlanner", "Mode", "list_ancestors"]
 
-_MAX_HIDDEN = 20_000  # of which each costs a mount; fs.mount-max is 100,000
+_MAX_HIDDEN = 20_000  # each costs a mount; fs.mount-max is 100,000
 
 REPLACED: tuple[str, ...] = ("/dev", "/proc", "/run", "/sys", "/tmp", "/var/tmp")
-"""The host's folders that no command sees; a back end puts something of its own there where it can. `FULL` has the
-host's temporary folders."""
+"""Host folders that no command sees; back ends replace them with their own where they can. `FULL` keeps the host's
+temporary folders."""
 
 
 class Mode(StrEnum):
     """`READ_ONLY`: all files are read-only. `WORKSPACE_WRITE`: the workspace can be written.
 
-    `FULL`: every file can be written that the user can write. In each of them the temporary folder is writable, and
-    hidden places, protected places and the network's rules hold.
+    `FULL`: every file that the user can write can be written. In every mode the temporary folder is writable, and
+    hidden paths, protected paths and the network's rules apply.
     """
 
     READ_ONLY = "read-only"
@@ -40,7 +40,7 @@ class Mode(StrEnum):
 
 
 class Access(StrEnum):
-    """What a command may do with a path and all below it."""
+    """What a command may do with a path and everything below it."""
 
     HIDDEN = "hidden"
     READ = "read"
@@ -49,27 +49,27 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessPlan:
-    """One command's files."""
+    """One command's access to files."""
 
     mode: Mode
     workspace: str
     folder: str
-    """Where the command starts."""
+    """The command's working directory."""
     scratch: str
-    """The folder that stands in for `/tmp`: the sandbox's own, kept from one command to the next."""
+    """The sandbox's own folder that replaces `/tmp`, kept between commands."""
     rules: tuple[tuple[str, Access], ...]
-    """Sorted by path, from `/` on: a rule holds for what lies below, up to the next deeper rule."""
+    """Sorted by path, starting with `/`: a rule applies to everything below it that has no deeper rule."""
     placeholders: tuple[str, ...]
-    """Folders that don't exist: empty ones stand in for what is protected and isn't there, so that nothing is put
-    there. Each comes after the one that it lies in."""
+    """Empty folders to create at protected paths that don't exist, so that nothing can be created there. Parents come
+    first."""
     absent: tuple[str, ...]
-    """Protected places that don't exist and have no such stand-in."""
+    """Protected paths that don't exist and have no placeholder."""
     unsearched: tuple[str, ...] = ()
-    """Folders that are hidden, since there was too much to be searched in them."""
+    """Folders hidden because there was too much to search in them."""
 
 
 class AccessPlanner:
-    """Draws up the layout of each command of one sandbox, from what is there at that moment."""
+    """Makes the `AccessPlan` of each command of one sandbox, from the files that exist at that moment."""
 
     def __init__(
         self,
@@ -80,10 +80,9 @@ class AccessPlanner:
         *,
         can_cover: bool,
     ) -> None:
-        """`hidden` is a list as in `places`, `readable` are resolved paths.
+        """`hidden` is a list as in `hidden_paths`, `readable` are resolved paths.
 
-        `can_cover`: the back end can protect a place within a folder that is writable as a whole, and so one that
-        isn't there yet.
+        `can_cover`: the back end can protect a path inside a writable folder, and so one that doesn't exist yet.
         """
         self._can_cover = can_cover
         self.mode, self.workspace, self.readable = mode, protected_paths.workspace, readable
@@ -92,14 +91,14 @@ class AccessPlanner:
         self._first_hidden: frozenset[str] | None = None
 
     def scan(self, limit: int) -> WorkspaceScan:
-        """A scan of the workspace for what the lists name."""
+        """A scan of the workspace for hidden and protected names."""
         return WorkspaceScan(self.workspace, self._hidden_paths.names, self._protected_paths.names, limit)
 
     def plan(self, scan: WorkspaceScan, state: str, folder: str | None, writable: Sequence[str]) -> AccessPlan:
-        """The layout of a command that starts in `folder` and asked for the protected places `writable`.
+        """Make the `AccessPlan` of a command that starts in `folder` and may write the protected paths `writable`.
 
-        `state` is the sandbox's own folder, hidden but for its `tmp`. Raises `SandboxInputError` for what can't be
-        asked for, `SandboxUnavailable` where a place can't be guarded.
+        `state` is the sandbox's own folder, hidden except for its `tmp`. Raises `SandboxInputError` for an invalid
+        request, `SandboxUnavailable` if a path can't be protected.
         """
         self._check_workspace()
         found = scan.walk()
@@ -110,7 +109,7 @@ class AccessPlanner:
         guarded = self._find_protected(found.protected, granted)
         absent = [path for path in guarded if placeholders.is_placeholder(path) or not os.path.lexists(path)]
         placeholders_by_path = {path: self._list_placeholders(path) for path in absent}
-        # Landlock and Seatbelt keep from being made what they are told of.
+        # Landlock and Seatbelt prevent the creation of the paths in their rules.
         landlock_paths = () if self._can_cover else self._protected_paths.installation
         rule_paths = [
             path for path in guarded if path not in absent or placeholders_by_path[path] or path in landlock_paths
@@ -130,34 +129,34 @@ class AccessPlanner:
         )
 
     def _check_workspace(self) -> None:
-        """Raises `SandboxUnavailable` where its mode shuts the owner out of the workspace, and its guards with them."""
+        """Raise `SandboxUnavailable` if the workspace's mode keeps its owner, and so the sandbox, out."""
         status = os.stat(self.workspace)
         needed = 0o500 if self.mode is Mode.READ_ONLY else 0o700
         is_shut = status.st_uid == os.geteuid() and status.st_mode & needed != needed
         if is_shut or not can_search(self.workspace, status):
             raise SandboxUnavailable(
-                f"no command can work in {self.workspace}, whose mode is {status.st_mode & 0o7777:04o}: give it back "
-                "to its owner, with `chmod u+rwx` outside of the sandbox"
+                f"no command can work in {self.workspace}, whose mode is {status.st_mode & 0o7777:04o}: give its "
+                "owner access with `chmod u+rwx` outside of the sandbox"
             )
 
     def _find_hidden(self, found: Sequence[str], state: str) -> list[str]:
         found = limit_paths(found, self.workspace)
         if len(found) > _MAX_HIDDEN:
             raise SandboxUnavailable(
-                f"{len(found):,} files and folders with names that are hidden ({found[0]} is one) lie directly in "
-                f"the workspace, more than the {_MAX_HIDDEN:,} that are covered one by one: move them into a folder"
+                f"{len(found):,} files and folders with hidden names (such as {found[0]}) are directly in the "
+                f"workspace, more than the {_MAX_HIDDEN:,} that can be hidden one by one: move them into a folder"
             )
         hidden = [path for path in (*found, *self._hidden_paths.find_existing(), state) if path != "/"]
         if self._first_hidden is None:
             self._first_hidden = frozenset(hidden)
-        # A command may have deleted a link that told of a secret, and not the secret.
+        # A command may have deleted a link to a secret, but not the secret.
         hidden += filter(os.path.lexists, self._first_hidden.difference(hidden))
         if self.workspace in hidden:
-            raise SandboxInputError(f"the workspace {self.workspace} is on the list of what is hidden: choose another")
+            raise SandboxInputError(f"the workspace {self.workspace} is on the list of hidden paths: choose another")
         return hidden
 
     def _find_protected(self, found: Sequence[str], granted: Sequence[str]) -> list[str]:
-        """The guards' places, as far as a command could write there; what is outside and absent is nobody's to make."""
+        """The protected paths that a command could otherwise write; outside the workspace, only existing ones."""
         if self.mode is Mode.READ_ONLY:
             return []
         written = (self.workspace, *granted)
@@ -170,7 +169,7 @@ class AccessPlanner:
     def _make_rules(
         self, hidden: Iterable[str], guarded: Sequence[str], granted: Sequence[str]
     ) -> Iterator[tuple[str, Access]]:
-        """One rule a path; those left out that change nothing, or would open what lies in a hidden folder."""
+        """One rule per path, without those that change nothing or would expose what is in a hidden folder."""
         is_full = self.mode is Mode.FULL
         wanted = dict.fromkeys((*granted, *self._find_opened()), Access.WRITE)
         wanted |= dict.fromkeys(self.readable, Access.READ)
@@ -184,16 +183,16 @@ class AccessPlanner:
         for path, access in sorted(wanted.items()):
             around = next((kept[each] for each in list_ancestors(path) if each in kept), None)
             if path in only_shown and access is Access.READ and around is Access.WRITE:
-                continue  # to be shown takes nothing away
+                continue  # `readable` never removes write access
             if access is not around and (around is not Access.HIDDEN or path in named):
                 kept[path] = access
                 yield path, access
 
     def _list_placeholders(self, path: str) -> list[str]:
-        """The folders to be made so that an empty one stands in for a path, the outermost first; none where none can.
+        """The folders to create so that an empty one takes a path's place, outermost first; empty if impossible.
 
-        None does for what is a file by its name and not of the installation: whoever lists the folder would see it, and
-        git fails where its redirect is a folder.
+        Also empty for what is a file by its name and not part of the installation: it would show up in listings, and
+        git fails if its redirect is a folder.
         """
         name = os.path.basename(path)
         is_seen = name == REDIRECT or ("." in name and not name.startswith("."))
@@ -208,9 +207,9 @@ class AccessPlanner:
         return missing if is_folder and os.access(path, os.W_OK) else []
 
     def _find_unwritable_folder(self, path: str) -> str | None:
-        """The folder around a missing path of the installation, where its mode lets its owner make no stand-in there.
+        """The nearest folder of a missing installation path, if its mode keeps its owner from creating a placeholder.
 
-        A command could change the mode back, where no mount on the folder keeps it from that.
+        Without a mount on the folder, a command could change the mode back.
         """
         if not self._can_cover or path not in self._protected_paths.installation:
             return None
@@ -221,7 +220,7 @@ class AccessPlanner:
         return folder if is_own and not os.access(folder, os.W_OK) else None
 
     def _find_opened(self) -> list[str]:
-        """What was opened, as far as the mode lets anything be written there."""
+        """The paths that the user made writable, as far as the mode allows writing."""
         if self.mode is Mode.READ_ONLY:
             return []
         opened = self._protected_paths.opened
@@ -229,20 +228,20 @@ class AccessPlanner:
 
     def _resolve_folder(self, folder: str | None) -> str:
         if folder is not None and (not isinstance(folder, str) or "\0" in folder):
-            raise SandboxInputError(f"{folder!r} isn't the name of a folder")
+            raise SandboxInputError(f"{folder!r} isn't a folder name")
         start = os.path.realpath(os.path.join(self.workspace, folder or "."))
         if self.mode is not Mode.FULL and not is_within(start, self.workspace):
             raise SandboxInputError(f"the folder {folder!r} is outside of the workspace {self.workspace}")
         if not os.path.isdir(start):
-            raise SandboxInputError(f"the folder {folder!r} isn't there, or isn't a folder")
+            raise SandboxInputError(f"the folder {folder!r} doesn't exist, or isn't a folder")
         return start
 
 
 def _pin_folders(rules: Sequence[tuple[str, Access]]) -> list[tuple[str, Access]]:
-    """The rules, and one for each writable folder on the way to what is hidden or protected, though it gives nothing.
+    """Add a rule for each writable folder above a hidden or protected path, although it changes no access.
 
-    With a mount of its own a folder can't be renamed. Else a command could move it to where the next one isn't searched
-    for secrets, such as into `node_modules`.
+    A folder with its own mount can't be renamed. Otherwise a command could move it to where it isn't searched for
+    secrets, such as into `node_modules`.
     """
     found = dict(rules)
     for path, access in rules:
@@ -257,7 +256,7 @@ def _pin_folders(rules: Sequence[tuple[str, Access]]) -> list[tuple[str, Access]
 
 
 def list_ancestors(path: str) -> Iterator[str]:
-    """The folders that a path lies in, the nearest first."""
+    """A path's parent folders, nearest first."""
     while path != "/":
         path = os.path.dirname(path)
         yield path

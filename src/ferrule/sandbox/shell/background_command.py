@@ -1,4 +1,4 @@
-"""A command that runs on while others do."""
+"""A command that runs in the background, alongside others."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["BackgroundCommand"]
 
 
 class BackgroundCommand:
-    """A handle on a background command. It ends with its sandbox at the latest.
+    """A handle on a background command, which ends with its sandbox at the latest.
 
-    Where the sandbox could not be set up, or what watched the command was lost, its status is `failed`, and asking for
-    its end raises `SandboxUnavailable`.
+    If the sandbox could not be set up, or the supervising process was lost, its status is `failed` and reading its
+    result raises `SandboxUnavailable`.
     """
 
     def __init__(self, command: str, running: Command) -> None:
@@ -32,11 +32,11 @@ class BackgroundCommand:
 
     @property
     def done(self) -> CommandResult | None:
-        """Its end, None while it runs. Raises `SandboxUnavailable` where it has failed."""
+        """Its result, None while it runs. Raises `SandboxUnavailable` if it has failed."""
         return self._running.task.result() if self._running.task.done() else None
 
     async def read(self) -> str:
-        """What it wrote since the last reading; of very much only the end, and it says how much is missing."""
+        """Its output since the last call; if there is too much, the middle is left out and the text says how much."""
 
         async def read() -> str:
             return self._running.capture.read_new()
@@ -44,7 +44,7 @@ class BackgroundCommand:
         return await run_on_background_loop(read())
 
     async def wait(self, timeout: float | None = None) -> CommandResult | None:
-        """Wait for its end, for at most `timeout` seconds: None where it still runs then, as it goes on doing."""
+        """Wait for its end, at most `timeout` seconds; None if it is still running, which it then continues to do."""
 
         async def wait() -> CommandResult | None:
             await asyncio.wait([self._running.task], timeout=timeout)
@@ -53,7 +53,7 @@ class BackgroundCommand:
         return await run_on_background_loop(wait())
 
     async def stop(self) -> CommandResult:
-        """End it: SIGTERM to its group, then SIGKILL to all that is left of it. Returns at once where it has ended."""
+        """End it: SIGTERM to its group, then SIGKILL to whatever is left. Returns at once if it has ended already."""
 
         async def stop() -> CommandResult:
             if not self._running.task.done():

@@ -1,6 +1,6 @@
-"""What a coder does in a repository, and what becomes of it in each tier: the table `load_chores.toml`.
+"""Typical commands in a repository and their outcome in each tier: the table `chores.toml`.
 
-Tests run every line of it, `ferrule sandbox doctor` sums it up, and the documents show it, so that all three agree.
+Tests run every row, `ferrule sandbox doctor` summarizes it, and the documents show it, so that all three agree.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ class ChoreRefusal:
 
     why: str
     says: str
-    """What programs say then."""
+    """What programs print when refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """One command in the top folder of a repository. It passes in the full tier."""
+    """One command run at the top of a repository; it passes in the full tier."""
 
     name: str
     command: str
-    """`{python}` in it stands for an interpreter."""
+    """`{python}` is replaced by an interpreter."""
     shows: str
-    """Among what it prints."""
+    """Text in its output."""
     refused: ChoreRefusal | None
-    """Why the container tier refuses it; None where it passes."""
+    """Why the container tier refuses it; None if it passes there."""
     needs: Sequence[str] = ()
-    """Programs without which it can't be tried."""
+    """Programs that it requires."""
     writable: Sequence[str] = ()
-    """Protected places that it is given."""
+    """Protected paths that it may write."""
 
 
 @cache
 def load_chores() -> tuple[Chore, ...]:
-    """All of them, in the order of the table."""
+    """All chores, in the order of the table."""
     with Path(__file__).with_name("chores.toml").open("rb") as file:
         table = tomllib.load(file)
     refusals = {name: ChoreRefusal(**row) for name, row in table["refused"].items()}

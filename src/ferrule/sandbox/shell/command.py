@@ -1,4 +1,4 @@
-"""One running command: its output taken as it comes, its time watched, its end reported as what it was."""
+"""One running command: collects its output, enforces its timeout and reports how it ended."""
 
 from __future__ import annotations
 
@@ -19,65 +19,65 @@ from ferrule.sandbox.shell.process import ContainedProcess, ShellExit
 __all__ = ["Command", "CommandResult", "EndReason", "OutputPipe"]
 
 EndReason = Literal["exit", "signal", "timeout", "output", "killed"]
-"""`exit`: by itself. `signal`: something in it, or the kernel, ended it by a signal. `timeout`, `output`: we ended it,
-because it took longer or wrote more than it may. `killed`: we ended it, because we were asked to."""
+"""`exit`: by itself. `signal`: killed by a signal from within or from the kernel. `timeout`, `output`: ended by the
+sandbox for exceeding that limit. `killed`: ended by the sandbox on request."""
 
 _PIPE_SIZE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """A command that has ended."""
+    """The result of a command that has ended."""
 
     exit_code: int | None
-    """The shell's status, in which 128 + N stands for a program that signal N ended; None where it has none."""
+    """The shell's status, with 128 + N for a program killed by signal N; None if it has none."""
     output: str
-    """Standard output and errors as they came, or standard output alone where they were asked for apart."""
+    """Standard output and errors interleaved, or only standard output if they were requested separately."""
     ended: EndReason
     errors: str | None = None
-    """Standard errors, where they were asked for apart."""
+    """Standard error, if it was requested separately."""
     signal: int | None = None
-    """The number of the signal that ended it. A program may also exit with 128 + N by itself; that reads the same."""
+    """The signal that ended it. A program that exits with 128 + N by itself looks the same."""
     is_cut: bool = False
-    """Whether output was left out of the middle."""
+    """Whether the middle of the output was left out."""
     spilled: Path | None = None
-    """The file that holds the whole output, up to its limit; it goes with the sandbox."""
+    """The file with the whole output, up to its limit; deleted with the sandbox."""
     spilled_errors: Path | None = None
     seconds: float = 0.0
     refused: tuple[str, ...] = ()
-    """Hosts, with their ports, that it asked the proxy for and that no rule allows; the first hundred of them."""
+    """Hosts, with ports, that it requested from the proxy and no rule allows; the first hundred."""
     refused_left_out: int = 0
-    """How many more requests of it were refused, for hosts that are not in `refused`."""
+    """How many more requests were refused, for hosts not in `refused`."""
     appeared: tuple[str, ...] = ()
-    """Protected places that didn't exist and that the command made: look at them before anything believes them."""
+    """Protected paths that didn't exist and that the command created: inspect them before anything trusts them."""
     unsearched: tuple[str, ...] = ()
-    """Folders of the workspace that were hidden from it as a whole: too many to be searched for secrets lie in them."""
+    """Workspace folders that were hidden entirely, since they hold too many folders to search for secrets."""
     hint: str = ""
-    """Why it failed and what to do instead, where it tried to write what ferrule itself is started from."""
+    """Why it failed and what to do instead, if it tried to write what ferrule itself runs from."""
 
 
 class OutputPipe:
-    """The reading end of a pipe that a command writes to, emptied into a capture."""
+    """The reading end of a pipe that a command writes to, drained into a capture."""
 
     def __init__(self, capture: OutputCapture) -> None:
         self.capture = capture
         self._reading, self.writing = os.pipe()
         os.set_blocking(self._reading, False)
-        # Fewer and longer reads, where the user's pipes may still be long, and where Linux is.
+        # For fewer, longer reads; only on Linux, and within the user's limit for pipes.
         with suppress(OSError, AttributeError):
             fcntl.fcntl(self._reading, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         self._when_over: Callable[[], None] | None = None
         self._is_open = True
 
     def begin(self, when_over: Callable[[], None]) -> None:
-        """The command has its own copy of the writing end: read, and call back when more came than may be kept."""
+        """Start reading, once the command has its copy of the writing end; `when_over` is called past the limit."""
         os.close(self.writing)
         self.writing = -1
         self._when_over = when_over
         asyncio.get_running_loop().add_reader(self._reading, self._read)
 
     def _read(self) -> bool:
-        """Take one piece; False where there is none for now, or never again."""
+        """Take one chunk; False if there is none now, or at the end."""
         try:
             more = self.capture.take(self._reading)
         except BlockingIOError:
@@ -94,15 +94,15 @@ class OutputPipe:
             asyncio.get_running_loop().remove_reader(self._reading)
 
     def drain(self) -> None:
-        """Take what is left in the pipe: whoever still holds its other end is not waited for."""
+        """Take what is left in the pipe, without waiting for processes that hold its other end."""
         while self._is_open and self._read():
             pass
 
     def close(self) -> None:
-        """Take what is left, and give the descriptors back."""
+        """Take what is left and close the descriptors."""
         self.drain()
         self._stop()
-        self._when_over = None  # which leads back to us: what was written would wait for the collector
+        self._when_over = None  # breaks a reference cycle, which would keep the output until garbage collection
         os.close(self._reading)
         if self.writing >= 0:
             os.close(self.writing)
@@ -113,7 +113,7 @@ class Command:
     """A command from its start to its `CommandResult`; everything in it ends with its shell."""
 
     task: asyncio.Task[CommandResult]
-    """Set by whoever starts it: what follows it to its end."""
+    """Set by the starter: the task that follows it to its end."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Command:
         return self._output.capture
 
     def stop(self, reason: EndReason, *, at_once: bool = False) -> None:
-        """End it: SIGTERM to its group, SIGKILL to all of it after the grace, or at once."""
+        """End it: SIGTERM to its group, SIGKILL to everything after the grace period, or at once."""
         if self._reason is None:
             self._reason = reason
         if at_once:
@@ -143,7 +143,7 @@ class Command:
         self._stopping.set()
 
     async def wait(self) -> CommandResult:
-        """Its end; by then nothing of it is left. Raises `SandboxUnavailable` where it could not be contained."""
+        """Wait until nothing of it is left; returns its result. Raises `SandboxUnavailable` if it wasn't contained."""
         ended = asyncio.create_task(self._contained.wait_until_ended())
         try:
             await self._wait_until_ended_or_stopped(ended)
@@ -172,7 +172,7 @@ class Command:
             self.stop("timeout")
 
     async def _wait_out_grace(self, ended: asyncio.Task[ShellExit]) -> None:
-        """Wait for the grace, which a second and harder stop cuts short."""
+        """Wait for the grace period, which a second stop `at_once` cuts short."""
         over = time.monotonic() + self._grace
         while not ended.done() and self._grace and time.monotonic() < over:
             await asyncio.wait([ended], timeout=min(0.05, self._grace))

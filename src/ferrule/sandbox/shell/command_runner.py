@@ -1,4 +1,4 @@
-"""An opened shell sandbox: its folder on the host, its back end, and the commands that run in it."""
+"""An open shell sandbox: its folder on the host, its back end and its running commands."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MAX_RETRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """What a caller wants to be run; see `ShellSandbox.run`."""
+    """A caller's request; see `ShellSandbox.run`."""
 
     command: str
     folder: str | None = None
@@ -50,7 +50,7 @@ class CommandRequest:
 
 
 class CommandRunner:
-    """Starts commands and follows them; all on one event loop."""
+    """Starts commands and follows them, all on one event loop."""
 
     def __init__(
         self, settings: ShellSettings, backend: Backend, protected_paths: ProtectedPaths, own: TemporaryFolder
@@ -68,15 +68,15 @@ class CommandRunner:
         self._started: set[Command] = set()
         self._names = count(1)
         self._lingering: asyncio.TimerHandle | None = None
-        # For a program that ends without closing; what runs ends with it too.
+        # For a program that exits without closing; running commands end with it too.
         self._removing = weakref.finalize(self, _remove, own)
 
     @classmethod
     async def open(cls, settings: ShellSettings) -> CommandRunner:
-        """Make the folder, choose the back end and try it. Raises `SandboxUnavailable` where it does not contain."""
+        """Create the folder, choose and try the back end. Raises `SandboxUnavailable` if it doesn't contain."""
         backend = await choose_backend(settings)
         protected_paths = await run_in_thread(_make_protected_paths, settings, backend.tier)
-        # Nobody else may look into it: what commands wrote lies there.
+        # Only this user can enter it, since it holds what commands wrote.
         own = TemporaryFolder("ferrule-shell-")
         with ExitStack() as failing:
             failing.callback(own.remove)
@@ -95,7 +95,7 @@ class CommandRunner:
         return running
 
     async def try_out(self, tier: Tier) -> None:
-        """Raise `SandboxUnavailable` where something works that the tier promises to stop."""
+        """Raise `SandboxUnavailable` if a canary succeeds that the tier promises to stop."""
 
         async def run(script: str, seconds: float) -> CommandResult:
             return await self.run(CommandRequest(script, timeout=seconds))
@@ -108,7 +108,7 @@ class CommandRunner:
             )
 
     async def run(self, request: CommandRequest) -> CommandResult:
-        """A command from start to end; cancelled, it is ended at once."""
+        """Run a command to its end; cancelling this ends it at once."""
         command = await self.start(request)
         try:
             return await asyncio.shield(command.task)
@@ -118,7 +118,7 @@ class CommandRunner:
             raise
 
     async def start(self, request: CommandRequest) -> Command:
-        """Survey the workspace, start a command and follow it; anew where what was found has gone since."""
+        """Scan the workspace, start a command and follow it; retry if a path found by the scan has vanished since."""
         environment = validate_environment(self._make_environment())
         retries = 0
         while True:
@@ -131,7 +131,7 @@ class CommandRunner:
 
     async def _start(self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]) -> Command:
         async with AsyncExitStack() as leaving:
-            # What protects is taken away only after the last process is gone, so it is entered first.
+            # Entered first, so that protection is removed only after the last process is gone.
             await self._create_placeholders(plan.placeholders)
             leaving.callback(self._release_placeholders, plan.placeholders)
             command, proxy = await self._begin(request, plan, environment)
@@ -141,7 +141,7 @@ class CommandRunner:
         return command
 
     async def aclose(self) -> None:
-        """End what runs, then delete the folder."""
+        """End all running commands, then delete the folder."""
         commands = tuple(self._started)
         for command in commands:
             command.stop("killed", at_once=True)
@@ -220,12 +220,12 @@ class CommandRunner:
         settings = self._settings
         own = {"TMPDIR": "/tmp" if self._backend.has_mounts else f"{self._state}/tmp"}
         if self._backend.tier is Tier.FULL and os.geteuid() == 0:
-            own["TAR_OPTIONS"] = "--no-same-owner"  # root's commands can't give files away, which tar tries for root
+            own["TAR_OPTIONS"] = "--no-same-owner"  # root's commands can't change owners, which tar tries as root
         return clean_environment(os.environ, passed=settings.passed, given=own | dict(settings.environment))
 
 
 def _remove_redirects(appeared: Sequence[str]) -> None:
-    """A repository that was given has git look elsewhere for its hooks: no mount keeps that file from being made."""
+    """Remove files by which a repository redirects git to other hooks; no mount can prevent their creation."""
     for path in map(Path, appeared):
         if path.name == REDIRECT:
             with suppress(OSError):
@@ -238,7 +238,7 @@ def _remove(own: TemporaryFolder) -> None:
 
 
 def _make_protected_paths(settings: ShellSettings, tier: Tier) -> ProtectedPaths:
-    """What is protected; where nothing is written, or nothing contained, nothing of ferrule's own is."""
+    """Make the protected paths; without ferrule's installation in read-only mode and in tier `NONE`."""
     workspace, mode = str(settings.workspace), Mode(settings.mode)
     if tier is Tier.NONE or mode is Mode.READ_ONLY:
         return ProtectedPaths(workspace, settings.protected, Installation((), ()), ())

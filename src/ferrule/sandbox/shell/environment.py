@@ -1,4 +1,4 @@
-"""The environment that a contained command starts with: names on a list, minus what looks like a secret."""
+"""The environment of a contained command: variables on a list, minus those that look like secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 __all__ = ["PASSED", "clean_environment"]
 
 # What compilers, interpreters and terminals need. Sockets of agents and sessions (SSH_AUTH_SOCK, DBUS_*, DISPLAY,
-# DOCKER_HOST) are left out because each is a way to have something done outside, LD_* because it loads code.
+# DOCKER_HOST) are left out because each is a way out of the sandbox, LD_* because it loads code.
 PASSED: tuple[str, ...] = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR"),
     *("CI", "EDITOR", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_*", "UV_*", "PYTHON*", "NVM_*"),
@@ -31,8 +31,8 @@ def clean_environment(
 ) -> dict[str, str]:
     """The variables of `source` that `passed` names (patterns such as `LC_*` are allowed), without secrets.
 
-    A variable that only a pattern lets through is dropped where its name says key, token, password or the like;
-    any is dropped whose value holds a password in an address. `given` is the user's own word: it is taken as it is.
+    A variable that matches only a pattern is dropped if its name suggests a key, token, password or the like; any
+    variable is dropped if its value has a password in a URL. `given` comes from the user and is taken as it is.
     """
     exact, matches = _split_patterns(tuple(passed))
     environment = {
@@ -43,13 +43,13 @@ def clean_environment(
     }
     environment.setdefault("PATH", _DEFAULT_PATH)
     environment.setdefault("HOME", "/")
-    # Nobody is there to page or to type a password.
+    # There is no one to page through output or to type a password.
     environment |= {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     return environment | dict(given or {})
 
 
 @cache
 def _split_patterns(names: tuple[str, ...]) -> tuple[frozenset[str], Callable[[str], object]]:
-    """The names themselves, and what matches those among them that are patterns."""
+    """The names, and a matcher for those that are patterns."""
     patterns = "|".join(translate(name) for name in names if "*" in name)
     return frozenset(names), re.compile(patterns or r"(?!)").match

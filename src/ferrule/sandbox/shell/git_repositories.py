@@ -1,6 +1,6 @@
-"""What belongs to a git repository, so that it can be protected, or given to one command."""
+"""Finds the paths of a git repository, to protect them or make them writable for one command."""
 
-# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH112, PTH114, PTH118, PTH120, PTH208
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["REDIRECT", "find_locked_parts", "find_protected_repository", "find_w
 _POINTER = "gitdir: "
 _MAX_POINTER_BYTES = 8192
 REDIRECT = "commondir"
-"""In a repository, the name of a file that has git look for settings and hooks in another."""
+"""The name of a file that makes git read settings and hooks from another repository."""
 _MAX_MODULES = 1000
 
 
 def find_protected_repository(git: str, workspace: str) -> list[str]:
-    """The repository in the workspace that a `.git` leads to, where it is a link, or a worktree's or submodule's file.
+    """The repository in the workspace that a `.git` link, or a worktree's or submodule's `.git` file, points to.
 
-    Only what is one: a command that names any other folder keeps nobody from writing it.
+    Only real repositories: otherwise a command could make any folder read-only by pointing to it.
     """
     pointed = os.path.realpath(git) if os.path.islink(git) else _read_pointer(git)
     found = [
@@ -38,10 +38,10 @@ def find_protected_repository(git: str, workspace: str) -> list[str]:
 
 
 def find_writable_paths(git: str) -> list[str]:
-    """What a command may write that was given `.git`: for a worktree or submodule also its repository, outside of it.
+    """What a command may write if `.git` is writable: for a worktree or submodule also its external repository.
 
-    The file of either is believed only where the repository names it in return, as git itself checks: a command
-    could have written `gitdir: /anything`. Raises `SandboxUnavailable` otherwise.
+    Their `.git` file is trusted only if the repository points back to it, as git itself checks: a command could have
+    written `gitdir: /anything`. Raises `SandboxUnavailable` otherwise.
     """
     pointed = _read_pointer(git)
     if pointed is None:
@@ -63,7 +63,7 @@ def find_writable_paths(git: str) -> list[str]:
 
 
 def _is_submodule(repository: str, git: str) -> bool:
-    """Whether a repository lies where git puts those of submodules, and names the folder of `git` in its settings."""
+    """Whether a repository is where git puts submodules', with `git`'s folder as its configured worktree."""
     settings = _read_text(os.path.join(repository, "config")) or ""
     named = re.findall(r"^[ \t]*worktree[ \t]*=[ \t]*(\S.*)$", settings, re.MULTILINE)
     folders = [os.path.realpath(os.path.join(repository, path.strip())) for path in named]
@@ -71,10 +71,10 @@ def _is_submodule(repository: str, git: str) -> bool:
 
 
 def find_locked_parts(git: str) -> list[str]:
-    """What stays as it is of a `.git` that was given, there or not: git runs what it says.
+    """The parts of a writable `.git` that stay read-only, existing or not, since git runs programs they name.
 
-    No commit writes it. So stay these parts of each submodule's repository in it, and what tells each worktree where
-    they are.
+    No commit writes them. The same parts of each submodule's repository in it, and each worktree's pointers to them,
+    are included.
     """
     parts = [os.path.join(git, "config"), *_list_submodule_parts(git)]
     with suppress(OSError):
@@ -86,7 +86,7 @@ def find_locked_parts(git: str) -> list[str]:
 
 
 def _list_submodule_parts(git: str) -> Iterator[str]:
-    """The settings and hooks of the repositories below `modules`, which may lie within one another."""
+    """The settings and hooks of the repositories below `modules`, which may be nested."""
     waiting, found = [os.path.join(git, "modules")], 0
     while waiting and found < _MAX_MODULES:
         folder = waiting.pop()
@@ -100,7 +100,7 @@ def _list_submodule_parts(git: str) -> Iterator[str]:
 
 
 def _read_pointer(git: str) -> str | None:
-    """The folder that a `.git` file names, resolved; None for a folder or a file that isn't one of git's."""
+    """The resolved folder that a `.git` file names; None for a folder or any other file."""
     text = _read_text(git)
     if text is None or not text.startswith(_POINTER):
         return None
@@ -114,7 +114,7 @@ def _find_common_folder(folder: str | None) -> str | None:
 
 
 def _read_text(path: str) -> str | None:
-    """The beginning of a file that names a path; None where it isn't one."""
+    """The beginning of a text file that names a path; None if it isn't one."""
     try:
         with open_regular_file(path) as file:
             text = os.read(file, _MAX_POINTER_BYTES).decode() if file is not None else None

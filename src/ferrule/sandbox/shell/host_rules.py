@@ -1,4 +1,4 @@
-"""Which hosts may be reached: rules by name, and the addresses that a name must not lead to."""
+"""Which hosts may be reached: rules by name, and the addresses that a name must not resolve to."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["HostRules", "is_public", "normalize_host"]
 _PORTS = frozenset({80, 443})
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_MAX_NAME_LENGTH = 254  # characters of a name, with the dot at its end
-# What leads to the same host as the IPv4 address at its end: IPv4-mapped addresses, and NAT64's well-known prefix.
+_MAX_NAME_LENGTH = 254  # characters of a name, including a final dot
+# IPv6 ranges that embed an IPv4 address and reach its host: IPv4-mapped, and NAT64's well-known prefix.
 _CARRIERS = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96")))
-_ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # above the IPv4 address that such a tunnel leads to
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # precedes the IPv4 address of such a tunnel
 
-# IANA's special-purpose registries, in full, since `is_global` differs between versions of Python; beside them what is
-# of a cloud: Azure's channel to its virtual machines is a public address that leads to none.
+# IANA's special-purpose registries, in full, since `is_global` differs between Python versions, and Azure's channel to
+# its virtual machines, which uses a public address.
 _NOT_PUBLIC = tuple(
     map(
         ipaddress.IPv4Network,
@@ -33,8 +33,8 @@ _NOT_PUBLIC = tuple(
         ),
     )
 )
-# Of IPv6 this block alone is given to hosts of the internet, and these parts of it are not: protocols (Teredo, ORCHID,
-# benchmarks, relays), documentation, 6to4, the former test network, a sink for wrong questions.
+# The only IPv6 block assigned to internet hosts, and its exceptions: protocols (Teredo, ORCHID, benchmarks, relays),
+# documentation, 6to4, the former test network, AS112's DNS sink.
 _INTERNET = ipaddress.IPv6Network("2000::/3")
 _NOT_PUBLIC_V6 = tuple(
     map(
@@ -48,28 +48,28 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One line of the list."""
+    """One entry of the list."""
 
     host: str
-    """A name, or what follows the `*` of `*.example.org`, or an address."""
+    """A name, an address, or the part of `*.example.org` after the `*`."""
     is_suffix: bool
     ports: frozenset[int]
 
 
 class HostRules:
-    """`example.org` (that name alone), `*.example.org` (every name below it, not itself), an address; each for the
-    ports 80 and 443, or for the one that is named as in `example.org:8443`.
+    """Rules: `example.org` (only that name), `*.example.org` (every name below it, not itself), or an address; each
+    for ports 80 and 443, or for a given one as in `example.org:8443`.
 
-    An address, also a private one, is reached only where it is listed as such: the user's own word. A name is
-    reached only at public addresses.
+    An address, even a private one, can be reached only if the user lists it. A name can be reached only at public
+    addresses.
     """
 
     def __init__(self, rules: Sequence[str]) -> None:
-        """Raises `SandboxInputError` for a rule that can't be read."""
+        """Raises `SandboxInputError` for an invalid rule."""
         self._rules = tuple(map(_parse_rule, rules))
 
     def allow(self, host: str, port: int) -> bool:
-        """Whether a host, as `normalize_host` gives it, may be reached at a port."""
+        """Whether a host, normalized by `normalize_host`, may be reached at a port."""
         return any(
             port in rule.ports and (host.endswith(rule.host) if rule.is_suffix else host == rule.host)
             for rule in self._rules
@@ -91,10 +91,10 @@ def _parse_rule(rule: str) -> _Rule:
 
 
 def normalize_host(text: str) -> str | None:
-    """A name in lower-case ASCII without the dot at its end, an address in its standard form, or None for neither.
+    """Return a name in lower-case ASCII without a final dot, an address in standard form, or None for neither.
 
-    Every way to write an address (`127.1`, `0x7f000001`, `[::ffff:7f00:1]`) gives that address, so that none of them
-    passes for a name.
+    Every notation of an address (`127.1`, `0x7f000001`, `[::ffff:7f00:1]`) yields that address, so that none of them
+    passes as a name.
     """
     text = text.strip()
     if len(text) > _MAX_NAME_LENGTH:
@@ -109,14 +109,14 @@ def normalize_host(text: str) -> str | None:
         name = text.encode("idna").decode("ascii").lower()
     except UnicodeError:
         return None
-    # A resolver reads a name whose last label is a number as an address, or as an error.
+    # Resolvers treat a name whose last label is a number as an address, or as an error.
     return (
         name if _NAME.fullmatch(name) and len(name) < 254 and not _NUMBER.fullmatch(name.rpartition(".")[2]) else None
     )
 
 
 def parse_address(text: str) -> Address | None:
-    """The address that a text is, in any notation that a resolver would take for one."""
+    """Parse an address in any notation that a resolver accepts; None if it isn't one."""
     try:
         return _unwrap_ipv4(ipaddress.ip_address(text))
     except ValueError:
@@ -128,10 +128,10 @@ def parse_address(text: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the internet's: not of this machine, its network, a link, a cloud's metadata.
+    """Whether an address is on the internet: not this machine, its network, link-local or cloud metadata.
 
-    What stands for an IPv4 address is judged as that. A NAT64 prefix that a network chose for itself looks like any
-    other of its addresses, so an IPv4 address behind it isn't recognised.
+    An embedded IPv4 address is checked as such, except behind a network's own NAT64 prefix, which can't be told from
+    its other addresses.
     """
     address = _unwrap_ipv4(address)
     if isinstance(address, ipaddress.IPv4Address):
@@ -144,7 +144,7 @@ def is_public(address: Address) -> bool:
 
 
 def _unwrap_ipv4(address: Address) -> Address:
-    """The IPv4 address of a host that an IPv6 one stands for."""
+    """The IPv4 address embedded in an IPv6 one, else the address itself."""
     if isinstance(address, ipaddress.IPv6Address) and any(address in carrier for carrier in _CARRIERS):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address

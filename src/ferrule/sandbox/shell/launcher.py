@@ -1,18 +1,18 @@
 """The program that starts shell commands for a process that must not fork itself; started once, by exec.
 
-    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR restricted
-    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR spaced | alone MOUNTS
+    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR landlock
+    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR namespaces | own-network MOUNTS
 
-Each message on its socket brings descriptors: a request (JSON in a file), standard input, output and errors, and a
-socket on which that command is told of and ended. It is taken by a keeper that was forked beforehand, which contains
-and starts the command, adopts whatever it leaves behind, and ends all of it.
+Each message on its socket carries descriptors: a request (JSON in a file), standard input, output and errors, and a
+socket for reporting on and stopping that command. A supervisor process, forked in advance, takes it, contains and
+starts the command, adopts whatever the command leaves behind, and ends all of it.
 
-`restricted` is the container tier: Landlock restricts the command. With `spaced`, the launcher enters namespaces and
-mounts what commands see, as the file MOUNTS (a descriptor, JSON) has it, and a keeper is the first process of a
-command's own namespaces below those; `alone`: also of its own network.
+`landlock` is the container tier: Landlock restricts the command. With `namespaces`, the launcher enters namespaces and
+makes the mounts listed in the file MOUNTS (a descriptor, JSON), and a supervisor is pid 1 of the command's own nested
+namespaces; with `own-network` these include a network namespace.
 """
 
-# A program that should start fast, and opens descriptors more than paths; it imports what it has found itself.
+# A program that should start fast and mostly opens descriptors; it sets up its own imports.
 # ruff: noqa: E402, PTH115, PTH123
 
 import gc
@@ -28,7 +28,7 @@ from contextlib import ExitStack, suppress
 from itertools import count
 from typing import Any, NoReturn
 
-# The package by its own folder: whoever can write beside that would have this load modules of theirs.
+# Load only the package's own folder: modules next to it could be written by others.
 package = type(sys)("ferrule")
 package.__path__ = [sys.argv[1]]
 sys.modules["ferrule"] = package
@@ -47,11 +47,11 @@ _RIGHTS = {
 _UNKILLABLE_AFTER = 10.0
 _PAUSE = 100  # milliseconds
 _CLOSE_RANGE_CLOEXEC = 4
-_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and so by what it becomes
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and so by programs it execs
 
 
 def main() -> None:
-    """Have a keeper wait for the next request, until the other end of the socket is closed."""
+    """Keep one supervisor waiting for the next request, until the other end of the socket is closed."""
     requests, kind = socket.socket(fileno=int(sys.argv[2])), sys.argv[3]
     if kind != "landlock":
         with open(int(sys.argv[4]), "rb") as file:
@@ -59,7 +59,7 @@ def main() -> None:
         command_root.enter_command_root(settings["mounts"], network=settings["network"])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     first = command_namespaces.list_mounts()
-    gc.disable()  # a collection in a child would copy every page that objects are on
+    gc.disable()  # a collection in a child would copy every page with objects
     for number in count():
         taken, taking = os.pipe()
         if os.fork() == 0:
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _has_no_more_requests(requests: socket.socket) -> bool:
-    """Whether there will be no more requests; else the keeper failed, and the next one is made after a while."""
+    """Whether the socket is closed; otherwise the supervisor failed, and the next one starts after a pause."""
     waiting = select.poll()
     waiting.register(requests, select.POLLHUP)
     return bool(waiting.poll(_PAUSE))
@@ -81,13 +81,13 @@ def _has_no_more_requests(requests: socket.socket) -> bool:
 def _supervise(
     requests: socket.socket, kind: str, first: command_namespaces.MountTable, taking: int, *, is_first: bool
 ) -> NoReturn:
-    """Wait for a request, start its command and stay until nothing is left of it."""
+    """Wait for a request, start its command and supervise it until nothing is left of it."""
     try:
         os.setsid()
         others = 0
         if kind == "landlock":
             prctl(PR_SET_CHILD_SUBREAPER, 1)
-            # Without a user namespace the limit counts what else the user runs. Now, since it takes a while.
+            # Without a user namespace the limit includes the user's other tasks. Counted in advance, since it is slow.
             others = count_tasks(os.getuid()) if os.getuid() else 0
         else:
             command_namespaces.enter_command_namespaces(network=kind == "own-network")
@@ -131,7 +131,7 @@ def _supervise_command(
 def _prepare_namespaces(
     namespaces: dict[str, Any] | None, first: command_namespaces.MountTable, channel: socket.socket
 ) -> dict[str, Any] | None:
-    """Make ready what the command has for itself, and say so; or that the mounts here don't serve any more."""
+    """Prepare the command's own mounts and report that; or reply that the launcher's mounts are stale."""
     if namespaces is not None:
         if not command_namespaces.are_unchanged(first, namespaces["mounted"]):
             return {"stale": True}
@@ -145,7 +145,7 @@ def _prepare_namespaces(
 
 
 def _run(request: dict[str, Any], streams: tuple[int, int, int], channel: socket.socket) -> dict[str, Any]:
-    """The command from start to end, in the words of the other side; nothing of it is left then."""
+    """Run the command to its end, until nothing is left of it; returns the reply to send."""
     ended, ending = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(ending)
@@ -162,9 +162,9 @@ def _run(request: dict[str, Any], streams: tuple[int, int, int], channel: socket
 
 
 def _spawn(request: dict[str, Any], streams: tuple[int, int, int]) -> int:
-    """The command's process, for a keeper that nothing in its namespace can harm, and that so is restricted as well.
+    """Start the command as pid 1 of its namespace, which nothing there can harm, and so can be restricted as well.
 
-    It takes no copy of this process, which would cost as much as all the rest. Raises OSError.
+    Uses posix_spawn: copying this process would cost as much as everything else. Raises OSError.
     """
     os.chdir(request["folder"])
     _restrict(request)
@@ -180,7 +180,7 @@ def _spawn(request: dict[str, Any], streams: tuple[int, int, int]) -> int:
 
 
 def _fork(request: dict[str, Any], streams: tuple[int, int, int]) -> int:
-    """The command's process, which alone is restricted: what it may signal can't be its keeper. Raises OSError."""
+    """Start the command in a child and restrict only that, so it can't signal its supervisor. Raises OSError."""
     failed, failing = os.pipe()
     command = os.fork()
     if command == 0:
@@ -193,9 +193,9 @@ def _fork(request: dict[str, Any], streams: tuple[int, int, int]) -> int:
 
 
 def _watch(command: int, ended: int, channel: socket.socket) -> dict[str, Any]:
-    """Wait for the command's end, passing on what is to be done to it; its end in the words of the other side.
+    """Wait for the command's end, forwarding stop requests; returns the reply to send.
 
-    `ended` can be read when a child has ended: the command, or one that it left to us.
+    `ended` becomes readable when a child ends: the command, or an adopted one.
     """
     waiting = select.poll()
     waiting.register(ended, select.POLLIN)
@@ -210,13 +210,13 @@ def _watch(command: int, ended: int, channel: socket.socket) -> dict[str, Any]:
                     return {"exit": code} if code >= 0 else {"signal": -code}
             elif channel.recv(1) == b"T":
                 os.killpg(command, signal.SIGTERM)
-            else:  # asked to, or nobody is there any more
+            else:  # a kill request, or the other end is closed
                 os.kill(command, signal.SIGKILL)
                 waiting.unregister(channel)
 
 
 def _reap() -> dict[int, int]:
-    """The children that have ended since the last time, with their statuses."""
+    """Reap the children that have ended since the last call; returns their statuses by pid."""
     found: dict[int, int] = {}
     with suppress(ChildProcessError):
         while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
@@ -225,7 +225,7 @@ def _reap() -> dict[int, int]:
 
 
 def _end_namespace() -> None:
-    """Kill all that is left in this pid namespace, whose first process this is, and wait until it is gone."""
+    """Kill everything else in this pid namespace, as its pid 1, and wait until it is gone."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):
@@ -234,7 +234,7 @@ def _end_namespace() -> None:
 
 
 def _end_all(command: int) -> None:
-    """Kill the group, and then whatever was adopted, until nothing is left that could start more."""
+    """Kill the group, then adopted processes, until none is left that could start more."""
     with suppress(ProcessLookupError):
         os.killpg(command, signal.SIGKILL)
     me = os.getpid()
@@ -252,7 +252,7 @@ def _end_all(command: int) -> None:
 
 
 def _exec_command(request: dict[str, Any], streams: tuple[int, int, int], failing: int) -> NoReturn:
-    """Restrict this process and become the command; what goes wrong is written to `failing`."""
+    """Restrict this process and exec the command; an error is written to `failing`."""
     try:
         os.setsid()
         for number, descriptor in enumerate(streams):
@@ -264,7 +264,7 @@ def _exec_command(request: dict[str, Any], streams: tuple[int, int, int], failin
             signal.signal(ignored, signal.SIG_DFL)
         _restrict(request)
         os.execve(request["argv"][0], request["argv"], request["environment"])
-    except BaseException as error:  # noqa: BLE001 - a child that was forked must not go on as its parent
+    except BaseException as error:  # noqa: BLE001 - a forked child must not continue as its parent
         os.write(3, f"{type(error).__name__}: {error}".encode())
     os._exit(127)
 
@@ -284,7 +284,7 @@ def _restrict(request: dict[str, Any]) -> None:
 
 
 def _grant(rules: landlock.Ruleset, path: str, rights: int) -> None:
-    """Grant what the path is now, unless it is gone or was replaced by a link to something else since it was listed."""
+    """Grant rights on a path, unless it is gone or was replaced by a link since it was listed."""
     try:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

@@ -21,32 +21,32 @@ __all__ = ["INTERPRETER", "Launcher", "PathVanished", "StaleLauncher", "Supervis
 
 INTERPRETER = os.path.realpath(sys.executable)
 
-# The folder that the launcher's modules lie in: `ferrule` itself.
+# The folder of the launcher's package, `ferrule`.
 _PACKAGE = Path(__file__).parents[2]
 _PROGRAM = "sandbox/shell/launcher.py"
 _MAX_MESSAGE_BYTES = 65_536
 
 
 class StaleLauncher(Exception):  # noqa: N818 - what happened
-    """The launcher has ended, or what it was started among isn't what was asked for any more: start another."""
+    """The launcher has ended, or its mounts aren't what was requested any more: start another."""
 
 
 class PathVanished(SandboxUnavailable):
-    """A place was there when the workspace was searched, and not when it was to be mounted on: search again."""
+    """A path existed when the workspace was scanned, but not when it was mounted on: scan again."""
 
 
 class Launcher:
-    """A process that starts commands, and ends with all of them when it is ended."""
+    """A process that starts commands; ending it ends all of them."""
 
     def __init__(self, process: subprocess.Popen[bytes], requests: socket.socket, errors: int) -> None:
         self._process, self._requests, self._errors = process, requests, errors
 
     @classmethod
     async def start(cls, kind: str, mounts: Mapping[str, Any] | None = None) -> Launcher:
-        """Start one and wait until it takes requests.
+        """Start a launcher and wait until it accepts requests.
 
-        `kind` is as `launcher.py` has it, and `mounts` what it reads from MOUNTS. Raises `SandboxUnavailable` with what
-        was said instead, `PathVanished` where a place is there no more.
+        `kind` and `mounts` (its MOUNTS) are described in `launcher.py`. Raises `SandboxUnavailable` with its error
+        output, `PathVanished` if a path no longer exists.
         """
         requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         errors = os.memfd_create("errors", os.MFD_CLOEXEC)
@@ -75,10 +75,10 @@ class Launcher:
             raise _make_error("the launcher of shell commands did not start", said)
 
     async def begin(self, request: Mapping[str, Any], start: CommandStart) -> tuple[SupervisedCommand, Sequence[int]]:
-        """A command that has begun, and the descriptors that came with the news.
+        """Start a command; returns it and the descriptors sent with the reply.
 
-        Raises `StaleLauncher` where nothing has been started, `SandboxUnavailable` where it could not be contained, and
-        `PathVanished` where that is for a place that is there no more.
+        Raises `StaleLauncher` if nothing was started, `SandboxUnavailable` if it could not be contained, and
+        `PathVanished` if that was because a path no longer exists.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = SupervisedCommand(ours)
@@ -99,7 +99,7 @@ class Launcher:
         return command, descriptors
 
     def end(self) -> None:
-        """End it and its commands, and wait until they are gone. Not to be called twice."""
+        """End the launcher and its commands, and wait until they are gone. Must not be called twice."""
         self._requests.close()
         self._process.wait()
         os.close(self._errors)
@@ -118,14 +118,14 @@ def _make_error(what: str, said: str) -> SandboxUnavailable:
 
 
 class SupervisedCommand:
-    """One command, through the keeper that watches it."""
+    """One command, controlled through its supervisor process."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         line.setblocking(False)
 
     async def receive(self) -> tuple[dict[str, Any], Sequence[int]]:
-        """What comes next from the keeper, empty where it has ended, and the descriptors that came with it."""
+        """Receive the supervisor's next message, empty if it has ended, and the descriptors sent with it."""
         await wait_until_readable(self._line.fileno())
         with suppress(ConnectionResetError):
             message, descriptors, _, _ = socket.recv_fds(self._line, _MAX_MESSAGE_BYTES, 1)
@@ -140,7 +140,7 @@ class SupervisedCommand:
             for descriptor in descriptors:
                 os.close(descriptor)
         if not message:
-            raise SandboxUnavailable("the process that watched the command ended before it")
+            raise SandboxUnavailable("the process that supervised the command ended before it")
         if "error" in message:
             raise SandboxUnavailable(f"the command could not be contained: {message['error']}")
         return ShellExit.from_status(message["exit"]) if "exit" in message else ShellExit(None, message["signal"])
@@ -163,7 +163,7 @@ class SupervisedCommand:
 
 
 def _make_json_file(name: str, content: Mapping[str, Any]) -> BinaryIO:
-    """A file in memory that holds JSON, to be read from its beginning."""
+    """Create a file in memory with JSON, positioned at its start."""
     file = os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b")
     file.write(json.dumps(content).encode())
     file.flush()

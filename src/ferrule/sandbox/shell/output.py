@@ -1,4 +1,4 @@
-"""What a command writes: in memory while it is short, else in a file up to a limit, of which both ends are shown."""
+"""Captures a command's output: in memory if short, else in a file up to a limit, and shows both ends."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 class OutputCapture:
-    """Takes what a pipe brings: at most `limit` bytes are kept in memory, at most `spill_limit` in a file."""
+    """Collects output from a pipe: at most `limit` bytes in memory, at most `spill_limit` in a file."""
 
     def __init__(self, limit: int, spill: Path, spill_limit: int) -> None:
         self.total = 0
         """Bytes taken so far."""
         self.is_over = False
-        """Whether there is more than even the file may hold."""
+        """Whether the output exceeds even the file's limit."""
         self._limit, self._spill, self._spill_limit = max(2, limit), spill, spill_limit
         self._memory = bytearray()
         self._file = -1
@@ -31,13 +31,13 @@ class OutputCapture:
 
     @property
     def spilled(self) -> Path | None:
-        """The file that holds all of it, up to its limit; None where memory does."""
+        """The file with all of the output, up to its limit; None if memory holds it."""
         return self._spill if self.is_cut else None
 
     def take(self, pipe: int) -> bool:
-        """Take one piece from a pipe that doesn't block; False at its end, or where no more is taken.
+        """Take one chunk from a non-blocking pipe; False at its end or past the limit.
 
-        Raises `BlockingIOError` where there is nothing for now.
+        Raises `BlockingIOError` if there is nothing to read now.
         """
         room = min(_CHUNK_BYTES, self._spill_limit - self.total)
         if room <= 0:
@@ -57,17 +57,17 @@ class OutputCapture:
         return taken > 0
 
     def render(self) -> str:
-        """What was written; of much the beginning and the end, with a line between that says how much is missing."""
+        """The output as text; if long, its start and end with a line between that says how much is missing."""
         return self._render(0)
 
     def read_new(self) -> str:
-        """What came since this was last called, in the same way."""
+        """The output since the last call, cut in the same way."""
         text = self._render(self._was_read)
         self._was_read = self.total
         return text
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the file; no more output comes."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -92,7 +92,7 @@ class OutputCapture:
 
 
 def _move_bytes(pipe: int, file: int, most: int) -> int:
-    """Move bytes from a pipe to the end of a file, inside of the kernel where the file system lets it."""
+    """Move bytes from a pipe to the end of a file, within the kernel if the file system allows."""
     try:
         if hasattr(os, "splice"):
             return os.splice(pipe, file, most)

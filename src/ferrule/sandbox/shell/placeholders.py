@@ -1,8 +1,8 @@
-"""Empty folders at protected places that don't exist, while commands run, so that none of them can be made there.
+"""Empty folders at protected paths that don't exist, so that a running command can't create anything there.
 
-An empty `.git` is none to git, which looks further up; a mount on it keeps the command from filling it. Git doesn't see
-an empty folder, so one stands in for a file as well. To make and remove them takes longer than a short command does, so
-they stay for a while, for the next one.
+Git doesn't count an empty `.git` as a repository and looks further up; a mount keeps the command from filling it. Git
+ignores empty folders, so one can take the place of a file as well. Creating and removing them takes longer than a short
+command, so they are kept a while for the next one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 __all__ = ["LINGER_SECONDS", "all_exist", "count", "create", "is_placeholder", "release", "remove_unused"]
 
 LINGER_SECONDS: Final = 1.0
-"""Seconds after the last command."""
+"""How long they are kept after the last command."""
 
 # Several sandboxes of this process may share a workspace, on loops of different threads.
 _lock = threading.Lock()
@@ -24,22 +24,22 @@ _users: dict[str, int] = {}
 
 
 def is_placeholder(path: str) -> bool:
-    """Whether what is at a path is one of ours: for another command it is as good as not there."""
+    """Whether a path is one of our placeholders, which other commands treat as missing."""
     return path in _users
 
 
 def count() -> int:
-    """How many there are, in any workspace."""
+    """The number of placeholders, over all workspaces."""
     return len(_users)
 
 
 def all_exist(paths: Sequence[str]) -> bool:
-    """Whether there is nothing to be made."""
+    """Whether all the placeholders exist already."""
     return all(path in _users and Path(path).exists() for path in paths)
 
 
 def create(paths: Sequence[str]) -> None:
-    """Make each folder that isn't there, and keep it until `release`. Each comes after the one that it lies in."""
+    """Create each missing folder and keep it until `release`. Parents come first."""
     with _lock:
         for path in paths:
             with suppress(FileExistsError):
@@ -48,18 +48,18 @@ def create(paths: Sequence[str]) -> None:
 
 
 def release(paths: Sequence[str]) -> None:
-    """Give up what was made to stand."""
+    """Release folders from `create`."""
     with _lock:
         for path in paths:
             _users[path] -= 1
 
 
 def remove_unused() -> None:
-    """Remove those that nobody has any more; one that was filled meanwhile stays, and is ours no longer."""
+    """Remove those not in use any more; one that was filled meanwhile stays, but is no longer ours."""
     with _lock:
         unused = [path for path, users in _users.items() if not users]
         for path in sorted(unused, reverse=True):
-            # In this order: for a survey in another thread it is never there and not ours.
+            # In this order: a scan in another thread never sees it as existing but not ours.
             with suppress(OSError):
                 Path(path).rmdir()
             del _users[path]

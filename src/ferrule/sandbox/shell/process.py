@@ -1,4 +1,4 @@
-"""A contained process tree, whichever back end started it, and how it ended."""
+"""A contained process tree of any back end, and how it ended."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ __all__ = ["CommandStart", "ContainedProcess", "ShellExit", "describe_start", "w
 
 @dataclass(frozen=True, slots=True)
 class ShellExit:
-    """A shell's end: its exit status, or the signal that ended it (a shell reports its child's as 128 + number)."""
+    """How a shell ended: its exit status, or the signal (which it reports for its child as 128 + number)."""
 
     exit_code: int | None
     signal: int | None
 
     @classmethod
     def from_status(cls, status: int) -> ShellExit:
-        """From a shell's status, in which more than 128 stands for a signal."""
+        """Parse a shell's status, in which more than 128 means a signal."""
         number = status - 128
         return cls(status, number if 0 < number < 65 else None)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandStart:
-    """What is started: descriptors of standard input, output and errors, which stay the caller's."""
+    """A command to start; the caller keeps ownership of `streams` (standard input, output, errors)."""
 
     argv: Sequence[str]
     environment: dict[str, str]
     streams: tuple[int, int, int]
     processes: int
-    """How many processes and threads there may be at a time, where that can be limited."""
+    """The limit on processes and threads at a time, where it can be enforced."""
     file_size: int
-    """Bytes of the longest file that may be written."""
+    """The maximum size of a written file, in bytes."""
 
 
 def describe_start(start: CommandStart) -> dict[str, Any]:
-    """What a launcher is told of a command, but for where and how it is contained."""
-    return {"argv": list(start.argv), "environment": start.environment, "limits": _resource_limits(start)}
+    """A launcher request for a command, without where and how it is contained."""
+    return {"argv": list(start.argv), "environment": start.environment, "limits": _list_resource_limits(start)}
 
 
-def _resource_limits(start: CommandStart) -> dict[int, int]:
-    """Hard limits by resource. The kernel doesn't count the processes of root, so for root that one stops nothing."""
+def _list_resource_limits(start: CommandStart) -> dict[int, int]:
+    """Hard limits by resource. RLIMIT_NPROC has no effect for root, whose processes the kernel doesn't count."""
     return {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: start.file_size,
@@ -55,23 +55,23 @@ def _resource_limits(start: CommandStart) -> dict[int, int]:
 
 
 class ContainedProcess(Protocol):
-    """A tree of processes that ends as a whole."""
+    """A process tree that ends as a whole."""
 
     async def wait_until_ended(self) -> ShellExit:
-        """Wait for the command itself, then end whatever it left behind. Raises `SandboxUnavailable` if none ran."""
+        """Wait for the command, then end whatever it left behind. Raises `SandboxUnavailable` if none ran."""
 
     def terminate(self) -> None:
         """Ask its group to end (SIGTERM)."""
 
     def kill(self) -> None:
-        """End all of it (SIGKILL)."""
+        """Kill the whole tree (SIGKILL)."""
 
     def close(self) -> None:
-        """Give descriptors back."""
+        """Close its descriptors."""
 
 
 async def wait_until_readable(descriptor: int) -> None:
-    """Wait until a descriptor can be read: for a pidfd, until its process has ended."""
+    """Wait until a descriptor is readable; for a pidfd, until its process has ended."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
     loop.add_reader(descriptor, _settle, future)

@@ -1,6 +1,6 @@
-"""What a command may not change of what it may write: protected places, and what ferrule itself is started from."""
+"""Paths in writable folders that a command may not change: protected paths, and ferrule's installation."""
 
-# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH114, PTH118, PTH119
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["ProtectedPaths", "limit_paths", "resolve_opened"]
 
 _MAX_PATHS = 1000
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted", "not writeable")
-_TO_OPEN = "ShellSandbox(open_installation=…) is the setting that opens it"
+_TO_OPEN = "ShellSandbox(open_installation=…) is the setting that allows it"
 
 
 class ProtectedPaths:
-    """The places of one sandbox."""
+    """The protected paths of one sandbox."""
 
     def __init__(
         self, workspace: str, protected: Sequence[str], installation: Installation, opened: Sequence[str]
     ) -> None:
-        """`protected` are paths from the workspace, `opened` absolute ones of the installation that can be written.
+        """`protected` are relative to the workspace; `opened` are absolute, writable paths of the installation.
 
-        Raises `SandboxInputError` for a path outside, and `SandboxUnavailable` where the workspace can't be written
-        without the installation.
+        Raises `SandboxInputError` for a path outside the workspace, `SandboxUnavailable` if the workspace can't be
+        writable without the installation.
         """
         for name in protected:
             if not is_within(os.path.normpath(os.path.join(workspace, name)), workspace) or name.strip("./") == "":
@@ -39,7 +39,7 @@ class ProtectedPaths:
         self.workspace = workspace
         self.protected = tuple(name.rstrip("/") for name in protected)
         self.names = frozenset(self.protected).intersection(PROTECTED)
-        """Those that are protected in any folder."""
+        """Names that are protected in any folder."""
         self.installation = tuple(path for path in installation.paths if not is_within_any(path, opened))
         self.opened = tuple(
             path for path in opened if is_within_any(path, installation.paths) or path in installation.interpreters
@@ -47,18 +47,18 @@ class ProtectedPaths:
         around = next((path for path in self.installation if is_within(workspace, path)), None)
         if around is not None and not is_within_any(workspace, self.opened):
             raise SandboxUnavailable(
-                f"the workspace {workspace} lies in {around}, which ferrule itself is started from: what a command "
-                f"writes there would be run uncontained. Choose another workspace, or mode='read-only'; {_TO_OPEN}"
+                f"the workspace {workspace} is in {around}, which ferrule itself runs from: what a command writes "
+                f"there would be run uncontained. Choose another workspace, or mode='read-only'; {_TO_OPEN}"
             )
         loose = next((path for path in installation.interpreters if is_within(path, workspace)), None)
         if loose is not None and not is_within_any(loose, opened):
             raise SandboxUnavailable(
-                f"{loose}, the interpreter of ferrule, lies loose in the workspace, where a pyvenv.cfg beside it would "
-                f"say what it runs: start ferrule from an environment of its own; {_TO_OPEN}"
+                f"{loose}, the interpreter of ferrule, is in the workspace, where a pyvenv.cfg next to it would "
+                f"decide what it runs: start ferrule from an environment of its own; {_TO_OPEN}"
             )
 
     def resolve_writable(self, writable: Sequence[str]) -> list[str]:
-        """The paths of protected places that a command was given, and with `.git` of a worktree its repository.
+        """Resolve the protected paths that a command may write; a worktree's `.git` adds its repository.
 
         Raises `SandboxInputError` for any other.
         """
@@ -69,11 +69,11 @@ class ProtectedPaths:
             path = os.path.normpath(os.path.join(self.workspace, name))
             if is_within_any(path, self.installation):
                 raise SandboxInputError(
-                    f"{name!r} belongs to what ferrule itself is started from, which no command is given; {_TO_OPEN}"
+                    f"{name!r} is part of what ferrule itself runs from, which no command may write; {_TO_OPEN}"
                 )
             if not self._is_protected(os.path.relpath(path, self.workspace)) or os.path.realpath(path) != path:
                 raise SandboxInputError(
-                    f"{name!r} isn't a protected place of the workspace; these are: {', '.join(self.protected)}"
+                    f"{name!r} isn't a protected path of the workspace; those are: {', '.join(self.protected)}"
                 )
             writable_paths += find_writable_paths(path) if os.path.basename(path) == ".git" else [path]
         return writable_paths
@@ -84,10 +84,10 @@ class ProtectedPaths:
         return is_named or any(is_within(below, each) for each in self.protected)
 
     def list_protected_paths(self, found: Sequence[str], writable_paths: Sequence[str]) -> list[str]:
-        """What is not to be changed, there or not, but for what was given; a link beside what it leads to.
+        """The paths that may not change, existing or not, except `writable_paths`; links along with their targets.
 
-        `found` are those of a protected name. Of a repository that was given git's hooks and settings stay, unless they
-        were named.
+        `found` are the existing paths with a protected name. In a writable repository git's hooks and settings stay
+        protected unless they are writable too.
         """
         guarded = [self._resolve_name(name) for name in self.protected]
         guarded += [target for path in guarded if (target := self._resolve_target(path))]
@@ -100,7 +100,7 @@ class ProtectedPaths:
         return list(dict.fromkeys([*kept, *self.installation]))
 
     def make_hint(self, said: str) -> str:
-        """What to tell whoever reads that a command could not write a place of the installation; often nothing."""
+        """An explanation if the output `said` shows a refused write to the installation; else empty."""
         if not any(refusal in said for refusal in _REFUSALS):
             return ""
         for place in self.installation:
@@ -109,37 +109,37 @@ class ProtectedPaths:
                 is_within(place, self.workspace) and re.search(rf"(?<![\w/]){re.escape(below)}\b", said)
             ):
                 return (
-                    f"{place} can't be changed by commands, since ferrule itself is started from there. To install "
-                    "packages, make an environment of your own (python -m venv NAME) and use that one"
+                    f"{place} can't be changed by commands, since ferrule itself runs from there. To install "
+                    "packages, create a separate environment (python -m venv NAME) and use that"
                 )
         return ""
 
     def _resolve_name(self, name: str) -> str:
-        """The path of a protected name, of which the last part alone may be a link."""
+        """The path of a protected name, of which only the last part may be a link."""
         folder, last = os.path.split(os.path.normpath(os.path.join(self.workspace, name)))
         return os.path.join(folder if folder == self.workspace else os.path.realpath(folder), last)
 
     def _resolve_target(self, path: str) -> str | None:
-        """What a link leads to in the workspace."""
+        """A link's target, if it is in the workspace."""
         target = os.path.realpath(path) if os.path.islink(path) else self.workspace
         return target if is_within(target, self.workspace) and target != self.workspace else None
 
 
 def resolve_opened(named: Iterable[str | os.PathLike[str]], workspace: str, installation: Installation) -> list[str]:
-    """What a user opens, as real paths. Raises `SandboxInputError` for what nothing is started from."""
+    """Resolve the paths in `open_installation`. Raises `SandboxInputError` for one not in the installation."""
     opened = [os.path.realpath(os.path.join(workspace, name)) for name in named]
     places = (*installation.paths, *installation.interpreters)
     for path in opened:
         if not any(is_within(path, each) or is_within(each, path) for each in places):
             raise SandboxInputError(
-                f"{path} can be opened by no setting, since ferrule isn't started from there; it is from: "
+                f"{path} can't be in open_installation, since ferrule doesn't run from there; it runs from: "
                 + ", ".join(places)
             )
     return opened
 
 
 def limit_paths(paths: Sequence[str], workspace: str) -> list[str]:
-    """Each path, or where they are very many, instead of most of them the folders at the top that hold these."""
+    """Return the paths; if there are too many, most are replaced by the top-level folders that hold them."""
     if len(paths) <= _MAX_PATHS:
         return list(paths)
     branches: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""The only way out of a sandbox with host rules: a proxy that names are checked by, resolved once, and dialled from.
+"""The only network access of a sandbox with host rules: a proxy that checks a name, resolves it once and connects.
 
-`CONNECT` for everything encrypted, absolute addresses for plain HTTP. It can't see into an encrypted connection: a
-host that serves others under its own name (domain fronting) is allowed together with them.
+It handles `CONNECT` for encrypted traffic and absolute URLs for plain HTTP. It can't inspect encrypted connections:
+allowing a host also allows others that it serves under its name (domain fronting).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ferrule.sandbox.shell.host_rules import HostRules, is_public, normalize_hos
 __all__ = ["FilteringProxy", "RefusedHosts", "Resolve", "make_proxy_variables"]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a name, as texts."""
+"""Resolves a host and port to addresses."""
 
 _MAX_HEAD_BYTES = 65_536
 _MAX_CONNECTIONS = 64
 _HEAD_SECONDS = 30.0
 _DIAL_SECONDS = 20.0
 _MAX_ADDRESSES = 16
-"""Of one name, and so many times the seconds to dial."""
+"""Addresses tried per name, each for `_DIAL_SECONDS`."""
 _FINISH_SECONDS = 30.0
 _MAX_REFUSED = 100
 _RESOLVERS = 4
@@ -38,7 +38,7 @@ _HOP_HEADERS = re.compile(rb"(?im)^(?:proxy-[a-z-]+|connection|keep-alive|host)[
 
 
 class _Refused(Exception):  # noqa: N818 - what happened
-    """A request that isn't carried out; a status and a sentence for whoever asked."""
+    """A refused request, with an HTTP status and a sentence for the client."""
 
     def __init__(self, status: str, reason: str) -> None:
         super().__init__(reason)
@@ -50,7 +50,7 @@ def _look_up(host: str, port: int) -> Sequence[str]:
 
 
 def make_proxy_variables(port: int) -> dict[str, str]:
-    """What tells programs of a proxy on a port of the loopback, and that the loopback itself is reached without."""
+    """Variables that make programs use a proxy on a loopback port, except for the loopback itself."""
     address = f"http://127.0.0.1:{port}"
     proxies = {name: address for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())}
     return proxies | dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1")
@@ -58,14 +58,14 @@ def make_proxy_variables(port: int) -> dict[str, str]:
 
 @dataclass(slots=True)
 class RefusedHosts:
-    """The hosts that were asked for and not given: the first hundred, each once, with its port."""
+    """The hosts that were requested and refused: the first hundred, each once, with its port."""
 
     hosts: list[str] = field(default_factory=list)
     left_out: int = 0
-    """How many more requests were refused, for hosts that are not among them."""
+    """How many more requests were refused, for hosts not in `hosts`."""
 
     def add(self, host: str, port: int) -> None:
-        """Note a host, as `normalize_host` gives it: at most 254 characters."""
+        """Add a host, normalized by `normalize_host` (at most 254 characters)."""
         named = f"{host}:{port}"
         if named in self.hosts:
             return
@@ -77,15 +77,15 @@ class RefusedHosts:
 
 @dataclass(slots=True)
 class FilteringProxy:
-    """Serves one command. `refused` collects the hosts that it asked for and wasn't given."""
+    """Serves one command. `refused` collects the hosts that it requested but may not reach."""
 
     rules: HostRules
     resolve: Resolve | None = None
-    """Instead of the system's resolver."""
+    """Used instead of the system's resolver."""
     refused: RefusedHosts = field(default_factory=RefusedHosts)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _accepting: asyncio.Task[None] | None = None
-    # Its own: names that take long would use up the threads that other commands are waiting for.
+    # A separate pool: slow names would use up the threads that other commands wait for.
     _resolvers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_RESOLVERS, "resolver"))
 
     def serve(self, listening: socket.socket) -> None:
@@ -94,13 +94,13 @@ class FilteringProxy:
         self._accepting = asyncio.create_task(self._accept(listening))
 
     async def aclose(self) -> None:
-        """End every connection at once, whatever either end does: what is on its way then is dropped."""
+        """End every connection at once and drop data in transit."""
         self._resolvers.shutdown(wait=False, cancel_futures=True)
         tasks = [*self._tasks, *([self._accepting] if self._accepting else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # in which aborted transports close their sockets
+        await asyncio.sleep(0)  # lets aborted transports close their sockets
 
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -108,7 +108,7 @@ class FilteringProxy:
             while True:
                 try:
                     connection, _ = await loop.sock_accept(listening)
-                except OSError:  # the caller has gone already, or this process has no descriptor left
+                except OSError:  # the client has gone already, or this process is out of descriptors
                     await asyncio.sleep(_PAUSE_SECONDS)
                     continue
                 if len(self._tasks) >= _MAX_CONNECTIONS:
@@ -119,7 +119,7 @@ class FilteringProxy:
     def _begin(self, connection: socket.socket) -> None:
         def is_over(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
-            connection.close()  # where it was ended before it began
+            connection.close()  # in case it was cancelled before it started
 
         task = asyncio.create_task(self._serve_one(connection))
         self._tasks.add(task)
@@ -130,7 +130,7 @@ class FilteringProxy:
         try:
             await self._answer(reader, writer)
         finally:
-            # A transport that is closed waits until what it holds was taken, which may be never.
+            # close() would wait until its buffer is sent, which may be never.
             writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -155,7 +155,7 @@ class FilteringProxy:
                 far_writer.transport.abort()
 
     async def _dial(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to an address that was checked, and not to a name that could lead elsewhere a moment later."""
+        """Connect to a checked address, not to a name, which could resolve differently a moment later."""
         if not self.rules.allow(host, port):
             self.refused.add(host, port)
             raise _Refused("403 Forbidden", f"{host}:{port} isn't among the hosts that this sandbox may reach\n")
@@ -171,7 +171,7 @@ class FilteringProxy:
             addresses = [each for each in found if is_public(ipaddress.ip_address(each.partition("%")[0]))]
             if not addresses:
                 self.refused.add(host, port)
-                raise _Refused("403 Forbidden", f"{host} leads to no public address, so it isn't reached by name\n")
+                raise _Refused("403 Forbidden", f"{host} has no public address, so it can't be reached by name\n")
         for address in addresses[:_MAX_ADDRESSES]:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_DIAL_SECONDS):
@@ -185,7 +185,7 @@ class FilteringProxy:
 
 
 def _parse_request(head: bytes) -> tuple[str, int, bytes | None]:
-    """Host and port that a request is for, and what is to be sent on to it; None for a tunnel."""
+    """Parse a request: its host and port, and the bytes to forward (None for a tunnel)."""
     line, _, headers = head.partition(b"\r\n")
     parts = line.decode("ascii", "replace").split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
@@ -205,7 +205,7 @@ def _parse_request(head: bytes) -> tuple[str, int, bytes | None]:
         return host, port or 443, None
     shown = split.netloc.encode()
     path = (split.path or "/") + (f"?{split.query}" if split.query else "")
-    # The name that was checked is the one that the far server is told, and it answers one request.
+    # The server gets the name that was checked, and only one request per connection.
     kept = _HOP_HEADERS.sub(b"", headers)
     return host, port or 80, b"%b %b HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n%b" % (
         method.encode(), path.encode(), shown, kept
@@ -219,7 +219,7 @@ async def _tunnel(
     far_writer: asyncio.StreamWriter,
     forwarded: bytes | None,
 ) -> None:
-    """Carry both directions until both have ended; where one breaks, the other ends as well."""
+    """Copy both directions until both have ended; if one breaks, the other ends as well."""
     if forwarded is None:
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     else:
@@ -230,7 +230,7 @@ async def _tunnel(
 
 
 async def _run_both(first: Coroutine[None, None, None], second: Coroutine[None, None, None]) -> None:
-    """Do both at the same time. Raises `OSError` as soon as one does, and cancels the other."""
+    """Run both concurrently. Raises `OSError` as soon as one does, and cancels the other."""
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(first)
@@ -247,7 +247,7 @@ async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 async def _finish(writer: asyncio.StreamWriter) -> None:
-    """Close what was written to its end, waiting a while for the other side to take it."""
+    """Flush and close, waiting a while for the other side to read it."""
     writer.close()
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_FINISH_SECONDS):

@@ -1,4 +1,4 @@
-"""`ShellSandbox`: where model-written shell commands run."""
+"""`ShellSandbox`: runs model-written shell commands."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["ShellSandbox"]
 class ShellSandbox(ShellSettings):
     """Runs shell commands, contained by the operating system as far as its tier says.
 
-    Whatever a command starts ends with it, background processes too; `start` is for what should run on. Commands may
-    run at the same time. `/tmp` is the sandbox's own and kept from one command to the next.
+    Whatever a command starts ends with it, even background processes; use `start` for what should keep running.
+    Commands may run concurrently. `/tmp` is the sandbox's own and kept between commands.
 
     What it does not promise: files that commands write in the workspace are the model's, and running, building or
-    opening them outside of the sandbox trusts the model. So does running git in what commands may have made into a
-    repository: a folder below the workspace, or a workspace without `.git`. `full` mode lets start-up files of the user
-    be written. Memory is bounded by the timeout alone, and for root the number of processes too.
+    opening them outside of the sandbox trusts the model. So does running git in a folder that commands may have made a
+    repository: one below the workspace, or a workspace without `.git`. `full` mode allows writing the user's start-up
+    files. Memory is limited only by the timeout; for root, so is the number of processes.
 
-    Made without starting anything. Can be used from any event loop, and without one.
+    Creating one starts nothing. Can be used from any event loop, or from none.
     """
 
     _running: CommandRunner | None = field(default=None, init=False, repr=False)
@@ -49,12 +49,12 @@ class ShellSandbox(ShellSettings):
     ) -> CommandResult:
         """Run `sh -c command` in the workspace (or in its `folder`) and wait for its end.
 
-        `timeout` is in seconds, None for ever. `writable` names protected places that this command may change: with
+        `timeout` is in seconds, None for no limit. `writable` names protected paths that this command may change: with
         `.git` it may commit; git's hooks and settings stay read-only unless `.git/hooks` or `.git/config` is named too,
-        but who writes `.git` has other ways to have git run something later. `separate` keeps errors apart from output.
+        but writing `.git` gives other ways to make git run something later. `separate` keeps errors apart from output.
 
-        Cancelling ends the command at once. Raises `SandboxInputError` for what can't be used and `SandboxUnavailable`
-        where the command can't be contained; nothing has run then.
+        Cancelling ends the command at once. Raises `SandboxInputError` for invalid arguments and `SandboxUnavailable`
+        if the command can't be contained; nothing has run then.
         """
         request = CommandRequest(
             validate_command(command), folder, input, tuple(writable), separate, validate_seconds("timeout", timeout)
@@ -73,21 +73,21 @@ class ShellSandbox(ShellSettings):
         folder: str | None = None,
         writable: Sequence[str] = (),
     ) -> BackgroundCommand:
-        """Start a command that runs on in the background, and return a handle on it. Raises as `run` does."""
+        """Start a command in the background and return a handle on it. Raises like `run`."""
         request = CommandRequest(
             validate_command(command), folder, None, tuple(writable), False, validate_seconds("timeout", timeout)
         )
         return await run_on_background_loop(self._start(request))
 
     async def open(self) -> None:
-        """Choose the back end and try it, which the first command does otherwise.
+        """Choose and test the back end, which the first command does otherwise.
 
-        Raises `SandboxUnavailable` where a layer is missing or does not hold.
+        Raises `SandboxUnavailable` if a layer is missing or ineffective.
         """
         await run_on_background_loop(self._open())
 
     async def aclose(self) -> None:
-        """End whatever runs, and delete the temporary folder with what was spilled. Can be called again."""
+        """End all running commands and delete the temporary folder with spilled output. Can be called again."""
         await run_on_background_loop(self._close())
 
     def close(self) -> None:

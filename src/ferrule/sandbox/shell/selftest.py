@@ -1,4 +1,4 @@
-"""What a shell sandbox tries before its first command: a few escapes, each of which must fail."""
+"""Canaries of a shell sandbox, run before its first command: a few escapes, each of which must fail."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _END = "all tried"
 
 @dataclass(frozen=True, slots=True)
 class ShellCanary:
-    """One escape, in the words of a POSIX shell's builtins: its exit status is 0 where it worked."""
+    """One escape, written with POSIX shell builtins only; it exits with 0 if it worked."""
 
     name: str
     script: str
 
 
 def list_canaries(tier: Tier, state: Path) -> tuple[ShellCanary, ...]:
-    """What is tried in a tier. `state` is the sandbox's own folder, which no command may read or write."""
+    """The canaries of a tier. `state` is the sandbox's own folder, which no command may read or write."""
     canary, written = quote(f"{state}/canary"), quote(f"{state}/written")
     each = "while read -r name value rest"
     status = each + '; do case $name in {0}) [ "$value" {1} ] && exit 0;; esac; done </proc/self/status; false'
@@ -52,10 +52,10 @@ def list_canaries(tier: Tier, state: Path) -> tuple[ShellCanary, ...]:
 async def run_canaries(
     run: Callable[[str, float], Awaitable[CommandResult]], tried: tuple[ShellCanary, ...]
 ) -> list[str]:
-    """The names of those that worked. Raises `SandboxUnavailable` where they could not even be tried."""
+    """Run the canaries; returns the names of those that worked. Raises `SandboxUnavailable` if they can't run."""
     script = "".join(f"( {each.script} ) >/dev/null 2>&1 && echo {each.name}\n" for each in tried) + f"echo {_END}\n"
     done = await run(script, _SECONDS)
     *names, end = done.output.split("\n")[:-1] or [""]
     if end != _END:
-        raise SandboxUnavailable(f"the sandbox's own test did not run to its end ({done.ended}): {done.output.strip()}")
+        raise SandboxUnavailable(f"the sandbox's self-test did not finish ({done.ended}): {done.output.strip()}")
     return names

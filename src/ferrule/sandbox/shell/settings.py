@@ -1,4 +1,4 @@
-"""What a `ShellSandbox` is made with, checked when it is made."""
+"""The settings of a `ShellSandbox`, validated on creation."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ MB = 1024 * 1024
 
 @dataclass(slots=True, eq=False)
 class ShellSettings:
-    """Where commands run, what they reach and what they may use. Raises `SandboxInputError` for what can't be."""
+    """Where commands run and what they may access and use. Raises `SandboxInputError` if invalid."""
 
     workspace: Path | str
     """The folder that commands start in."""
     mode: Mode | str = Mode.WORKSPACE_WRITE
     network: bool | Sequence[str] = False
-    """False: none but the sandbox's own loopback. A list of hosts, see `HostRules`: through a proxy that lets nothing
-    else through, which `HTTPS_PROXY` and the like tell programs. True: the machine's own network, unfiltered."""
+    """False: only the sandbox's own loopback. A list of hosts (see `HostRules`): through a proxy that allows nothing
+    else, set by `HTTPS_PROXY` and the like. True: the machine's own network, unfiltered."""
     _: KW_ONLY
     hidden: Sequence[str] = HIDDEN
-    """What no command reads; see `places.HIDDEN` for how entries are written."""
+    """What no command can read; see `hidden_paths.HIDDEN` for the syntax."""
     protected: Sequence[str] = PROTECTED
-    """What of the workspace a command doesn't change, unless `run(…, writable=…)` names it."""
+    """Workspace paths that a command can't change unless `run(…, writable=…)` names them."""
     open_installation: Sequence[Path | str] = ()
-    """Paths of what ferrule itself is started from (its environment, its own package) that commands may write after
-    all, as far as the mode lets them. What they write there is run uncontained, by the next start of ferrule at the
-    latest; no Python sandbox is started in this program from then on. The user's to say, never a model's."""
+    """Paths that ferrule itself runs from (its environment, its own package) that commands may write anyway, as far as
+    the mode allows. What they write there runs uncontained, at the latest at ferrule's next start; this process starts
+    no more Python sandboxes. For the user to set, never a model."""
     readable: Sequence[Path | str] = ()
-    """Paths to read although they are hidden, or lie in the host's `/tmp`."""
+    """Paths to read although they are hidden, or in the host's `/tmp`."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that commands get, as they are."""
+    """Variables passed to commands unchanged."""
     passed: Sequence[str] = PASSED
-    """Names of variables of this process that commands get, where they hold no secret; `LC_*` is a pattern."""
+    """Names of this process's variables that commands get if they hold no secret; `LC_*` is a pattern."""
     tier: Tier | str | None = None
-    """None is the best that this machine has. `"none"` contains nothing: the user's to say, never a model's."""
+    """None: the best available. `"none"` contains nothing and is for the user to set, never a model."""
     shell: str = "/bin/sh"
     max_output: int = MB
-    """Bytes of output that are kept in memory; the rest is left out of the middle and in the file `spilled`."""
+    """Bytes of output kept in memory; longer output is cut in the middle, and complete in the file `spilled`."""
     max_spill: int = 100 * MB
     """Bytes of output after which a command is ended."""
     processes: int = 1024
-    """Processes and threads of the commands that run at a time, where they can be limited."""
+    """Processes and threads of all running commands, where they can be limited."""
     file_size: int = 4096 * MB
-    """Bytes of the longest file that a command may write."""
+    """The maximum size of a file that a command writes, in bytes."""
     grace: float = 2.0
     """Seconds from SIGTERM to SIGKILL."""
     scan_limit: int = 50_000
-    """How many folders of the workspace are searched for secrets before each command. Where there are more, those at
-    its top that hold the most are hidden."""
+    """How many workspace folders are searched for secrets before each command. If there are more, the largest
+    top-level folders are hidden."""
 
     def __post_init__(self) -> None:
         try:
@@ -75,4 +75,4 @@ class ShellSettings:
             HostRules(self.network)
         self.workspace = Path(os.path.realpath(self.workspace))
         if not self.workspace.is_dir() or str(self.workspace) == "/":
-            raise SandboxInputError(f"the workspace {self.workspace} isn't a folder that can be worked in")
+            raise SandboxInputError(f"the workspace {self.workspace} isn't a usable folder")

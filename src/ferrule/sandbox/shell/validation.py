@@ -1,4 +1,4 @@
-"""What a caller asks for, refused before anything runs where it can't be used."""
+"""Validates a caller's arguments before anything runs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MAX_COMMAND_BYTES = 128 * 1024 - 1
 
 
 def validate_command(command: str) -> str:
-    """A command that a shell can be given. Raises `SandboxInputError` for any other."""
+    """Return the command. Raises `SandboxInputError` if a shell can't run it."""
     if not isinstance(command, str):
         raise SandboxInputError(f"a command is text, not {type(command).__name__}")
     if not command.strip():
         raise SandboxInputError("the command is empty")
     if "\0" in command:
-        raise SandboxInputError("the command has a null byte in it, which no shell can be given")
+        raise SandboxInputError("the command has a null byte, which a shell can't be given")
     try:
         length = len(command.encode())
     except UnicodeEncodeError as error:
@@ -36,7 +36,7 @@ def validate_command(command: str) -> str:
 
 
 def validate_seconds(name: str, seconds: float | None) -> float | None:
-    """A time that can be waited for; None is for ever."""
+    """Return the seconds as a float; None means no limit. Raises `SandboxInputError` if not positive."""
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
@@ -45,18 +45,18 @@ def validate_seconds(name: str, seconds: float | None) -> float | None:
 
 
 def validate_environment(variables: dict[str, str]) -> dict[str, str]:
-    """Variables that a process can be started with."""
+    """Return the variables. Raises `SandboxInputError` if a process can't be started with them."""
     for name, value in variables.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             raise SandboxInputError(
-                f"the environment can't have {name!r}: a null byte, or a name with = or without text"
+                f"the environment can't have {name!r}: it has a null byte, or the name is empty or has ="
             )
     return variables
 
 
 @contextmanager
 def open_standard_input(content: str | bytes | None) -> Iterator[int]:
-    """A descriptor to read `content` from; without one, of nothing."""
+    """Open a descriptor to read `content` from; empty for None."""
     if not isinstance(content, str | bytes | None):
         raise SandboxInputError(f"`input` is text or bytes, not {type(content).__name__}")
     if content is None:

@@ -1,6 +1,6 @@
-"""Finding what to hide and to protect inside of a workspace: one bounded walk, and cheap ones after it."""
+"""Finds paths to hide and protect in a workspace: one bounded walk, then cheap incremental ones."""
 
-# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH113, PTH116, PTH118
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["ScanResult", "WorkspaceScan", "can_search"]
 
-# Nobody's secrets, and the bulk of all folders.
+# They hold no secrets, and most of all folders.
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", ".tox", ".mypy_cache", ".ruff_cache"})
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc", "/sys")
 
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """Absolute paths. `hidden` names what links lead to, where that is where a name on the list led."""
+    """Absolute paths. For a link with a hidden name, `hidden` has its target."""
 
     hidden: tuple[str, ...]
     protected: tuple[str, ...]
-    """Each of a protected name, be it a folder, a file or a link."""
+    """Folders, files and links with a protected name."""
     unsearched: tuple[str, ...] = ()
-    """Folders at the top of the workspace whose search was given up, since together they hold too many, and folders
-    whose modes keep everybody from searching them: a command could change those back."""
+    """Top-level folders whose search was abandoned, since together they hold too many, and folders whose modes prevent
+    searching them, since a command could change the modes back."""
 
 
 @dataclass(slots=True)
@@ -43,37 +43,37 @@ class _Folder:
     hidden: list[str]
     protected: list[str]
     bundles: dict[str, tuple[int, int]]
-    """Files of certificates that held no private key, by when they were written last, and their length."""
+    """Certificate files without a private key, each with its mtime (ns) and size."""
 
 
 @dataclass(slots=True)
 class WorkspaceScan:
-    """Remembers each folder with its time of change, so that a second walk reads only what has changed.
+    """Caches each folder with its mtime, so that later walks read only what has changed.
 
-    Links to folders are not followed: what they lead to is either in the workspace or outside of it. `node_modules`,
-    `site-packages` and caches are not searched.
+    Links to folders are not followed: their targets are either in the workspace anyway or outside. `node_modules`,
+    `site-packages` and caches are skipped.
     """
 
     workspace: str
     names: re.Pattern[str]
-    """Of what is hidden."""
+    """Matches hidden names."""
     protected: Collection[str]
-    """Names of what is protected in any folder, in small letters."""
+    """Lower-case names that are protected in any folder."""
     limit: int
-    """How many folders are searched."""
+    """The maximum number of folders to search."""
     _folders: dict[str, _Folder] = field(default_factory=dict)
     _closed: list[str] = field(default_factory=list)
     """Folders that the last walk could not search."""
 
     @property
     def is_large(self) -> bool:
-        """Whether a walk takes so long that it should be made in a thread."""
+        """Whether a walk is slow enough to run in a thread."""
         return not self._folders or len(self._folders) > 300
 
     def walk(self) -> ScanResult:
-        """Everything of such a name that is there now.
+        """Find everything with a hidden or protected name that exists now.
 
-        The folders at the top take turns, so that past the limit only those are left that hold the most.
+        The top-level folders are searched in turns, so that at the limit only the largest are unfinished.
         """
         seen: dict[str, _Folder] = {}
         self._closed = []
@@ -97,7 +97,7 @@ class WorkspaceScan:
         return f"{self.workspace}/{name}"
 
     def _visit(self, path: str, seen: dict[str, _Folder]) -> _Folder | None:
-        """A folder as it was read last, or again; None where it is gone, or can't be searched."""
+        """A folder, from the cache or read anew; None if it is gone or can't be searched."""
         try:
             status = os.stat(path)
         except OSError:
@@ -137,7 +137,7 @@ class WorkspaceScan:
 
 
 def can_search(path: str, status: os.stat_result) -> bool:
-    """Whether a command could list a folder and enter it: as root it has none of root's power over modes."""
+    """Whether a command could list and enter a folder; even as root it must obey modes."""
     if status.st_uid == os.geteuid():
         shift = 6
     else:
@@ -145,12 +145,12 @@ def can_search(path: str, status: os.stat_result) -> bool:
     wanted = stat.S_IROTH | stat.S_IXOTH
     if status.st_mode >> shift & wanted == wanted:
         return True
-    # A list of access rights may let an ordinary user in.
+    # An ACL may let an ordinary user in.
     return os.geteuid() != 0 and os.access(path, os.R_OK | os.X_OK)
 
 
 def _find_secrets(entry: os.DirEntry[str], is_folder: bool, folder: _Folder) -> list[str]:
-    """What to hide for an entry whose name is on the list: nothing, itself, or what it leads to."""
+    """What to hide for an entry with a hidden name: nothing, itself, or its target."""
     if is_folder:
         return [] if os.path.lexists(os.path.join(entry.path, "pyvenv.cfg")) else [entry.path]
     if entry.name.lower().endswith(".pem"):
@@ -161,7 +161,7 @@ def _find_secrets(entry: os.DirEntry[str], is_folder: bool, folder: _Folder) -> 
     if not entry.is_symlink():
         return [entry.path]
     target = os.path.realpath(entry.path)
-    # A command may have made the link: it must not hide a folder or a program from the next one.
+    # A command may have made the link, which must not hide a folder or a program from the next one.
     is_private = os.path.isfile(target) and not any(is_within(target, each) for each in _SYSTEM_FOLDERS)
     return [target] if is_private else []
 

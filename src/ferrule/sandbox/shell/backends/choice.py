@@ -1,4 +1,4 @@
-"""Which back end a shell sandbox gets on this machine; a refusal where none keeps what its tier promises."""
+"""Chooses a shell sandbox's back end on this machine; refuses if none can keep the tier's promises."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["choose_backend"]
 
 
 async def choose_backend(settings: ShellSettings) -> Backend:
-    """The back end of the tier that was asked for, or of the best there is.
+    """Choose the back end of the requested tier, or of the best available one.
 
-    Raises `SandboxUnavailable`: the tier isn't to be had, or can't keep the network's rules.
+    Raises `SandboxUnavailable` if the tier isn't available or can't enforce the network's rules.
     """
     network = settings.network if isinstance(settings.network, bool) else HostRules(settings.network)
     if settings.tier is Tier.NONE:
@@ -37,12 +37,12 @@ async def choose_backend(settings: ShellSettings) -> Backend:
     if settings.tier in {None, Tier.FULL} and found.shell_tier is Tier.FULL:
         return NamespaceBackend(network)
     if settings.tier is Tier.FULL:
-        raise SandboxUnavailable(f"the full tier isn't to be had here: {_describe_missing(found.missing)}")
+        raise SandboxUnavailable(f"the full tier isn't available here: {_describe_missing(found.missing)}")
     if not (found.landlock and found.seccomp):
         raise SandboxUnavailable(f"this machine can't contain a command: {_describe_missing(found.missing)}")
     if isinstance(network, HostRules):
         raise SandboxUnavailable(
-            "the container tier can keep no rule for hosts, since Landlock knows ports and no hosts: choose "
+            "the container tier can't enforce rules for hosts, since Landlock knows only ports: choose "
             "network=False, or a machine with the full tier"
         )
     return LandlockBackend(Tier.CONTAINER, network=network)
@@ -53,17 +53,17 @@ def _describe_missing(missing: tuple[str, ...]) -> str:
 
 
 class Backend(Protocol):
-    """Starts commands."""
+    """Starts commands in one tier."""
 
     tier: Tier
 
     needs: Sequence[str]
-    """Paths that commands must be able to read, whatever the lists say."""
+    """Paths that commands must be able to read, even if they are on a list."""
     has_mounts: bool
     """Whether commands have mounts of their own: a `/tmp`, and covers over what they may not change."""
 
     async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
-        """A command under a plan, and the proxy that serves it, where there is one."""
+        """Start a command under a plan; returns it and its proxy, if it has one."""
 
     async def aclose(self) -> None:
-        """End what the back end itself keeps running."""
+        """End the processes that the back end itself keeps running."""

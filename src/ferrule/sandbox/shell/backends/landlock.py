@@ -1,10 +1,10 @@
-"""The container tier: Landlock and seccomp, put on each command by a launcher."""
+"""The container tier: a launcher restricts each command with Landlock and seccomp."""
 
 from __future__ import annotations
 
 import asyncio
 
-# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH110
 import os
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def _make_filter(network: bool) -> str:
 
 
 class LandlockBackend:
-    """Asks one launcher, which is started with the first command and again should it have ended.
+    """Uses one launcher, started with the first command and restarted if it has ended.
 
     In tier `NONE` the same launcher starts commands without restricting them.
     """
@@ -55,7 +55,7 @@ class LandlockBackend:
                 await self._end(launcher)
             else:
                 return command, None
-        raise SandboxUnavailable("the launcher of shell commands ended as soon as it was started")
+        raise SandboxUnavailable("the launcher of shell commands ended right after its start")
 
     def _make_request(self, plan: AccessPlan, start: CommandStart) -> dict[str, Any]:
         is_contained = self.tier is not Tier.NONE
@@ -75,7 +75,7 @@ class LandlockBackend:
             return self._launcher
 
     async def _end(self, launcher: Launcher) -> None:
-        """Of several commands that found it gone, the first ends it."""
+        """End a launcher once, even if several commands found it gone."""
         if launcher is self._launcher:
             self._launcher = None
             await run_in_thread(launcher.end)
@@ -90,13 +90,13 @@ Grant = tuple[str, str]
 """A path, and `read`, `write` or `list`."""
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-# Of the machine, and of no process: what lies in /proc by number would show how others were started.
+# About the machine, not processes: /proc/PID would show how others were started.
 _PROC_FILES = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys/kernel/osrelease")
 _ORDER = {Access.HIDDEN: 0, Access.READ: 1, Access.WRITE: 2}
 
 
 def plan_grants(plan: AccessPlan, *, network: bool) -> list[Grant]:
-    """What Landlock is grants, for paths that exist now."""
+    """The grants for Landlock, for paths that exist now."""
     grants = [(f"/dev/{name}", "write") for name in _DEVICES]
     grants += [(f"/proc/{name}", "read") for name in _PROC_FILES] + [("/sys/devices/system/cpu", "read")]
     grants += [(os.path.realpath("/etc/resolv.conf"), "read")] if network else []
@@ -105,18 +105,18 @@ def plan_grants(plan: AccessPlan, *, network: bool) -> list[Grant]:
 
 
 class _GrantWalk:
-    """Goes down the folders as far as there are deeper rules."""
+    """Descends into folders as far as there are deeper rules."""
 
     def __init__(self, plan: AccessPlan) -> None:
         self._rules, self._workspace = dict(plan.rules), plan.workspace
-        # By path, what the rules below it allow; only folders on the way to a rule are in it.
+        # For each folder above a rule, the accesses of the rules below it.
         self._deeper: dict[str, set[Access]] = {}
         for path, access in plan.rules:
             for folder in list_ancestors(path):
                 self._deeper.setdefault(folder, set()).add(access)
 
     def list_grants(self, path: str, around: Access) -> Iterator[Grant]:
-        """The grants for a path and what lies below it, where `around` holds for what has no rule."""
+        """The grants for a path and everything below it; `around` applies to what has no rule."""
         access = self._rules.get(path, around)
         deeper = self._deeper.get(path, set())
         is_whole = access is not Access.HIDDEN and all(_ORDER[each] >= _ORDER[access] for each in deeper)
@@ -132,7 +132,7 @@ class _GrantWalk:
 
 
 def _list_entries(path: str) -> list[str]:
-    """The names in a folder, without links: a grant would be on what they lead to."""
+    """The names in a folder, without links, since a grant would apply to a link's target."""
     try:
         return [entry.name for entry in os.scandir(path) if not entry.is_symlink()]
     except OSError:

@@ -1,7 +1,7 @@
-"""The full tier: a launcher among mounts of its own, command for all commands that are to see the same.
+"""The full tier: a launcher in its own mount namespace, reused for all commands that should see the same mounts.
 
-Making the mounts takes longer than any command that does nothing; a copy of them, in which a command has its own
-processes, takes a tenth of that. What appears in the workspace meanwhile is covered in the copy.
+Making the mounts takes longer than running a trivial command; copying them for a command, which gets its own processes,
+takes a tenth of that. Files that appear in the workspace meanwhile are covered in the copy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 
-# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH110, PTH112, PTH118, PTH120
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,13 +31,13 @@ from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import is_within
 
-# What a program wants to know of the processor, and no more of the machine.
+# Processor information that programs need; nothing else about the machine is shown.
 _PROCESSORS = "/sys/devices/system/cpu"
 _RESOLVER = "/etc/resolv.conf"
 
 
 def resolve_replaced_folders(plan: AccessPlan) -> AccessPlan:
-    """The plan with a rule for what `REPLACED` comes to on this machine, where some may be links, or not there."""
+    """Resolve the plan's rules for `REPLACED`, which on this machine may be links or missing."""
     rules = dict(plan.rules)
     for path in REPLACED:
         if path in rules and os.path.realpath(path) != path:
@@ -48,7 +48,7 @@ def resolve_replaced_folders(plan: AccessPlan) -> AccessPlan:
 
 
 def plan_mounts(plan: AccessPlan, *, shares_network: bool) -> list[Mount]:
-    """The mounts for a plan, each after what it lies on."""
+    """The mounts for a plan, each after its parent."""
     mounts = [mount for path, access in plan.rules for mount in _plan_rule_mounts(path, access, plan)]
     resolver = os.path.realpath(_RESOLVER)
     # It is often a link into /run, which is replaced.
@@ -66,7 +66,7 @@ def _find_empty_folders(mounts: Iterable[Mount]) -> list[str]:
 
 
 def _plan_rule_mounts(path: str, access: Access, plan: AccessPlan) -> Iterator[Mount]:
-    """Those for one rule."""
+    """The mounts for one rule."""
     if access is not Access.HIDDEN:
         yield access.value, path, path
     elif path in {"/proc", "/dev"}:
@@ -78,19 +78,19 @@ def _plan_rule_mounts(path: str, access: Access, plan: AccessPlan) -> Iterator[M
         if os.path.isdir(_PROCESSORS):
             yield "read", _PROCESSORS, _PROCESSORS
     elif os.path.isdir(path):
-        # It can be passed through, since the workspace may lie below, and not be listed.
+        # It can be traversed, since the workspace may be below it, but not listed.
         yield "empty", path, "0111"
     elif is_within(path, plan.workspace):
-        # A device on a mount without devices: opening it is refused, which tells more than an empty file.
+        # A device on a nodev mount: opening it fails, which is clearer than an empty file.
         yield "read", path, "/dev/null"
     else:
-        # Programs expect to read their own settings: an empty file passes where a refusal stops npm or pip.
+        # Programs expect to read their own settings: npm and pip accept an empty file, but stop on a refusal.
         yield "read", path, os.path.join(os.path.dirname(plan.scratch), "empty")
 
 
 __all__ = ["NamespaceBackend"]
 
-# With rules for hosts a command's network namespace is its alone, so that any port is free.
+# With host rules each command has its own network namespace, so any port is free.
 _PORT = 3128
 _MAX_LAUNCHERS = 4
 _MAX_COVERS = 100
@@ -99,13 +99,13 @@ _TRIES = 3
 
 @cache
 def _make_filter() -> str:
-    # Without routes, sockets reach the loopback of the sandbox and nothing else.
+    # Without routes, sockets reach only the sandbox's loopback.
     return make_shell_filter(network=True).hex()
 
 
 @dataclass(slots=True, eq=False)
 class _MountedLauncher:
-    """A launcher, and the rules of the mounts that it sees."""
+    """A launcher, and the rules that its mounts enforce."""
 
     launcher: Launcher
     rules: Mapping[str, Access]
@@ -113,9 +113,9 @@ class _MountedLauncher:
     is_stale: bool = False
 
     def find_missing_covers(self, plan: AccessPlan) -> list[tuple[str, str]] | None:
-        """What of a plan isn't mounted here yet, None where it takes other mounts.
+        """The plan's rules that aren't mounted here yet; None if the plan needs other mounts.
 
-        A rule here whose path is gone, and its mount with it, is none any more.
+        A rule whose path was deleted lost its mount too, and is ignored.
         """
         wanted = dict(plan.rules)
         for path, access in self.rules.items():
@@ -123,11 +123,11 @@ class _MountedLauncher:
                 return None
         new = {path: access for path, access in wanted.items() if path not in self.rules}
         if len(new) - len(plan.placeholders) > _MAX_COVERS:
-            return None  # which would take longer than to mount all of it once
+            return None  # slower than mounting everything anew
         for path, access in new.items():
             around = next(wanted[each] for each in list_ancestors(path) if each in wanted)
             is_held = access is Access.WRITE and around is access
-            # A mount shuts off those that are within it already.
+            # A new mount hides those already within it.
             within = self.rules if is_held else wanted
             if (access is Access.WRITE and not is_held) or not is_within(path, plan.workspace):
                 return None
@@ -137,10 +137,10 @@ class _MountedLauncher:
 
 
 class _NamespaceCommand:
-    """A command on a mounted, which is command at least as long."""
+    """A command, and its launcher, which is kept running until the command is closed."""
 
-    def __init__(self, command: SupervisedCommand, mounted: _MountedLauncher) -> None:
-        self._command, self._mounted = command, mounted
+    def __init__(self, command: SupervisedCommand, launcher: _MountedLauncher) -> None:
+        self._command, self._launcher = command, launcher
 
     async def wait_until_ended(self) -> ShellExit:
         """See `ContainedProcess`."""
@@ -157,14 +157,14 @@ class _NamespaceCommand:
     def close(self) -> None:
         """See `ContainedProcess`."""
         self._command.close()
-        self._mounted.running -= 1
+        self._launcher.running -= 1
 
 
 class NamespaceBackend:
-    """Mounts and namespaces of the sandbox, below them a command's own, and our filter in those."""
+    """Runs each command in its own namespaces, nested in the sandbox's, with a seccomp filter."""
 
     tier: Tier = Tier.FULL
-    # Environments of the workspace may have been made from it, wherever it lies.
+    # Virtual environments in the workspace may be based on this interpreter, wherever it is.
     needs: Sequence[str] = (sys.base_prefix, INTERPRETER)
     has_mounts: bool = True
 
@@ -181,27 +181,27 @@ class NamespaceBackend:
             start if proxy is None else replace(start, environment=start.environment | make_proxy_variables(_PORT))
         )
         for _ in range(_TRIES):
-            mounted, missing_covers = await self._choose_launcher(plan)
+            entry, missing_covers = await self._choose_launcher(plan)
             try:
-                command, descriptors = await mounted.launcher.begin(
-                    self._make_request(plan, started, mounted, missing_covers), started
+                command, descriptors = await entry.launcher.begin(
+                    self._make_request(plan, started, entry, missing_covers), started
                 )
             except StaleLauncher:
-                mounted.is_stale, mounted.running = True, mounted.running - 1
+                entry.is_stale, entry.running = True, entry.running - 1
                 continue
             except BaseException:
-                mounted.running -= 1
+                entry.running -= 1
                 raise
             if proxy is not None and descriptors:
                 proxy.serve(socket.socket(fileno=descriptors[0]))
-            return _NamespaceCommand(command, mounted), proxy
-        raise SandboxUnavailable("what is hidden or protected was replaced again and again while a command was started")
+            return _NamespaceCommand(command, entry), proxy
+        raise SandboxUnavailable("hidden or protected files were repeatedly replaced while a command was being started")
 
     def _make_request(
         self,
         plan: AccessPlan,
         start: CommandStart,
-        mounted: _MountedLauncher,
+        entry: _MountedLauncher,
         missing_covers: Sequence[tuple[str, str]],
     ) -> dict[str, Any]:
         wanted = dict(plan.rules)
@@ -210,31 +210,31 @@ class NamespaceBackend:
             "filter": _make_filter(),
             "namespaces": {
                 "port": None if isinstance(self._network, bool) else _PORT,
-                "mounted": [path for path in mounted.rules if path in wanted and path != "/proc"],
+                "mounted": [path for path in entry.rules if path in wanted and path != "/proc"],
                 "covers": missing_covers,
             },
         }
 
     async def _choose_launcher(self, plan: AccessPlan) -> tuple[_MountedLauncher, list[tuple[str, str]]]:
-        """The mounted for a plan and one command more, and what that one has to cover. The last one used comes last."""
+        """Find or start a launcher for one more command; returns it and what to cover. The last used is listed last."""
         async with self._starting:
             await self._end_unused()
-            for mounted in reversed(self._launchers):
-                missing_covers = mounted.find_missing_covers(plan) if not mounted.is_stale else None
+            for entry in reversed(self._launchers):
+                missing_covers = entry.find_missing_covers(plan) if not entry.is_stale else None
                 if missing_covers is not None:
-                    self._launchers.remove(mounted)
+                    self._launchers.remove(entry)
                     break
             else:
-                mounted = await self._start_launcher(plan)
-                missing_covers = mounted.find_missing_covers(plan)
-            self._launchers.append(mounted)
+                entry = await self._start_launcher(plan)
+                missing_covers = entry.find_missing_covers(plan)
+            self._launchers.append(entry)
             if missing_covers is None:
-                raise SandboxUnavailable(f"protected places within one another can't be covered: {plan.placeholders}")
-            mounted.running += 1
-            return mounted, missing_covers
+                raise SandboxUnavailable(f"nested protected paths can't be covered: {plan.placeholders}")
+            entry.running += 1
+            return entry, missing_covers
 
     async def _start_launcher(self, plan: AccessPlan) -> _MountedLauncher:
-        # A placeholder goes with the commands that it is made for, and its mount with it.
+        # A placeholder, and so its mount, is removed after the commands that it was made for.
         lasting = tuple(rule for rule in plan.rules if rule[0] not in plan.placeholders)
         mounts = plan_mounts(replace(plan, rules=lasting), shares_network=self._network is True)
         kind = "namespaces" if isinstance(self._network, bool) else "own-network"
@@ -242,14 +242,12 @@ class NamespaceBackend:
         return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting))
 
     async def _end_unused(self) -> None:
-        """End stages that nothing runs on and that are stale, or too many."""
-        idle = [mounted for mounted in self._launchers if not mounted.running]
-        over = [mounted for mounted in idle if mounted.is_stale] or idle[
-            : max(0, len(self._launchers) - _MAX_LAUNCHERS + 1)
-        ]
-        for mounted in over:
-            self._launchers.remove(mounted)
-            await run_in_thread(mounted.launcher.end)
+        """End idle launchers that are stale, or else too many."""
+        idle = [entry for entry in self._launchers if not entry.running]
+        over = [entry for entry in idle if entry.is_stale] or idle[: max(0, len(self._launchers) - _MAX_LAUNCHERS + 1)]
+        for entry in over:
+            self._launchers.remove(entry)
+            await run_in_thread(entry.launcher.end)
 
     async def aclose(self) -> None:
         """See `Backend`."""

@@ -1,6 +1,6 @@
-"""The seatbelt tier: each command under a profile of its own, which `sandbox-exec` puts on before the shell begins."""
+"""The seatbelt tier: `sandbox-exec` runs each command's shell under a profile of its own."""
 
-# Paths are text here: sorted, compared and resolved by the hundred for each command.
+# Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH120
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ferrule.sandbox.tiers import Tier
 
 __all__ = ["SeatbeltBackend", "SeatbeltCommand", "reserve_port"]
 
-# Run first under the profile, as a sign that it was put on: its descriptor 3 is for nothing else.
+# Runs first under the profile and signals on descriptor 3 that it is in force.
 _SIGN = 'printf x >&3 && exec 3>&- && exec "$0" "$@"'
 _SIGN_PLACE = 3
 _PORTS_TRIED = 20
 
 
 class SeatbeltBackend:
-    """Starts commands under `tool`, a `sandbox-exec`; before the first it tries what its profile should stop."""
+    """Starts commands under `tool`, a `sandbox-exec`; before the first one it runs canaries."""
 
     tier: Tier = Tier.SEATBELT
     needs: Sequence[str] = ()  # the proxy is outside
@@ -50,7 +50,7 @@ class SeatbeltBackend:
         self._is_tried = False
 
     async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
-        """See `Backend`. Raises `SandboxUnavailable` too where a canary got out before the first command."""
+        """See `Backend`. Also raises `SandboxUnavailable` if a canary succeeds before the first command."""
         async with self._trying:
             if not self._is_tried:
                 await self._try_out(plan, start)
@@ -58,7 +58,7 @@ class SeatbeltBackend:
         return self._begin(plan, start)
 
     async def aclose(self) -> None:
-        """See `Backend`: nothing is kept."""
+        """See `Backend`: there is nothing to end."""
 
     def _begin(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
         if isinstance(self._network, bool):
@@ -81,7 +81,7 @@ class SeatbeltBackend:
         async def run(script: str, seconds: float) -> CommandResult:
             output = OutputPipe(OutputCapture(64 * 1024, Path(state, "spilled", "selftest.txt"), 64 * 1024))
             try:
-                # Nothing is read, and all of it goes to one pipe.
+                # No input, and all output goes to one pipe.
                 streams = (start.streams[0], output.writing, output.writing)
                 tried = replace(start, argv=["/bin/sh", "-c", script], streams=streams)
                 contained, proxy = self._begin(plan, tried)
@@ -105,7 +105,7 @@ class SeatbeltBackend:
 
 
 class SeatbeltCommand:
-    """One command: its group of processes, and the sign that its profile was put on."""
+    """One command: its process group, and the signal that its profile is in force."""
 
     def __init__(self, group: ProcessGroup, sign: int, held: Sequence[socket.socket]) -> None:
         self._group, self._sign, self._held = group, sign, held
@@ -142,7 +142,7 @@ class SeatbeltCommand:
         return cls(group, sign, held)
 
     async def wait_until_ended(self) -> ShellExit:
-        """See `ContainedProcess`. What has left the group is not found again, and stays under the profile."""
+        """See `ContainedProcess`. Processes that left the group aren't ended, but stay under the profile."""
         gone = await asyncio.shield(self._group.ended)
         self._group.sweep()
         if os.read(self._sign, 1) != b"x":
@@ -165,9 +165,9 @@ class SeatbeltCommand:
 
 
 def reserve_port() -> tuple[socket.socket, list[socket.socket]]:
-    """A listening socket, and one that keeps others from the same port by IPv6: a profile has `localhost` for both.
+    """A listening socket, and one reserving the same port on IPv6: a profile's `localhost` allows both.
 
-    Raises `SandboxUnavailable` where no port is free in both.
+    Raises `SandboxUnavailable` if no port is free on both.
     """
     for _ in range(_PORTS_TRIED):
         listening = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -178,15 +178,15 @@ def reserve_port() -> tuple[socket.socket, list[socket.socket]]:
         except OSError as error:
             held.close()
             if error.errno != errno.EADDRINUSE:
-                return listening, []  # no IPv6 here, and so nobody who listens by it
+                return listening, []  # no IPv6 here, so nothing can listen on it
             listening.close()
             continue
         return listening, [held]
-    raise SandboxUnavailable("no port of this machine is free for the proxy that keeps the network's rules")
+    raise SandboxUnavailable("no port of this machine is free for the proxy that enforces the host rules")
 
 
-# What macOS has of its own that no command should read, beside the lists of `places`. The user's other programs have
-# their temporary files in the last one.
+# macOS paths hidden from every command, besides those in `hidden_paths`. The last one holds the user's other programs'
+# temporary files.
 _LIBRARY_NAMES = (
     *("Accounts", "Calendars", "Containers", "Cookies", "Group Containers", "HTTPStorages", "IdentityServices"),
     *("Keychains", "Mail", "Messages", "Metadata", "Mobile Documents", "Reminders", "Safari", "Suggestions", "WebKit"),
@@ -198,7 +198,7 @@ _TEMPORARY = "/private/var/folders"
 
 
 def build_seatbelt_rules(plan: AccessPlan) -> list[tuple[str, str]]:
-    """The plan's rules by real paths, and what macOS has beside them; the plan's own word goes before."""
+    """The plan's rules by real paths, and macOS's own hidden paths; the plan takes precedence."""
     own = {
         os.path.realpath(f"{home}/Library/{name}"): Access.HIDDEN
         for home in list_home_folders()
@@ -207,16 +207,16 @@ def build_seatbelt_rules(plan: AccessPlan) -> list[tuple[str, str]]:
     own |= dict.fromkeys(_SYSTEM_PATHS, Access.HIDDEN)
     if plan.mode is not Mode.FULL:
         own[_TEMPORARY] = Access.HIDDEN
-    # Of the plan's paths these alone may be links: `/tmp` is one.
+    # Only these of the plan's paths may be links, such as `/tmp`.
     own |= {os.path.realpath(path): access for path, access in plan.rules if path in REPLACED}
     own |= {path: access for path, access in plan.rules if path not in REPLACED}
     return [(path, access.value) for path, access in own.items()]
 
 
 def list_canaries(state: str, *, network: bool) -> tuple[ShellCanary, ...]:
-    """What is tried beside the canaries of every tier. Whatever isn't the profile's refusal is said to have worked.
+    """Canaries besides those of every tier; anything but the profile's refusal counts as success.
 
-    `state` is the sandbox's own folder, of which a command sees `tmp` alone. `network`: all of it is allowed.
+    `state` is the sandbox's own folder, of which a command sees only `tmp`. `network`: everything is allowed.
     """
     canary, linked, moved = (quote(f"{state}/{name}") for name in ("canary", "tmp/linked", "tmp/moved"))
     refused = '*"not permitted"*|*"ermission denied"*'
