@@ -231,7 +231,7 @@ def test_a_folders_mode_and_network_are_what_the_tool_says(tmp_path: Path) -> No
         assert reading.annotations.read_only is True
         assert "nothing can be written" in reading.description
         assert shell_tool(workspace, network=True).annotations.open_world is True
-    with pytest.raises(FerruleError, match="isn't a folder"):
+    with pytest.raises(FerruleError, match="isn't a usable folder"):
         shell_tool(tmp_path / "missing")
 
 
