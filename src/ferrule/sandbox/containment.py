@@ -319,8 +319,8 @@ def _make_ruleset(entered: ZygoteContainment, folder: str) -> landlock.Ruleset:
 
 def _send_listener(through: int) -> None:
     listener = seccomp.attach_with_listener(make_fork_notify_filter())
-    with socket.socket(fileno=through) as keeper:
-        socket.send_fds(keeper, [b"L"], [listener])
+    with socket.socket(fileno=through) as supervisor:
+        socket.send_fds(supervisor, [b"L"], [listener])
     os.close(listener)
 
 

@@ -76,8 +76,8 @@ def _try_seatbelt(seatbelt: Path) -> tuple[CanaryResult, ...]:
 
 
 def _detect_linux() -> Layers:
-    said, full, commands = _run_trial(Tier.FULL)
-    landlock, seccomp = int(said.get("landlock", 0)), bool(said.get("seccomp"))
+    kernel, full, commands = _run_trial(Tier.FULL)
+    landlock, seccomp = int(kernel.get("landlock", 0)), bool(kernel.get("seccomp"))
     namespaces, command_namespaces = "error" not in full, "error" not in commands
     is_known = os.uname().machine in AUDIT_ARCH
     checks = (

@@ -57,11 +57,11 @@ class Installation:
     @classmethod
     def find(cls, workspace: str) -> Installation:
         """The running program's. If a prefix holds the workspace, only the folders that Python itself uses."""
-        places = _resolve_links(
+        paths = _resolve_links(
             [*_find_prefix_paths(workspace), *_find_other_paths(), *_find_customizing_modules(workspace)]
         )
         programs = _resolve_links(path for path in (sys.executable, getattr(sys, "_base_executable", "")) if path)
-        return cls(tuple(places), tuple(path for path in programs if not is_within_any(path, places)))
+        return cls(tuple(paths), tuple(path for path in programs if not is_within_any(path, paths)))
 
 
 def _find_prefix_paths(workspace: str) -> Iterator[str]:
@@ -133,13 +133,13 @@ def _resolve_links(paths: Iterable[str]) -> list[str]:
     return kept
 
 
-def find_hard_links(workspace: str, places: Iterable[str]) -> list[str]:
+def find_hard_links(workspace: str, paths: Iterable[str]) -> list[str]:
     """Hard links in the workspace to installed files, as made by installers that link from a cache.
 
     Skipped if none of the installed packages was installed in that way.
     """
     installed = _find_linked_inodes()
-    found = [entry for entry in _walk_files(workspace, set(places)) if entry.inode() in installed] if installed else []
+    found = [entry for entry in _walk_files(workspace, set(paths)) if entry.inode() in installed] if installed else []
     # Only these few need a stat: an inode number is unique only within its device.
     return [entry.path for entry in found if _get_device(entry) == installed[entry.inode()]]
 

@@ -1,4 +1,4 @@
-"""The paths of the host's file system that a contained process can see, read-only and at the same place."""
+"""The paths of the host's file system that a contained process can see, read-only and at the same path."""
 
 import os
 import site

@@ -44,18 +44,18 @@ def list_mounts() -> MountTable:
     found: dict[str, list[tuple[str, str]]] = {}
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
-            _, _, device, root, place, *_ = line.split(b" ")
-            found.setdefault(_unescape(place), []).append((device.decode(), _unescape(root)))
+            _, _, device, root, path, *_ = line.split(b" ")
+            found.setdefault(_unescape(path), []).append((device.decode(), _unescape(root)))
     return found
 
 
-def are_unchanged(first: MountTable, places: Sequence[str]) -> bool:
-    """Whether each of the places still has its first mounts.
+def are_unchanged(first: MountTable, paths: Sequence[str]) -> bool:
+    """Whether each of the paths still has its first mounts.
 
     A mount disappears when a process outside deletes or replaces its mount point.
     """
     now = list_mounts()
-    return all(place in first and now.get(place) == first[place] for place in places)
+    return all(path in first and now.get(path) == first[path] for path in paths)
 
 
 def enter_command_namespaces(*, network: bool) -> None:
@@ -90,17 +90,17 @@ def cover_paths(covers: Sequence[tuple[str, str]]) -> None:
     A `write` mount changes nothing, except that a folder with a mount can't be renamed.
     """
     for path, access in covers:
-        place = open_path(path, or_link=True)
-        tree = _make_cover(place, access)
-        attach(tree, place)
-        os.close(place)
+        target = open_path(path, or_link=True)
+        tree = _make_cover(target, access)
+        attach(tree, target)
+        os.close(target)
         os.close(tree)
 
 
-def _make_cover(place: int, access: str) -> int:
+def _make_cover(target: int, access: str) -> int:
     if access in ("read", "write"):
-        return copy_tree(place, read_only=access == "read")
-    if stat.S_ISDIR(os.fstat(place).st_mode):
+        return copy_tree(target, read_only=access == "read")
+    if stat.S_ISDIR(os.fstat(target).st_mode):
         empty = create_filesystem("tmpfs", {"mode": "0111", "size": "4k"})
         make_read_only(empty)
         return empty

@@ -43,7 +43,7 @@ _LAUNCHER_NAMESPACES: Final = (
     | syscalls.CLONE_NEWPID
 )
 # Where the new root is assembled; nothing visible is below it.
-_PLACE: Final = "/proc"
+_ROOT_MOUNT_POINT: Final = "/proc"
 # Needed to create each command's namespaces: CAP_SETPCAP, CAP_NET_ADMIN, CAP_SYS_ADMIN. No command keeps them.
 _CAPABILITIES: Final = 1 << 8 | 1 << 12 | 1 << 21
 _MAKING_A_FILE: Final = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -77,21 +77,21 @@ def enter_command_root(mounts: Sequence[Mount], *, network: bool) -> None:
 
 
 def _build_root(mounts: Sequence[Mount]) -> None:
-    place = open_path(_PLACE)
+    mount_point = open_path(_ROOT_MOUNT_POINT)
     (kind, _, source), *over = mounts
     root = _make_tree(kind, source)
-    attach(root, place)
-    os.close(place)
+    attach(root, mount_point)
+    os.close(mount_point)
     mounted = {"/": False}  # whether the mount at each path is a folder that we created
     for kind, path, source in over:
         tree = _make_tree(kind, source)
         is_folder = kind not in ("read", "write") or os.path.isdir(source)
-        around = next(each for each in _list_parent_folders(path) if each in mounted)
-        if mounted[around]:
-            _make_place(root, around, path, is_folder=is_folder)
-        place = open_path(path, root, or_link=True)
-        attach(tree, place)
-        os.close(place)
+        enclosing = next(each for each in _list_parent_folders(path) if each in mounted)
+        if mounted[enclosing]:
+            _create_mount_point(root, enclosing, path, is_folder=is_folder)
+        mount_point = open_path(path, root, or_link=True)
+        attach(tree, mount_point)
+        os.close(mount_point)
         if kind == "dev":
             _fill_devices(tree)
         os.close(tree)
@@ -128,10 +128,10 @@ def _list_parent_folders(path: str) -> Iterator[str]:
         yield path
 
 
-def _make_place(root: int, around: str, path: str, *, is_folder: bool) -> None:
+def _create_mount_point(root: int, enclosing: str, path: str, *, is_folder: bool) -> None:
     """Create a mount point in a folder of ours, where a command may have put something else."""
-    folder = open_path(around, root)
-    names = os.path.relpath(path, around).split("/")
+    folder = open_path(enclosing, root)
+    names = os.path.relpath(path, enclosing).split("/")
     for name in names if is_folder else names[:-1]:
         if not _is_folder(folder, name):
             with suppress(FileNotFoundError):
@@ -163,16 +163,16 @@ def _fill_devices(folder: int) -> None:
     for name, target in _LINKS.items():
         os.symlink(target, name, dir_fd=folder)
     terminals = create_filesystem("devpts", {"newinstance": None, "ptmxmode": "0666", "mode": "0620"}, devices=True)
-    place = open_path("pts", folder)
-    attach(terminals, place)
-    os.close(place)
+    mount_point = open_path("pts", folder)
+    attach(terminals, mount_point)
+    os.close(mount_point)
     os.close(terminals)
     make_read_only(folder)
 
 
 def _attach_device(folder: int, name: str) -> None:
-    source, place = open_path(f"/dev/{name}"), open_path(name, folder)
+    source, mount_point = open_path(f"/dev/{name}"), open_path(name, folder)
     tree = copy_tree(source, read_only=True, devices=True)
-    attach(tree, place)
-    for descriptor in (source, place, tree):
+    attach(tree, mount_point)
+    for descriptor in (source, mount_point, tree):
         os.close(descriptor)

@@ -50,13 +50,13 @@ def make_private() -> None:
     call("mount", b"none", b"/", b"", _MS_REC | _MS_PRIVATE, b"")
 
 
-def make_read_only(place: str | int) -> None:
+def make_read_only(mount: str | int) -> None:
     """Make the mount at a path or descriptor read-only, nosuid and nodev, but not the mounts within it."""
     attributes = _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV
-    if isinstance(place, int):
-        _set_attributes(place, b"", _AT_EMPTY_PATH, attributes)
+    if isinstance(mount, int):
+        _set_attributes(mount, b"", _AT_EMPTY_PATH, attributes)
     else:
-        _set_attributes(_AT_FDCWD, os.fsencode(place), 0, attributes)
+        _set_attributes(_AT_FDCWD, os.fsencode(mount), 0, attributes)
 
 
 def open_path(path: str, root: int | None = None, *, or_link: bool = False) -> int:
@@ -98,9 +98,9 @@ def create_filesystem(kind: str, options: Mapping[str, str | None], *, devices: 
         os.close(filesystem)
 
 
-def attach(tree: int, place: int) -> None:
+def attach(tree: int, mount_point: int) -> None:
     """Mount a tree on an open path."""
-    call("move_mount", tree, b"", place, b"", _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH)
+    call("move_mount", tree, b"", mount_point, b"", _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH)
 
 
 def copy_trees(paths: Iterable[Path]) -> list[Tree]:
@@ -121,7 +121,7 @@ def build_root(trees: Iterable[Tree], links: Mapping[Path, str], *, scratch: Pat
     No link is on the way to a tree's mount point (`VisiblePaths.plan` ensures it): an absolute link in the new root
     would lead to the old one.
     """
-    root = next(place for place in (Path("/tmp"), Path("/mnt"), Path("/proc")) if place.is_dir())
+    root = next(mount_point for mount_point in (Path("/tmp"), Path("/mnt"), Path("/proc")) if mount_point.is_dir())
     folders = {path: stat.S_ISDIR(os.fstat(tree).st_mode) for path, tree in trees}
     invoke(_prepare_tmpfs_mount(root, "size=1m,nr_inodes=2048"))
     for path, tree in trees:
@@ -145,19 +145,19 @@ def change_root(root: Path | str) -> None:
     """Make `root` the process's root, and detach the old one with all its mounts."""
     os.chdir(root)
     here = b"."
-    call("pivot_root", here, here)  # the old root now lies over the new one, at the same place
+    call("pivot_root", here, here)  # the old root now lies over the new one, at the same path
     call("umount2", here, _MNT_DETACH)
     os.chdir("/")
 
 
-def prepare_scratch_mount(place: Path, size: int, entries: int) -> PreparedCall:
+def prepare_scratch_mount(mount_point: Path, size: int, entries: int) -> PreparedCall:
     """Prepare a call that mounts an empty noexec tmpfs of `size` bytes and at most `entries` files."""
-    return _prepare_tmpfs_mount(place, f"size={size},nr_inodes={entries},mode=0755")
+    return _prepare_tmpfs_mount(mount_point, f"size={size},nr_inodes={entries},mode=0755")
 
 
-def _prepare_tmpfs_mount(place: Path, options: str) -> PreparedCall:
+def _prepare_tmpfs_mount(mount_point: Path, options: str) -> PreparedCall:
     flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
-    return prepare_call("mount", b"tmpfs", os.fsencode(place), b"tmpfs", flags, options.encode())
+    return prepare_call("mount", b"tmpfs", os.fsencode(mount_point), b"tmpfs", flags, options.encode())
 
 
 def _copy_tree(path: Path, attributes: int) -> int:

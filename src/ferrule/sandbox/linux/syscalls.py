@@ -40,8 +40,8 @@ class PreparedCall(NamedTuple):
 
 def prepare_call(name: str, *arguments: int | bytes) -> PreparedCall:
     """Prepare a call to make later; bytes are passed by address and must only be read."""
-    held = tuple(given for given in arguments if isinstance(given, bytes))
-    registers = [_address(given) if isinstance(given, bytes) else given for given in arguments]
+    held = tuple(each for each in arguments if isinstance(each, bytes))
+    registers = [_get_address(each) if isinstance(each, bytes) else each for each in arguments]
     return PreparedCall(name, (NUMBERS.get(name, -1), *registers, *_PADDING[len(registers) :]), held)
 
 
@@ -62,8 +62,8 @@ def call(name: str, *arguments: int | bytes) -> int:
     return invoke(prepare_call(name, *arguments))
 
 
-def _address(given: bytes) -> int:
-    return ctypes.cast(ctypes.c_char_p(given), ctypes.c_void_p).value or 0
+def _get_address(memory: bytes) -> int:
+    return ctypes.cast(ctypes.c_char_p(memory), ctypes.c_void_p).value or 0
 
 
 def unshare(flags: int) -> None:

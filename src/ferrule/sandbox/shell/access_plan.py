@@ -106,13 +106,13 @@ class AccessPlanner:
         if writable and self.mode is Mode.READ_ONLY:
             raise SandboxInputError("nothing can be made writable in read-only mode")
         granted = self._protected_paths.resolve_writable(writable)
-        guarded = self._find_protected(found.protected, granted)
-        absent = [path for path in guarded if placeholders.is_placeholder(path) or not os.path.lexists(path)]
+        protected = self._find_protected(found.protected, granted)
+        absent = [path for path in protected if placeholders.is_placeholder(path) or not os.path.lexists(path)]
         placeholders_by_path = {path: self._list_placeholders(path) for path in absent}
         # Landlock and Seatbelt prevent the creation of the paths in their rules.
         landlock_paths = () if self._can_cover else self._protected_paths.installation
         rule_paths = [
-            path for path in guarded if path not in absent or placeholders_by_path[path] or path in landlock_paths
+            path for path in protected if path not in absent or placeholders_by_path[path] or path in landlock_paths
         ]
         unwritable_folders = {self._find_unwritable_folder(path) for path in absent if not placeholders_by_path[path]}
         rule_paths += [path for path in unwritable_folders if path is not None]
@@ -167,24 +167,24 @@ class AccessPlanner:
         ]
 
     def _make_rules(
-        self, hidden: Iterable[str], guarded: Sequence[str], granted: Sequence[str]
+        self, hidden: Iterable[str], protected: Sequence[str], granted: Sequence[str]
     ) -> Iterator[tuple[str, Access]]:
         """One rule per path, without those that change nothing or would expose what is in a hidden folder."""
         is_full = self.mode is Mode.FULL
         wanted = dict.fromkeys((*granted, *self._find_opened()), Access.WRITE)
         wanted |= dict.fromkeys(self.readable, Access.READ)
-        wanted |= dict.fromkeys(guarded, Access.READ) | dict.fromkeys(hidden, Access.HIDDEN)
+        wanted |= dict.fromkeys(protected, Access.READ) | dict.fromkeys(hidden, Access.HIDDEN)
         wanted |= {each: Access.HIDDEN for each in REPLACED if not (is_full and each.endswith("tmp"))}
         wanted |= {"/": Access.WRITE if is_full else Access.READ}
         wanted |= {self.workspace: Access.READ if self.mode is Mode.READ_ONLY else Access.WRITE}
-        named = {self.workspace, *granted, *self.readable}
-        only_shown = set(self.readable).difference(guarded)
+        requested = {self.workspace, *granted, *self.readable}
+        only_shown = set(self.readable).difference(protected)
         kept: dict[str, Access] = {}
         for path, access in sorted(wanted.items()):
-            around = next((kept[each] for each in list_ancestors(path) if each in kept), None)
-            if path in only_shown and access is Access.READ and around is Access.WRITE:
+            inherited = next((kept[each] for each in list_ancestors(path) if each in kept), None)
+            if path in only_shown and access is Access.READ and inherited is Access.WRITE:
                 continue  # `readable` never removes write access
-            if access is not around and (around is not Access.HIDDEN or path in named):
+            if access is not inherited and (inherited is not Access.HIDDEN or path in requested):
                 kept[path] = access
                 yield path, access
 
@@ -245,13 +245,13 @@ def _pin_folders(rules: Sequence[tuple[str, Access]]) -> list[tuple[str, Access]
     """
     found = dict(rules)
     for path, access in rules:
-        way: list[str] = []
+        passed: list[str] = []
         for folder in list_ancestors(path):
             if folder in found:
                 if access is not Access.WRITE and found[folder] is Access.WRITE:
-                    found |= dict.fromkeys(way, Access.WRITE)
+                    found |= dict.fromkeys(passed, Access.WRITE)
                 break
-            way.append(folder)
+            passed.append(folder)
     return sorted(found.items())
 
 

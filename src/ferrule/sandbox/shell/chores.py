@@ -51,5 +51,5 @@ def load_chores() -> tuple[Chore, ...]:
 
 
 def _make_chore(row: Mapping[str, Any], refusals: Mapping[str, ChoreRefusal]) -> Chore:
-    given = {key: value for key, value in row.items() if key != "container"}
-    return Chore(**given, refused=None if row["container"] == "passes" else refusals[row["container"]])
+    fields = {key: value for key, value in row.items() if key != "container"}
+    return Chore(**fields, refused=None if row["container"] == "passes" else refusals[row["container"]])

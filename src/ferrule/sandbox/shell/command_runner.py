@@ -173,13 +173,13 @@ class CommandRunner:
     async def _begin(
         self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]
     ) -> tuple[Command, FilteringProxy | None]:
-        with open_standard_input(request.input) as given, ExitStack() as failing:
+        with open_standard_input(request.input) as stdin, ExitStack() as failing:
             output = self._open_stream(failing)
             errors = self._open_stream(failing) if request.separate else None
             start = CommandStart(
                 argv=[self._settings.shell, "-c", request.command],
                 environment=environment,
-                streams=(given, output.writing, (errors or output).writing),
+                streams=(stdin, output.writing, (errors or output).writing),
                 processes=self._settings.processes,
                 file_size=self._settings.file_size,
             )

@@ -71,8 +71,8 @@ class Launcher:
         await wait_until_readable(self._requests.fileno())
         if not self._requests.recv(_MAX_MESSAGE_BYTES):
             self._process.wait()
-            said = os.pread(self._errors, _MAX_MESSAGE_BYTES, 0).decode(errors="replace").strip()
-            raise _make_error("the launcher of shell commands did not start", said)
+            error_output = os.pread(self._errors, _MAX_MESSAGE_BYTES, 0).decode(errors="replace").strip()
+            raise _make_error("the launcher of shell commands did not start", error_output)
 
     async def begin(self, request: Mapping[str, Any], start: CommandStart) -> tuple[SupervisedCommand, Sequence[int]]:
         """Start a command; returns it and the descriptors sent with the reply.
@@ -112,9 +112,9 @@ class Launcher:
                 raise StaleLauncher from error
 
 
-def _make_error(what: str, said: str) -> SandboxUnavailable:
-    kind = PathVanished if f"[Errno {errno.ENOENT}]" in said else SandboxUnavailable
-    return kind(f"{what}: {said}")
+def _make_error(what: str, error_output: str) -> SandboxUnavailable:
+    kind = PathVanished if f"[Errno {errno.ENOENT}]" in error_output else SandboxUnavailable
+    return kind(f"{what}: {error_output}")
 
 
 class SupervisedCommand:

@@ -44,16 +44,16 @@ class ProtectedPaths:
         self.opened = tuple(
             path for path in opened if is_within_any(path, installation.paths) or path in installation.interpreters
         )
-        around = next((path for path in self.installation if is_within(workspace, path)), None)
-        if around is not None and not is_within_any(workspace, self.opened):
+        enclosing = next((path for path in self.installation if is_within(workspace, path)), None)
+        if enclosing is not None and not is_within_any(workspace, self.opened):
             raise SandboxUnavailable(
-                f"the workspace {workspace} is in {around}, which ferrule itself runs from: what a command writes "
+                f"the workspace {workspace} is in {enclosing}, which ferrule itself runs from: what a command writes "
                 f"there would be run uncontained. Choose another workspace, or mode='read-only'; {_TO_OPEN}"
             )
-        loose = next((path for path in installation.interpreters if is_within(path, workspace)), None)
-        if loose is not None and not is_within_any(loose, opened):
+        interpreter = next((path for path in installation.interpreters if is_within(path, workspace)), None)
+        if interpreter is not None and not is_within_any(interpreter, opened):
             raise SandboxUnavailable(
-                f"{loose}, the interpreter of ferrule, is in the workspace, where a pyvenv.cfg next to it would "
+                f"{interpreter}, the interpreter of ferrule, is in the workspace, where a pyvenv.cfg next to it would "
                 f"decide what it runs: start ferrule from an environment of its own; {_TO_OPEN}"
             )
 
@@ -89,27 +89,27 @@ class ProtectedPaths:
         `found` are the existing paths with a protected name. In a writable repository git's hooks and settings stay
         protected unless they are writable too.
         """
-        guarded = [self._resolve_name(name) for name in self.protected]
-        guarded += [target for path in guarded if (target := self._resolve_target(path))]
+        protected = [self._resolve_name(name) for name in self.protected]
+        protected += [target for path in protected if (target := self._resolve_target(path))]
         found = limit_paths(found, self.workspace)
-        guarded += found
+        protected += found
         repositories = [path for path in found if path.endswith("/.git")]
-        guarded += [part for git in repositories for part in find_protected_repository(git, self.workspace)]
-        kept = [path for path in guarded if not is_within_any(path, writable_paths)]
+        protected += [part for git in repositories for part in find_protected_repository(git, self.workspace)]
+        kept = [path for path in protected if not is_within_any(path, writable_paths)]
         kept += [part for each in writable_paths for part in find_locked_parts(each) if part not in writable_paths]
         return list(dict.fromkeys([*kept, *self.installation]))
 
-    def make_hint(self, said: str) -> str:
-        """An explanation if the output `said` shows a refused write to the installation; else empty."""
-        if not any(refusal in said for refusal in _REFUSALS):
+    def make_hint(self, output: str) -> str:
+        """An explanation if `output` shows a refused write to the installation; else empty."""
+        if not any(refusal in output for refusal in _REFUSALS):
             return ""
-        for place in self.installation:
-            below = os.path.relpath(place, self.workspace)
-            if place in said or (
-                is_within(place, self.workspace) and re.search(rf"(?<![\w/]){re.escape(below)}\b", said)
+        for path in self.installation:
+            below = os.path.relpath(path, self.workspace)
+            if path in output or (
+                is_within(path, self.workspace) and re.search(rf"(?<![\w/]){re.escape(below)}\b", output)
             ):
                 return (
-                    f"{place} can't be changed by commands, since ferrule itself runs from there. To install "
+                    f"{path} can't be changed by commands, since ferrule itself runs from there. To install "
                     "packages, create a separate environment (python -m venv NAME) and use that"
                 )
         return ""
@@ -128,12 +128,12 @@ class ProtectedPaths:
 def resolve_opened(named: Iterable[str | os.PathLike[str]], workspace: str, installation: Installation) -> list[str]:
     """Resolve the paths in `open_installation`. Raises `SandboxInputError` for one not in the installation."""
     opened = [os.path.realpath(os.path.join(workspace, name)) for name in named]
-    places = (*installation.paths, *installation.interpreters)
+    paths = (*installation.paths, *installation.interpreters)
     for path in opened:
-        if not any(is_within(path, each) or is_within(each, path) for each in places):
+        if not any(is_within(path, each) or is_within(each, path) for each in paths):
             raise SandboxInputError(
                 f"{path} can't be in open_installation, since ferrule doesn't run from there; it runs from: "
-                + ", ".join(places)
+                + ", ".join(paths)
             )
     return opened
 

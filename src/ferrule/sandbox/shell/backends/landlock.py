@@ -115,9 +115,9 @@ class _GrantWalk:
             for folder in list_ancestors(path):
                 self._deeper.setdefault(folder, set()).add(access)
 
-    def list_grants(self, path: str, around: Access) -> Iterator[Grant]:
-        """The grants for a path and everything below it; `around` applies to what has no rule."""
-        access = self._rules.get(path, around)
+    def list_grants(self, path: str, inherited: Access) -> Iterator[Grant]:
+        """The grants for a path and everything below it; `inherited` applies to what has no rule."""
+        access = self._rules.get(path, inherited)
         deeper = self._deeper.get(path, set())
         is_whole = access is not Access.HIDDEN and all(_ORDER[each] >= _ORDER[access] for each in deeper)
         if is_whole:

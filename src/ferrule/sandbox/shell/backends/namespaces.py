@@ -125,8 +125,8 @@ class _MountedLauncher:
         if len(new) - len(plan.placeholders) > _MAX_COVERS:
             return None  # slower than mounting everything anew
         for path, access in new.items():
-            around = next(wanted[each] for each in list_ancestors(path) if each in wanted)
-            is_held = access is Access.WRITE and around is access
+            enclosing = next(wanted[each] for each in list_ancestors(path) if each in wanted)
+            is_held = access is Access.WRITE and enclosing is access
             # A new mount hides those already within it.
             within = self.rules if is_held else wanted
             if (access is Access.WRITE and not is_held) or not is_within(path, plan.workspace):
