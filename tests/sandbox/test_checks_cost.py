@@ -122,7 +122,7 @@ def test_findings_are_listed_up_to_a_number_and_then_counted(profile):
     assert len(findings) == MOST + 1
     assert [finding.name for finding in findings[:2]] in (["socket", "socket"], ["socket.a0", "socket.a1"])
     assert (findings[-1].rule, findings[-1].refuses) == ("length", profile == "strict")
-    assert explain_findings(findings).endswith("400 more findings are not listed; mend these first")
+    assert explain_findings(findings).endswith("400 more findings are not listed; fix these first")
 
 
 def test_a_long_line_is_not_shown_with_each_of_its_findings():

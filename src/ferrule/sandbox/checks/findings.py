@@ -91,7 +91,7 @@ def list_findings(hits: Iterable[CheckHit], code: str) -> tuple[Finding, ...]:
     if left:
         more = f"{len(left):,} more findings are not listed"
         refuses = any(hit.refuses for hit in left)
-        findings.append(Finding(left[0].line, 1, "length", "", more, "mend these first", refuses=refuses))
+        findings.append(Finding(left[0].line, 1, "length", "", more, "fix these first", refuses=refuses))
     return tuple(findings)
 
 

@@ -114,7 +114,7 @@ IN_MEMORY_READERS: Final = {
 
 _NO_NETWORK: Final = UnusableName("network", "needs the network, and the sandbox has none", _NETWORK)
 _NO_PROCESS: Final = UnusableName("process", "starts another process, which the sandbox refuses", _SYSTEM)
-_NO_WORKERS: Final = UnusableName("process", "needs processes beside this one, which the sandbox refuses", _THREADS)
+_NO_WORKERS: Final = UnusableName("process", "needs other processes, which the sandbox refuses", _THREADS)
 _NO_DISPLAY: Final = UnusableName("input", "needs a display, and the sandbox has none", "draw with matplotlib")
 
 UNUSABLE_MODULES: Final[dict[str, UnusableName]] = {
@@ -144,8 +144,8 @@ UNUSABLE_MEMBERS: Final[dict[str, UnusableName]] = {
 """Functions and classes that can't work in the sandbox, by their full names."""
 
 UNUSABLE_CALLS: Final[dict[str, UnusableName]] = {
-    "input": UnusableName("input", "waits for a line that nobody types", _INPUTS),
-    "breakpoint": UnusableName("input", "waits for a debugger that nobody runs", "print what is of interest"),
+    "input": UnusableName("input", "waits for keyboard input, and the sandbox has none", _INPUTS),
+    "breakpoint": UnusableName("input", "waits for a debugger, and the sandbox has none", "print what is of interest"),
 }
 """Built-ins that can't work in the sandbox."""
 

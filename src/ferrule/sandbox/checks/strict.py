@@ -105,7 +105,7 @@ _VALUE: Final = "…"
 # f-strings, and the t-strings of Python 3.14, whose nodes have the same fields.
 _FORMATTED: Final[tuple[Any, ...]] = (ast.JoinedStr, getattr(ast, "TemplateStr", ast.JoinedStr))
 _LONGEST_SHOWN: Final = 60
-_INSTEAD: Final = "no file but the run's inputs is there: use those, or text in an io.StringIO"
+_INSTEAD: Final = "the run has no files except its inputs: use those, or text in an io.StringIO"
 
 
 def find_path_strings(tree: ast.Module, names: NameResolution) -> Iterator[CheckHit]:

@@ -51,7 +51,7 @@ def read_outside(context: MacProbeContext) -> str | None:
 
 
 def write_outside(context: MacProbeContext) -> str | None:
-    """make a file outside the run's own folder, or change one that is seen"""
+    """create a file outside the run's own folder, or change a visible one"""
     for folder in (
         str(Path(context.witness).parent),
         context.home,
@@ -90,7 +90,7 @@ def use_network(_: MacProbeContext) -> str | None:
 
 
 def make_process(_: MacProbeContext) -> str | None:
-    """fork, or have another interpreter started"""
+    """fork, or start another interpreter"""
     return next((attempt.__name__ for attempt in (os.fork, os.posix_spawn) if _makes_process(attempt)), None)
 
 
@@ -140,7 +140,7 @@ def _is_inherited(descriptor: int) -> bool:
 
 
 def become_program(_: MacProbeContext) -> str | None:
-    """become another program than the interpreter; the last, since nobody is left to answer where it does"""
+    """execute another program (tried last, since success replaces the interpreter)"""
     return _PROGRAM if _is_looked_at(os.execv, _PROGRAM, [_PROGRAM]) else None
 
 

@@ -17,7 +17,7 @@ _TEXT: Final = 20_000
 
 _PROCESS_MODULES: Final = ("multiprocessing", "concurrent.futures.process", "subprocess", "joblib.externals.loky")
 _ONE_PROCESS: Final = (
-    "The sandbox has this one process and starts no other: compute here, in a loop, with numpy, or with threads"
+    "The sandbox can't start other processes: compute in this one, in a loop, with numpy, or with threads"
     " (concurrent.futures.ThreadPoolExecutor)."
 )
 

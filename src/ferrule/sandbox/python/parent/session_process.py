@@ -127,25 +127,25 @@ class SessionProcess:
             if len(self.checkpoints) >= MAX_CHECKPOINTS:
                 raise SandboxInputError(f"a session can have at most {MAX_CHECKPOINTS} checkpoints")
             current = await self._wake_current()
-            member = await self._checkpoint()
-            self.checkpoints[member.number] = member
+            process = await self._checkpoint()
+            self.checkpoints[process.number] = process
             current.stop()
-            return member.number
+            return process.number
 
     async def rollback(self, number: int | None) -> None:
         """Restore a checkpoint, or the state before the last run. Raises `SandboxInputError` if there is none."""
         async with self.lock:
             self._require_forking()
-            member = self.before_run if number is None else self.checkpoints.get(number)
-            if member is None:
+            process = self.before_run if number is None else self.checkpoints.get(number)
+            if process is None:
                 what = "run" if number is None else f"checkpoint {number}"
                 raise SandboxInputError(f"this session has no {what} to roll back to")
-            if not member.keeps_files:
+            if not process.keeps_files:
                 raise SandboxInputError(
                     "the files of that checkpoint had no room to be kept twice: start a new session"
                 )
             self._lose_current()
-            await self._take_over(member)
+            await self._take_over(process)
             if number is None:
                 self.before_run = None
             else:
@@ -161,15 +161,15 @@ class SessionProcess:
             current = await self._wake_current()
             with ExitStack() as ours, ExitStack() as theirs:
                 channel, output, descriptors = open_ends(ours, theirs, self.output.limit)
-                member, said = await self._fork_uncancelled("twin", channel, descriptors)
-                ours.callback(member.close)
-                if problem := said.get("problem"):
+                process, greeting = await self._fork_uncancelled("twin", channel, descriptors)
+                ours.callback(process.close)
+                if problem := greeting.get("problem"):
                     raise SandboxUnavailable(f"this session can't be forked: {str(problem)[:200]}")
-                fork = SessionProcess(self.lineage, channel, output, member)
+                fork = SessionProcess(self.lineage, channel, output, process)
                 output.overflow = fork.kill
                 self.lineage.join()
                 ours.pop_all()
-            member.stop()
+            process.stop()
             current.stop()
             return fork
 
@@ -182,10 +182,10 @@ class SessionProcess:
             )
 
     async def _checkpoint(self) -> ProcessHandle:
-        member, said = await self._fork_uncancelled("checkpoint", self.channel, ())
-        member.stop()
-        member.keeps_files = said.get("files") is True
-        return member
+        process, greeting = await self._fork_uncancelled("checkpoint", self.channel, ())
+        process.stop()
+        process.keeps_files = greeting.get("files") is True
+        return process
 
     async def _fork_uncancelled(
         self, kind: str, channel: ChildChannel, descriptors: Sequence[int]
@@ -198,25 +198,25 @@ class SessionProcess:
     ) -> tuple[ProcessHandle, dict[str, Any]]:
         assert self.current is not None
         self._count += 1
-        asked = {"fork": kind, "number": self._count, "drop": self._dropped}
+        request = {"fork": kind, "number": self._count, "drop": self._dropped}
         try:
             async with asyncio.timeout(START_SECONDS), self.lineage.allow_one_fork(descriptors, self.current.pid):
-                await self.channel.send(pack_frame(asked, []))
-                said, pid = await _race_death(self.current, channel.receive_greeting()) or ({}, 0)
-                if not isinstance(said, dict) or said.get("forked") != self._count:
+                await self.channel.send(pack_frame(request, []))
+                greeting, pid = await _race_death(self.current, channel.receive_greeting()) or ({}, 0)
+                if not isinstance(greeting, dict) or greeting.get("forked") != self._count:
                     raise WireError("the greeting is not a fork's")
                 self.lineage.admit(pid, self.current.pid)
                 self._dropped = []
-                return ProcessHandle(pid, self._count), said
+                return ProcessHandle(pid, self._count), greeting
         except (WireError, TimeoutError, OSError) as error:
             self._lose_forker()
             raise SandboxUnavailable(f"this session's process doesn't fork ({error or 'no answer'})") from None
 
-    async def _take_over(self, member: ProcessHandle) -> None:
+    async def _take_over(self, process: ProcessHandle) -> None:
         """Make a checkpoint the current process. Raises `SandboxUnavailable`."""
-        await _finish_uncancelled(self._wake(member))
+        await _finish_uncancelled(self._wake(process))
 
-    async def _wake(self, member: ProcessHandle) -> None:
+    async def _wake(self, process: ProcessHandle) -> None:
         try:
             async with asyncio.timeout(START_SECONDS):
                 # Until the last one is dead, it could read the messages for this one.
@@ -224,13 +224,13 @@ class SessionProcess:
                     await asyncio.shield(self._dying[-1].died)
                     self._dying.pop()
                 self.channel.drain()
-                member.wake()
-                if await _race_death(member, self.channel.receive_greeting()) is None:
+                process.wake()
+                if await _race_death(process, self.channel.receive_greeting()) is None:
                     raise WireError("it has ended")
         except (WireError, TimeoutError) as error:
-            member.close()
+            process.close()
             raise SandboxUnavailable(f"this session's checkpoint doesn't wake ({error or 'no answer'})") from None
-        self.current = member
+        self.current = process
 
     def _lose_forker(self) -> None:
         """Kill a process that failed to fork, and any children that it made."""
@@ -261,9 +261,9 @@ class SessionProcess:
         if self.is_closed:
             return
         self.is_closed = True
-        for member in (self.current, self.before_run, *self.checkpoints.values()):
-            if member is not None:
-                member.close()
+        for process in (self.current, self.before_run, *self.checkpoints.values()):
+            if process is not None:
+                process.close()
         self.current = self.before_run = None
         self.checkpoints.clear()
         self.channel.close()
@@ -271,10 +271,10 @@ class SessionProcess:
         self.lineage.leave()
 
 
-async def _race_death(member: ProcessHandle, work: Coroutine[Any, Any, Result | None]) -> Result | None:
+async def _race_death(process: ProcessHandle, work: Coroutine[Any, Any, Result | None]) -> Result | None:
     """Await `work`; None if the process that it depends on dies first."""
     task = asyncio.ensure_future(work)
-    waiting: set[asyncio.Future[Any]] = {task, member.died}
+    waiting: set[asyncio.Future[Any]] = {task, process.died}
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None

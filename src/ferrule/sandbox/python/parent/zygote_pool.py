@@ -186,14 +186,14 @@ class ZygotePool:
             lineage = SessionLineage(child, listener_socket)
             opened.callback(lineage.leave)
             try:
-                member = ProcessHandle(await lineage.wait_until_confined())
+                process = ProcessHandle(await lineage.wait_until_confined())
             except (ZygoteLost, ChildNotStarted, OSError) as error:
                 raise SandboxUnavailable(f"a session can't be contained: {error}") from None
-            process = SessionProcess(lineage, child.channel, child.output, member)
+            session = SessionProcess(lineage, child.channel, child.output, process)
             opened.pop_all()
-        child.output.overflow = process.kill
-        member.stop()
-        return process
+        child.output.overflow = session.kill
+        process.stop()
+        return session
 
     async def aclose(self) -> None:
         """End the zygote and every run. Can be called again."""
