@@ -187,7 +187,7 @@ def test_where_parts_of_proc_are_covered_commands_have_the_container_tier_and_do
     assert "namespaces of shell commands: no\n" in shown
     assert "missing: namespaces of shell commands: [Errno 1] fsmount: Operation not permitted; " in shown
     assert "\nshell: container, holds\n" in shown
-    assert "refused there, since nothing can be made" in shown
+    assert "refused there, since nothing can be created" in shown
     assert shown.endswith("ran\n")
 
 
