@@ -5,8 +5,8 @@
 Each conversation has four rounds: three tool calls, one after another, and an answer, all streamed. The server is a
 process of its own on loopback, which waits 50 ms before it answers. The two sides take turns, each in a process of its
 own: a few to warm up, then two batches. Throughput is by the clock, of those that went right, the median over batches
-and rounds. Both sides use the SDK's own connection limits, an async tool, and no retries by the SDK. A conversation is
-lost unless its answer and its three results are the right ones. Resident memory is read after each of the two.
+and rounds. Each side keeps its client's connection limits; the tool is async, and the SDK doesn't retry. A
+conversation is lost unless its answer and its three results are the right ones. Resident memory is read after each.
 """
 
 from __future__ import annotations
