@@ -89,7 +89,7 @@ def test_servers_that_hang_or_are_none_are_left_behind(
     strange: Strange, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hanging = [shlex.join(strange("initialize"))] * 2
-    with session_on([says("Hi.")], *hanging, shlex.join(strange("none")), "/no/such", timeout=6) as session:
+    with session_on([says("Hi.")], *hanging, shlex.join(strange("none")), "/no/such", timeout=12) as session:
         assert session.session.registry.names == ("calculator", "die", "pid", "hang")
         alive = [pid for pid in (tmp_path / "pids").read_text().split() if Path("/proc", pid).exists()]
         assert len(alive) == 1, "the hanging servers were killed, the other one still runs"
@@ -98,7 +98,7 @@ def test_servers_that_hang_or_are_none_are_left_behind(
     assert len(pids) == 3
     assert not [pid for pid in pids if Path("/proc", pid).exists()]
     told = capsys.readouterr().err.splitlines()
-    abandoned = "did not answer within 6 seconds; it was abandoned; its tools are not offered"
+    abandoned = "did not answer within 12 seconds; it was abandoned; its tools are not offered"
     assert sum(abandoned in line for line in told) == 2
     assert sum("file not found: '/no/such'; its tools are not offered" in line for line in told) == 1
 
