@@ -32,8 +32,7 @@ from ferrule.engines import Finished, NumpyEngine, Sampling
 from ferrule.engines.config import read_config
 from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.kv_cache import KeyValueCache
-from ferrule.engines.safetensors import read_safetensors
-from ferrule.engines.weights import fold_weights
+from ferrule.engines.weights import fold_weights, read_safetensors
 
 EMBEDDED = Path(ferrule.__file__).parent / "embedded"
 PROMPT, NEW = 60, 128

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.arithmetic.evaluate import CalculatorError, calculate, evaluate
-from ferrule.arithmetic.limits import MAX_DIGITS, MAX_LENGTH
+from ferrule.arithmetic.exact import MAX_DIGITS, MAX_LENGTH
 
 STYLES = ("exact", "python")
 MAX_SECONDS = 0.050

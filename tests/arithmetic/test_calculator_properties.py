@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.arithmetic.evaluate import calculate
-from ferrule.arithmetic.limits import FULL_DIGITS, ROUNDED_DIGITS
+from ferrule.arithmetic.exact import FULL_DIGITS, ROUNDED_DIGITS
 
 WHOLE = st.integers(0, 10**15).map(str) | st.integers(0, 12).map(str)
 DECIMAL = st.builds(

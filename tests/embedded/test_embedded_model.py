@@ -29,8 +29,7 @@ def test_transformers_gives_the_same_logits() -> None:
     from ferrule.engines.config import read_config
     from ferrule.engines.decoder import TransformerDecoder
     from ferrule.engines.kv_cache import KeyValueCache
-    from ferrule.engines.safetensors import read_safetensors
-    from ferrule.engines.weights import fold_weights
+    from ferrule.engines.weights import fold_weights, read_safetensors
 
     folder = find_embedded_folder()
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)

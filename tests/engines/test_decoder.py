@@ -9,8 +9,7 @@ from engine_checkpoints import SMALL, random_tensors, write_checkpoint, write_sa
 from ferrule.engines.config import read_config
 from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.kv_cache import KeyValueCache
-from ferrule.engines.safetensors import read_safetensors
-from ferrule.engines.weights import fold_weights
+from ferrule.engines.weights import fold_weights, read_safetensors
 
 LENGTH = 90
 TOLERANCE = 1e-4

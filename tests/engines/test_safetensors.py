@@ -11,7 +11,7 @@ from engine_checkpoints import write_safetensors
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.engines.safetensors import read_safetensors
+from ferrule.engines.weights import read_safetensors
 from ferrule.errors import EngineError
 
 

@@ -11,8 +11,7 @@ from ferrule.conversation import Conversation, Image, ImageInput, SampledTokens,
 from ferrule.dialects import get_dialect
 from ferrule.dialects.segments import Content, Control, ImageSlot
 from ferrule.errors import TokenizerError
-from ferrule.tokens.render import encode_segments, render
-from ferrule.tokens.rollout import Rollout
+from ferrule.tokens.render import Rollout, encode_segments, render
 
 QWEN = get_dialect("qwen35")
 PAD = "<|image_pad|>"

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.conversation import SampledTokens
-from ferrule.tokens.rollout import Rollout
+from ferrule.tokens.render import Rollout
 
 IDS = st.lists(st.integers(0, 3), min_size=1, max_size=6)
 

@@ -134,8 +134,7 @@ def test_the_export_has_the_same_logits_in_transformers_in_our_engine_and_in_tor
     from ferrule.engines.config import read_config
     from ferrule.engines.decoder import TransformerDecoder
     from ferrule.engines.kv_cache import KeyValueCache
-    from ferrule.engines.safetensors import read_safetensors
-    from ferrule.engines.weights import fold_weights
+    from ferrule.engines.weights import fold_weights, read_safetensors
 
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     folder = run[0] / "model"

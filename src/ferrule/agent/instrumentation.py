@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -52,9 +52,9 @@ listener_factories: dict[str, ListenerFactory] = {}
 """By name, the functions that make a listener for each run; `opentelemetry.enable()` adds one."""
 
 
-def listen_to(run: Run) -> AbstractContextManager[RunListener | None]:
-    """Return a context manager around a run that yields its listener, or None."""
-    return _ListenedRun(run) if listener_factories else _NO_LISTENER
+def listen_to(run: Run) -> AbstractContextManager[RunListener]:
+    """Return a context manager around a run that yields its listener. There must be a factory of one."""
+    return _ListenedRun(run)
 
 
 def read_environment() -> None:
@@ -73,9 +73,6 @@ def _make_otel_listener(run: Run) -> RunListener:
 
     make = listener_factories["otel"] = make_listener_factory()
     return make(run)
-
-
-_NO_LISTENER: AbstractContextManager[None] = nullcontext()
 
 
 class _ListenedRun:

@@ -20,8 +20,7 @@ from ferrule.toolspec import ToolSpec
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from ferrule.tokens.render import Trace
-    from ferrule.tokens.rollout import Rollout
+    from ferrule.tokens.render import Rollout, Trace
 
     OutputT = TypeVar("OutputT", covariant=True, default=Any)  # noqa: PLC0105 - the name that readers see
 else:
@@ -155,7 +154,7 @@ class Run(Generic[OutputT]):
         sampled = finished.message.sampled
         if sampled is not None and finished.prompt_ids:
             if self._rollout is None:
-                from ferrule.tokens.rollout import Rollout
+                from ferrule.tokens.render import Rollout
 
                 self._rollout = Rollout()
             self._rollout.add(finished.prompt_ids, sampled, finished.prompt_images)

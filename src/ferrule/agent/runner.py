@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from ferrule.agent.batch import CallTogether, RunBarrier, run_together
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
-from ferrule.agent.instrumentation import listen_to
+from ferrule.agent.instrumentation import listen_to, listener_factories
 from ferrule.agent.loop import AgentLoop
 from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _SHORTEN_CONTEXT = ShortenContext()
 _ONLY_TOOLS = (USE_TOOLS,)
+_NO_LISTENER: AbstractContextManager[None] = nullcontext()
 _CHOICES = ("auto", "required", "none")
 
 
@@ -69,7 +70,7 @@ async def _run(
     """Run from the first question to the end; `run.stopped` is the reason why it ended."""
     asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
     run.model = pipeline.model.name
-    with listen_to(run) as listener:
+    with listen_to(run) if listener_factories else _NO_LISTENER as listener:
         async with pipeline.registry.open() as registry:
             loop = _make_loop(pipeline, asked, registry, run, feed, decisions, barrier, listener)
             try:

@@ -1,7 +1,7 @@
 """The calculator: an allow-list walk over an expression's syntax tree, never `eval`.
 
-`scan.py` decides what an expression may contain, `exact.py` and `python.py` do the arithmetic, `limits.py` defines the
-limits. Pure, so any thread may call it: no signals, no alarm, no state.
+`scan.py` decides what an expression may contain, `exact.py`, which has the limits, and `python.py` do the arithmetic.
+Pure, so any thread may call it: no signals, no alarm, no state.
 """
 
 import ast
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ferrule.arithmetic import exact, python
-from ferrule.arithmetic.limits import CalculatorError
+from ferrule.arithmetic.exact import CalculatorError
 from ferrule.arithmetic.scan import UNREADABLE, explain_refusal, scan_expression
 
 __all__ = ["CalculatorError", "StyleName", "calculate", "evaluate"]

@@ -8,8 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Final
 
-from ferrule.arithmetic.exact import write_whole
-from ferrule.arithmetic.limits import MAX_EXPONENT, CalculatorError, check_bits, check_digits
+from ferrule.arithmetic.exact import MAX_EXPONENT, CalculatorError, check_bits, check_digits, write_whole
 
 Number = int | float
 

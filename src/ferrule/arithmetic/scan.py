@@ -7,7 +7,7 @@ import re
 from itertools import accumulate
 from typing import Final
 
-from ferrule.arithmetic.limits import (
+from ferrule.arithmetic.exact import (
     MAX_DEPTH,
     MAX_LENGTH,
     MAX_LITERAL_DIGITS,

@@ -160,8 +160,8 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     """Make a pipeline for the model. Raises `ModelError` for an unknown model, `DialectError` for an unknown mode."""
     import logging
 
-    from ferrule._util.blas_threads import limit_blas_threads
     from ferrule.agent.pipeline import model
+    from ferrule.engines import limit_blas_threads
     from ferrule.errors import SettingsError
     from ferrule.session.terminal_output import NoticeHandler
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.engines.config import DecoderConfig
-from ferrule.engines.safetensors import Array
+from ferrule.engines.weights import Array
 
 
 class KeyValueCache:

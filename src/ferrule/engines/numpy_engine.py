@@ -22,10 +22,9 @@ from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.delivery import TokenChannel, TokenStream
 from ferrule.engines.kv_cache import Ids, PrefixStore
 from ferrule.engines.protocol import Finished, Sampling
-from ferrule.engines.safetensors import Array, read_safetensors
 from ferrule.engines.sampling import Sampler
 from ferrule.engines.scheduler import GenerationRequest, Scheduler
-from ferrule.engines.weights import fold_weights
+from ferrule.engines.weights import Array, fold_weights, read_safetensors
 from ferrule.errors import EngineError
 
 if TYPE_CHECKING:

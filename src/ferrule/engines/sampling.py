@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.engines.protocol import Sampling
-from ferrule.engines.safetensors import Array
+from ferrule.engines.weights import Array
 from ferrule.errors import EngineError
 
 _COLDEST = float(np.finfo(np.float32).tiny)

@@ -19,8 +19,8 @@ from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.delivery import Item, TokenChannel, TokenMailbox
 from ferrule.engines.kv_cache import Ids, KeyValueCache, Prefix, PrefixStore, common_prefix
 from ferrule.engines.protocol import Finished, FinishReason, Sampled
-from ferrule.engines.safetensors import Array
 from ferrule.engines.sampling import Sampler, sample_ids
+from ferrule.engines.weights import Array
 from ferrule.errors import EngineError
 
 # New prompt ids in one step: more would waste work above the diagonal, and delay the others for longer.

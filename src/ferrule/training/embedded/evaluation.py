@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ferrule._util.background import run_synchronously
-from ferrule._util.blas_threads import limit_blas_threads
 from ferrule.agent.pipeline import Pipeline
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult
+from ferrule.engines import limit_blas_threads
 from ferrule.errors import SettingsError
 from ferrule.models.protocol import Model
 from ferrule.training.embedded.report import FigureTable, Report, WrongAnswer, make_table

@@ -10,7 +10,7 @@ import pytest
 
 _PROGRAM = """
 import os, threading
-from ferrule._util.blas_threads import limit_blas_threads
+from ferrule.engines import limit_blas_threads
 
 before = dict(os.environ)
 with limit_blas_threads():
