@@ -203,6 +203,18 @@ async def test_a_choice_that_is_no_tool_is_refused():
         await model(ScriptedModel("x")).chat("?").using(choice="nope").run()
 
 
-async def test_a_decision_on_a_call_that_does_not_wait_is_refused():
-    with pytest.raises(SettingsError, match="there is no open call 'c9' to decide on; open are: none"):
+async def test_a_decision_on_a_call_that_was_never_made_is_refused():
+    with pytest.raises(SettingsError, match="there is no call 'c9' to decide on; open are: none"):
         await model(ScriptedModel("x")).chat("?").run(decisions={"c9": Decision.allow()})
+
+
+async def test_a_decision_on_a_call_that_is_answered_by_now_may_be_given_again():
+    call = ToolCall("c1", "double", '{"n": 7}')
+    paused = (
+        await model(ScriptedModel(call)).chat("?").using(double, policy=Policy(profile="ask"), on_ask="pause").run()
+    )
+    decisions = {"c1": paused.pending[0].decide(Decision.allow())}
+    resumed = model(ScriptedModel("14.")).using(double, policy=Policy(profile="ask"), on_ask="pause")
+    run = await resumed.chat(paused.conversation).run(decisions=decisions)
+    again = await model(ScriptedModel("Yes.")).chat(run.conversation).chat("Sure?").run(decisions=decisions)
+    assert (run.text, again.text) == ("14.", "Yes.")

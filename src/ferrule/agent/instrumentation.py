@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -52,11 +51,6 @@ listener_factories: dict[str, ListenerFactory] = {}
 """By name, the functions that make a listener for each run; `opentelemetry.enable()` adds one."""
 
 
-def listen_to(run: Run) -> AbstractContextManager[RunListener]:
-    """Return a context manager around a run that yields its listener. There must be a factory of one."""
-    return _ListenedRun(run)
-
-
 def read_environment() -> None:
     """Add the listeners that the environment asks for.
 
@@ -75,7 +69,7 @@ def _make_otel_listener(run: Run) -> RunListener:
     return make(run)
 
 
-class _ListenedRun:
+class ListenedRun:
     """A run with at least one listener."""
 
     def __init__(self, run: Run) -> None:

@@ -69,10 +69,13 @@ class AgentLoop:
         self._most_calls = most_calls
         self._journal = journal
         self._workspace = workspace
-        for call_id in decisions or ():
-            if all(call.id != call_id for call in state.open_calls):
-                known = ", ".join(call.id for call in state.open_calls) or "none"
-                raise SettingsError(f"there is no open call {call_id!r} to decide on; open are: {known}")
+        if decisions:
+            # A call that is answered by now may be among them: a program may keep its decisions from pause to pause.
+            made = {call.id for message in state.conversation.messages for call in message.calls}
+            for call_id in decisions:
+                if call_id not in made:
+                    known = ", ".join(call.id for call in state.open_calls) or "none"
+                    raise SettingsError(f"there is no call {call_id!r} to decide on; open are: {known}")
         self._decisions = decisions
         self._listener = listener
         if state.open_calls:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ferrule.agent.batch import CallTogether, RunBarrier, run_together
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
-from ferrule.agent.instrumentation import listen_to, listener_factories
+from ferrule.agent.instrumentation import ListenedRun, listener_factories
 from ferrule.agent.loop import AgentLoop
 from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
@@ -70,7 +70,7 @@ async def _run(
     """Run from the first question to the end; `run.stopped` is the reason why it ended."""
     asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
     run.model = pipeline.model.name
-    with listen_to(run) if listener_factories else _NO_LISTENER as listener:
+    with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
         async with pipeline.registry.open() as registry:
             loop = _make_loop(pipeline, asked, registry, run, feed, decisions, barrier, listener)
             try:
@@ -128,10 +128,10 @@ def _make_loop(
         hooks += _make_step_hooks(pipeline, barrier)
     if pipeline.hooks:
         hooks += _make_hooks(pipeline.hooks)
-    if options.choice is not None and options.choice not in (*_CHOICES, *registry.names):
-        near = ", ".join(registry.find_nearest(options.choice)) or "none"
-        raise SettingsError(f"choice={options.choice!r} is neither {', '.join(_CHOICES)} nor a tool; nearest: {near}")
     callable_tools = registry if lazy is None else lazy.registry
+    if options.choice is not None and options.choice not in (*_CHOICES, *callable_tools.names):
+        near = ", ".join(callable_tools.find_nearest(options.choice)) or "none"
+        raise SettingsError(f"choice={options.choice!r} is neither {', '.join(_CHOICES)} nor a tool; nearest: {near}")
     request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
     state = RunState(run, asked, callable_tools, request, make_executor, feed)
     return AgentLoop(
