@@ -265,16 +265,6 @@ class InputStream:
         sink(len(self.text))
         return ""
 
-    def take_framing_until(self, *markers: str) -> Reading[tuple[str, str]]:
-        """(the text before the next of `markers`, that marker), all taken as framing. Raises `EndOfText`."""
-        pieces: list[str] = []
-        marker = yield from self.take_until(
-            self.make_stops(*markers), lambda end: pieces.append(self.take_framing(end))
-        )
-        if not marker:
-            raise EndOfText
-        return "".join(pieces), marker
-
     def skip_space(self) -> Reading[str]:
         """Take white space as framing; the character after it, or "" before a control token. Raises `EndOfText`."""
         while True:
