@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ferrule import Decision, Policy, Rule, ToolCall, ToolRegistry, calculator, model, tool
 from ferrule.agent.run import Run
+from ferrule.cli.errors import run_command
 from ferrule.events import Event, MessageFinished, ResultReady
 from ferrule.execution import ApprovalRequest
 from ferrule.execution.policy import Profile
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.approvals import Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
-from ferrule.session.session import Session
+from ferrule.session.session import Session, SessionRunner
 from ferrule.store import Store
 from ferrule.tools.intent import Effect, Intent
 
@@ -203,3 +206,35 @@ def test_a_session_on_a_pipe_loads_neither_the_command_line_nor_rich() -> None:
 async def test_tools_may_come_as_a_registry() -> None:
     session = Session(model("embedded"), ToolRegistry([calculator]), renderer=Log())
     assert (await session.ask("What is 12 * 34?")).text == "12 × 34 is 408."
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Interrupts asyncio once, after it has installed its handler and before it resets its count of interrupts."""
+    install, interrupted = signal.signal, list[int]()
+
+    def install_and_interrupt(number: int, handler: Any) -> Any:
+        previous = install(number, handler)
+        if handler is not signal.default_int_handler and not interrupted:
+            interrupted.append(number)
+            signal.raise_signal(signal.SIGINT)
+        return previous
+
+    monkeypatch.setattr(signal, "signal", install_and_interrupt)
+    return interrupted
+
+
+def test_ctrl_c_while_asyncio_installs_its_handler_ends_the_turn_alone(interrupted: list[int]) -> None:
+    session = start_session(Log(), "Hello.")
+    with asyncio.Runner() as loop:
+        runner = SessionRunner(session, loop)
+        with pytest.raises(KeyboardInterrupt):
+            runner.ask("Are you there?")
+        assert runner.ask("Are you there?").text == "Hello."
+    assert interrupted == [signal.SIGINT]
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'sleep' was never awaited")
+def test_ctrl_c_while_asyncio_installs_its_handler_ends_a_command_without_a_traceback(interrupted: list[int]) -> None:
+    assert run_command(lambda: asyncio.run(asyncio.sleep(60))) == 130
+    assert interrupted == [signal.SIGINT]

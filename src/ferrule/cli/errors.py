@@ -41,7 +41,17 @@ def run_command(command: Callable[[], None]) -> int:
             raise
         print_error(message)
         status = BAD_INPUT
+    except BaseException as error:
+        if not _is_cancellation(error):
+            raise
+        status = INTERRUPTED
     return _flush_streams(status, message)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether asyncio was interrupted: a Ctrl-C while it installs its own handler comes out as `CancelledError`."""
+    asyncio = sys.modules.get("asyncio")  # not imported for commands that don't use it
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def print_error(text: str) -> None:

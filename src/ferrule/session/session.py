@@ -226,9 +226,11 @@ class SessionRunner:
         return self._run(self.session.answer_pending())
 
     def _run(self, turn: Coroutine[Any, Any, Run]) -> Run:
-        is_abandoned = False
+        has_started = is_abandoned = False
 
         async def run_unless_abandoned() -> Run:
+            nonlocal has_started
+            has_started = True
             # If Ctrl-C arrives after asyncio has created the task and before it handles signals, the task is left to
             # the loop's next run, which is that of another question.
             if is_abandoned:
@@ -242,3 +244,11 @@ class SessionRunner:
             is_abandoned = True
             self.session.finish_turn("cancelled")
             raise
+        except asyncio.CancelledError:
+            if has_started:
+                raise
+            # Ctrl-C arrived after asyncio has begun to handle signals and before it resets its count of them: it then
+            # takes the cancellation for somebody else's.
+            turn.close()
+            self.session.finish_turn("cancelled")
+            raise KeyboardInterrupt from None
