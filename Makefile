@@ -20,7 +20,7 @@ BARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-bare fuzz bench format clean
+.PHONY: help demo test test-slow test-bare fuzz bench docs screenshots format clean
 
 help:
 	@sed -n 's/^#     make/make/p' Makefile
@@ -28,6 +28,8 @@ help:
 	@echo "make test-bare   make test in a bare Debian that is made for it, which takes root; BARE=\"--root --with g++\" chooses who runs it and what is there"
 	@echo "make fuzz        the coverage-guided fuzzer, FUZZ_SECONDS on each notation; FUZZ_SEED=1 draws the same inputs again"
 	@echo "make bench       every benchmark, with the limits that are promised"
+	@echo "make docs        the documents as a site in site/, with a reference of every public name; it can be read without a server"
+	@echo "make screenshots the pictures of commands in docs/screenshots, from what the commands print"
 	@echo "make format      put the code into its format"
 	@echo "make clean       delete $(VENV)"
 
@@ -56,6 +58,14 @@ bench: $(VENV)/.dev
 	done; \
 	if [ -n "$$missed" ]; then echo "not all goals are reached:$$missed"; exit 1; fi
 
+docs: $(VENV)/.docs
+	$(BIN)/python docs/write_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+screenshots: $(VENV)/.default
+	$(BIN)/python docs/take_screenshots.py
+
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -68,6 +78,11 @@ $(VENV)/.default: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing ferrule into $(VENV)"
 	@$(PIP) install --editable . --constraint constraints.txt
 	@touch $@
+
+$(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing ferrule and what builds its site into $(VENV)"
+	@$(PIP) install --editable '.[docs]' --constraint constraints.txt
+	@touch $(VENV)/.default $@
 
 # torch comes first and exactly so: any looser request makes pip fetch a build with gigabytes of CUDA beside it.
 $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt

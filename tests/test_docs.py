@@ -31,7 +31,6 @@ BLOCK = re.compile(
     r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
-LINK = re.compile(r"\[[^]]*\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
 RUN = ("python", "pycon", "console")
 SHELLS = ("bash", "sh", "shell")
 
@@ -113,13 +112,6 @@ def test_examples(page: Path, names: dict[str, object], tmp_path: Path, monkeypa
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.is_left_out], ids=lambda block: block.place)
 def test_example_left_out(block: Block) -> None:
     pytest.skip(f"not run: {block.note}")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
-    prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
-    missing = [target for target in LINK.findall(prose) if not (page.parent / target).exists()]
-    assert not missing, f"{page.name} links to what isn't there"
 
 
 def test_shell_examples_are_written_as_sessions() -> None:

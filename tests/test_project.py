@@ -24,7 +24,7 @@ from draw_floors import FLOOR_OF, MODULES, PICTURE, draw, find_imports, room_of
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ferrule"
 UNTRACKED = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
-UNTRACKED_AT_ROOT = {"runs", "dist", "build"}
+UNTRACKED_AT_ROOT = {"runs", "dist", "build", "site"}
 
 
 def loaded_by(code: str) -> set[str]:

@@ -18,10 +18,13 @@ from ferrule.blobs import hash_blob
 from ferrule.errors import ConversationError
 
 Role = Literal["system", "user", "assistant", "tool"]
+"""Whose message it is."""
 ResultStatus = Literal[
     "ok", "error", "retry", "denied", "timeout", "cancelled", "unknown_tool", "invalid", "interrupted"
 ]
+"""How a result came about; anything but `ok` is a failure."""
 StopReason = Literal["turn", "calls", "length", "context", "cancelled", "error"]
+"""Why a model stopped writing a message."""
 
 
 @quick_init
@@ -118,6 +121,7 @@ class ToolResult:
 _CALLS = (ToolCall, MalformedCall)
 
 Part: TypeAlias = Text | Image | Reasoning | ToolCall | MalformedCall | ToolResult
+"""What messages are made of."""
 
 
 @dataclass(frozen=True, slots=True)

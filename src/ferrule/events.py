@@ -14,6 +14,7 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import ImageInput, Message, StopReason, ToolCall, ToolResult
 
 Span: TypeAlias = tuple[int, int] | None
+"""A start and an end in a text; None where there is no text."""
 
 
 @quick_init
@@ -22,7 +23,9 @@ class TextDelta:
     """A piece of the answer's text."""
 
     text: str
+    """The piece; joined, they are the text."""
     span: Span = None
+    """The start and end of its text in what the reader was fed; None outside of a reader."""
 
 
 @quick_init
@@ -31,7 +34,9 @@ class ReasoningDelta:
     """A piece of the model's reasoning."""
 
     text: str
+    """The piece; joined, they are the reasoning."""
     span: Span = None
+    """The start and end of its text in what the reader was fed; None outside of a reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,13 @@ class CallStarted:
     """A call whose name is known. `index` counts the calls of one message from 0."""
 
     index: int
+    """Which call of its message, from 0."""
     name: str
+    """The name of the tool."""
     native_id: str | None = None
+    """The provider's own id of the call, if it has one."""
     span: Span = None
+    """The start and end of its text in what the reader was fed; None outside of a reader."""
 
 
 @quick_init
@@ -50,8 +59,11 @@ class ArgumentsDelta:
     """A piece of a call's arguments: joined, the pieces of one call decode to its arguments."""
 
     index: int
+    """Which call of its message, from 0."""
     json_fragment: str
+    """A piece of JSON text."""
     span: Span = None
+    """The start and end of its text in what the reader was fed; None outside of a reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +72,13 @@ class CallFinished:
     probably not what was meant (`null_as_text`)."""
 
     index: int
+    """Which call of its message, from 0."""
     call: ToolCall
+    """The call, with its arguments as they were written."""
     span: Span = None
+    """The start and end of its text in what the reader was fed; None outside of a reader."""
     repairs: tuple[str, ...] = ()
+    """Names of the repairs; empty if there were none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +86,15 @@ class CallMalformed:
     """An attempted call that can't be read; `raw` is all of it."""
 
     index: int
+    """Which call of its message, from 0."""
     kind: str
+    """What is wrong, such as `invalid_json`, `unclosed` or `forged_result`."""
     raw: str
+    """All of its text."""
     recoverable: bool = False
+    """Whether a further repair could read it; no reader of the package says so."""
     span: Span = None
+    """The start and end of its text in what the reader was fed; None outside of a reader."""
 
 
 @quick_init
@@ -82,7 +103,9 @@ class Framing:
     """A marker of the dialect: not content, but part of the text."""
 
     marker: str
+    """Its text."""
     span: Span = None
+    """The start and end of its text in what the reader was fed; None outside of a reader."""
 
 
 @quick_init
@@ -91,8 +114,11 @@ class Usage:
     """Tokens that a model read and wrote; `cached_tokens` of those read came from a cache."""
 
     prompt_tokens: int = 0
+    """Tokens read."""
     cached_tokens: int = 0
+    """How many of those read came from a cache."""
     sampled_tokens: int = 0
+    """Tokens written."""
 
     def __add__(self, other: Usage) -> Usage:
         if self is NO_USAGE:  # for every run's first message
@@ -105,6 +131,7 @@ class Usage:
 
 
 NO_USAGE = Usage()
+"""No tokens at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +142,7 @@ class LossesReported:
     """
 
     losses: tuple[Loss, ...]
+    """What was lost, each with its kind and a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +154,15 @@ class MessageFinished:
     """
 
     message: Message
+    """The whole message."""
     usage: Usage
+    """The tokens of this request."""
     stop: StopReason
+    """`turn`, `calls`, `length`, `context`, `cancelled` or `error`."""
     prompt_ids: tuple[int, ...] = field(default=(), repr=False)
+    """The token ids of a local model's prompt."""
     prompt_images: tuple[ImageInput, ...] = field(default=(), repr=False)
+    """The places of images among these ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +170,11 @@ class ToolProgress:
     """A running tool's report of its progress."""
 
     call_id: str
+    """The id of the running call."""
     text: str
+    """What the tool says that it is doing."""
     fraction: float | None = None
+    """How much is done, from 0 to 1; None if the tool does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +182,7 @@ class ResultReady:
     """A call has a result."""
 
     result: ToolResult
+    """The result, of which `call_id` and `name` say whose it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +190,14 @@ class RunFinished:
     """The pipeline has stopped; `reason` is `done`, `paused`, or names the limit that was reached."""
 
     reason: str
+    """`Run.stopped`."""
     usage: Usage
+    """The tokens of all requests."""
 
 
 ReaderEvent: TypeAlias = (
     TextDelta | ReasoningDelta | CallStarted | ArgumentsDelta | CallFinished | CallMalformed | Framing
 )
+"""The events that a reader creates."""
 Event: TypeAlias = ReaderEvent | LossesReported | MessageFinished | ToolProgress | ResultReady | RunFinished
+"""Any event of a run."""

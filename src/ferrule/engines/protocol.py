@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ferrule.dialects.grammar import Grammar
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
+"""Why a generation ended: a stop id, `max_tokens`, a full context, or a consumer that left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ CheckProfile = Literal["strict", "advise", "off"]
 """What is reported: every listed name, only what can't work in the sandbox, or nothing."""
 
 PROFILES: Final[tuple[CheckProfile, ...]] = get_args(CheckProfile)
+"""The names of all profiles."""
 _ALIASES: Final[dict[str, CheckProfile]] = {"seed": "strict"}
 
 

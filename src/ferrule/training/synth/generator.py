@@ -46,7 +46,9 @@ class Mix:
 
 
 FULL = Mix()
+"""The mix that the embedded model is trained on."""
 EARLY = Mix(several_turns=0.0, most_characters=160)
+"""A mix of short conversations of one turn, for the start of training."""
 
 
 class Wheel(Generic[Item]):
