@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from running_tools import answer, answers, call
@@ -117,6 +118,29 @@ def test_a_cancel_while_waiting_for_a_turn_is_recorded_and_blocks_nobody(tmp_pat
     assert [(line["call"], line["status"]) for line in refused] == [("b", "cancelled")]
 
 
+@pytest.mark.parametrize("timeout", [None, 60.0], ids=["without a timeout", "with one"])
+def test_a_run_is_cancelled_also_if_its_tool_catches_that(timeout):
+    started = asyncio.Event()
+
+    @tool(timeout=timeout)
+    async def catches() -> str:
+        """Catch the cancellation."""
+        started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return "as if nothing had happened"
+
+    async def run():
+        async with ToolRegistry([catches]).open() as bound:
+            running = asyncio.create_task(Executor(bound).run(call("catches"), CallScope()))
+            await started.wait()
+            running.cancel()
+            await asyncio.wait({running})
+            return running.cancelled()
+
+    assert asyncio.run(run())
+
+
 def test_a_result_that_comes_after_the_loop_is_gone_is_recorded(tmp_path):
     @tool(timeout=0.02)
     def slow() -> str:
@@ -144,15 +168,25 @@ def test_leaving_the_interpreter_does_not_wait():
             time.sleep(60)
             return ""
 
+        @tool(timeout=0.05)
+        async def deaf() -> str:
+            "Ignore every cancellation."
+            while True:
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    pass
+
         async def main():
-            async with ToolRegistry([stuck]).open() as bound:
-                print((await Executor(bound).run(ToolCall("c", "stuck", "{}"), CallScope())).status)
+            async with ToolRegistry([stuck, deaf]).open() as bound:
+                for name in ("stuck", "deaf"):
+                    print((await Executor(bound).run(ToolCall("c", name, "{}"), CallScope())).status)
 
         asyncio.run(main())
     """
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-    assert (done.stdout, done.stderr) == ("timeout\n", "")
+    assert (done.stdout, done.stderr) == ("timeout\ntimeout\n", "")
 
 
 def test_threads_are_used_again_and_never_shared(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from running_tools import answer, answers, call
@@ -13,6 +14,7 @@ from ferrule.conversation import ToolCall
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.execution import Executor, FileJournal, find_interrupted
 from ferrule.execution.journal import read_entries
+from ferrule.execution.threads import GRACE_SECONDS
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
@@ -31,6 +33,64 @@ def test_an_async_tool_is_stopped_at_its_timeout():
     assert result.status == "timeout"
     assert result.text == "error: timed out; it was stopped, and may have had some of its effects"
     assert answer(sleeps, call("sleeps", seconds=0)).text == "slept"
+
+
+@pytest.mark.parametrize("ending", ["returns", "raises"])
+def test_an_async_tool_that_catches_its_cancellation_has_timed_out(ending):
+    @tool(timeout=0.05)
+    async def catches() -> str:
+        """Catch the cancellation."""
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            if ending == "raises":
+                raise ValueError("caught") from None
+        return "as if nothing had happened"
+
+    result = answer(catches, call("catches"))
+    assert (result.status, result.text) == (
+        "timeout",
+        "error: timed out; it was stopped, and may have had some of its effects",
+    )
+
+
+def test_an_async_tool_that_ignores_cancellation_is_abandoned_and_recorded_late(tmp_path):
+    ends = asyncio.Event()
+
+    class Slow(Toolset):
+        @tool(timeout=0.05)
+        async def ignores(self) -> str:
+            """Ignore every cancellation, until told to end."""
+            while not ends.is_set():
+                with suppress(asyncio.CancelledError):
+                    await ends.wait()
+            return "ended after all"
+
+        @tool(timeout=0.05)
+        async def waits(self) -> str:
+            """Share the state."""
+            return "free"
+
+    async def run(journal):
+        async with ToolRegistry([Slow()]).open() as bound:
+            executor = Executor(bound, journal=journal)
+            began = time.monotonic()
+            abandoned = await executor.run(call("ignores"), CallScope())
+            held = time.monotonic() - began
+            busy = await executor.run(call("waits", "call_2"), CallScope())
+            ends.set()
+            while len(read_entries(tmp_path / "j")) < 4:
+                await asyncio.sleep(0.01)
+            return abandoned, held, busy, await executor.run(call("waits", "call_3"), CallScope())
+
+    with FileJournal(tmp_path / "j") as journal:
+        abandoned, held, busy, free = asyncio.run(run(journal))
+    assert abandoned.text == "error: timed out; it was abandoned but is still running, and may yet take effect"
+    assert (abandoned.status, held < 0.05 + GRACE_SECONDS + 5) == ("timeout", True)
+    assert busy.text == "error: not started: an earlier call of the same tools is still running; it had no effect"
+    assert free.text == "free"
+    late = [line for line in read_entries(tmp_path / "j") if line["event"] == "late"]
+    assert [(line["status"], line["text"]) for line in late] == [("ok", "ended after all")]
 
 
 def test_a_timeout_of_the_tools_own_is_an_error_of_it():

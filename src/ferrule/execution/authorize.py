@@ -189,11 +189,12 @@ class Authorizer:
         if inspect.iscoroutinefunction(read):
             outcome = await await_outcome(partial(read, copied), {}, timeout)
         else:
-            outcome = await ThreadRun(partial(copy_context().run, read, copied), _ignore_outcome).wait(timeout)
-            if outcome is not None and inspect.isawaitable(outcome.value):
+            run = ThreadRun(partial(copy_context().run, read, copied), _ignore_outcome)
+            outcome = await run.wait(timeout) or "abandoned"
+            if isinstance(outcome, Outcome) and inspect.isawaitable(outcome.value):
                 left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
                 outcome = await await_outcome(partial(_return_awaitable, outcome.value), {}, left)
-        if outcome is None:
+        if isinstance(outcome, str):
             raise _IntentTimeout
         if isinstance(outcome.error, asyncio.CancelledError):
             raise RaisedElsewhere("CancelledError", str(outcome.error))  # nobody cancelled this call

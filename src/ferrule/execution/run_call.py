@@ -11,7 +11,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -166,7 +166,7 @@ def _render_edit_note(permitted: PermittedCall) -> Text:
 class FunctionRun:
     """A function to run. `timeout` is in seconds, for each attempt.
 
-    `on_late` is called with the outcome of an abandoned thread. `is_given_up` is set if a thread is still running when
+    `on_late` is called with the outcome of an abandoned function. `is_given_up` is set if one is still running when
     `run_function` returns.
     """
 
@@ -181,13 +181,10 @@ class FunctionRun:
 async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
     """Run a function, with retries. Returns its outcome, or after a timeout what was done to it."""
     tool, delay, retries = run.tool, _FIRST_DELAY, run.retries
-    action: TimeoutAction = "killed" if tool.isolate == "process" else "stopped" if tool.is_async else "abandoned"
-    attempt = _ATTEMPTS[action]
+    attempt = _run_in_process if tool.isolate == "process" else _run_async if tool.is_async else _run_in_thread
     while True:
         outcome = await attempt(run)
-        if outcome is None:
-            return action
-        if outcome.error is None:
+        if isinstance(outcome, str) or outcome.error is None:
             return outcome
         _log.debug("the tool %s raised", tool.name, exc_info=outcome.error)
         if not retries or isinstance(outcome.error, _FINAL):
@@ -197,19 +194,21 @@ async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
         retries -= 1
 
 
-def _run_async(run: FunctionRun) -> Awaitable[Outcome | None]:
-    return await_outcome(run.tool.function, run.arguments, run.timeout)
+async def _run_async(run: FunctionRun) -> Outcome | TimeoutAction:
+    outcome = await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late)
+    run.is_given_up = outcome == "abandoned"
+    return outcome
 
 
-async def _run_in_thread(run: FunctionRun) -> Outcome | None:
+async def _run_in_thread(run: FunctionRun) -> Outcome | TimeoutAction:
     thread = ThreadRun(partial(copy_context().run, run.tool.function, **run.arguments), run.on_late)
     try:
-        return await thread.wait(run.timeout)
+        return await thread.wait(run.timeout) or "abandoned"
     finally:
         run.is_given_up = thread.is_given_up
 
 
-async def _run_in_process(run: FunctionRun) -> Outcome | None:
+async def _run_in_process(run: FunctionRun) -> Outcome | TimeoutAction:
     from ferrule.execution.subprocess import IsolatedCall
 
     arguments = {name: _make_portable(value) for name, value in run.arguments.items()}
@@ -219,16 +218,9 @@ async def _run_in_process(run: FunctionRun) -> Outcome | None:
         return Outcome(error=error)
     thread = ThreadRun(isolated.run, _ignore_outcome)
     try:
-        return await thread.wait(run.timeout, is_brief=False)
+        return await thread.wait(run.timeout, is_brief=False) or "killed"
     finally:
         isolated.kill()
-
-
-_ATTEMPTS: dict[TimeoutAction, Callable[[FunctionRun], Awaitable[Outcome | None]]] = {
-    "stopped": _run_async,
-    "abandoned": _run_in_thread,
-    "killed": _run_in_process,
-}
 
 
 def _make_portable(value: Any) -> Any:

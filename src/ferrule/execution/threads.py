@@ -11,9 +11,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(slots=True)
@@ -25,27 +26,77 @@ class Outcome:
 
 
 async def await_outcome(
-    function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any], timeout: float | None
-) -> Outcome | None:
-    """Await `function(**arguments)`, for at most `timeout` seconds; None after a timeout.
+    function: Callable[..., Awaitable[Any]],
+    arguments: Mapping[str, Any],
+    timeout: float | None,
+    on_late: Callable[[Outcome], None] | None = None,
+) -> Outcome | Literal["stopped", "abandoned"]:
+    """Await `function(**arguments)`, for at most `timeout` seconds; then it is cancelled, and what it returns ignored.
 
-    What it raises is its outcome, including `SystemExit` and a `CancelledError` of its own. Raises `CancelledError` if
-    the caller is cancelled.
+    A function that hasn't ended `GRACE_SECONDS` after that is abandoned; `on_late` is called with its outcome if it
+    ends after all. What it raises is its outcome, including `SystemExit` and a `CancelledError` of its own. Raises
+    `CancelledError` if the caller is cancelled, once the function has ended or was abandoned.
     """
-    # Without a timeout the function is only awaited: asyncio.timeout would cost a handle in the loop.
-    clock = None if timeout is None else asyncio.timeout(timeout)
+    if timeout is None:
+        # Only awaited: a task of its own would cost more than most functions.
+        return await _await_directly(function, arguments)
+    task = asyncio.create_task(_capture(function, arguments))
     try:
-        if clock is None:
-            return Outcome(await function(**arguments))
-        async with clock:
-            return Outcome(await function(**arguments))
+        await asyncio.wait({task}, timeout=timeout)
+    except asyncio.CancelledError:
+        await _stop(task, on_late)
+        raise
+    return task.result() if task.done() else await _stop(task, on_late)
+
+
+async def _await_directly(function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Outcome:
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    try:
+        outcome = Outcome(await function(**arguments))
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if task.cancelling():
             raise
         return Outcome(error=error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a function raises is its outcome
-        return None if clock is not None and clock.expired() else Outcome(error=error)
+        return Outcome(error=error)
+    if task.cancelling() > before:
+        # The function has caught what was meant for its caller, who is to stop all the same.
+        raise asyncio.CancelledError
+    return outcome
+
+
+async def _capture(function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Outcome:
+    try:
+        return Outcome(await function(**arguments))
+    except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - as above
+        return Outcome(error=error)
+
+
+async def _stop(
+    task: asyncio.Task[Outcome], on_late: Callable[[Outcome], None] | None
+) -> Literal["stopped", "abandoned"]:
+    """Cancel a function's task and wait briefly for its end; a caller that is cancelled meanwhile doesn't wait."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.wait({task}, timeout=GRACE_SECONDS)
+    if task.done():
+        return "stopped"
+    _abandoned.add(task)
+    task.add_done_callback(_abandoned.discard)
+    if on_late is not None:
+        task.add_done_callback(lambda done: on_late(done.result()))
+    # As asyncio doesn't know it any more, `asyncio.run` doesn't wait for it at the end of the program.
+    asyncio.tasks._unregister_task(task)
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    return "abandoned"
+
+
+GRACE_SECONDS = 2.0
+"""Seconds that a cancelled async function has to end."""
+_abandoned: set[asyncio.Task[Outcome]] = set()
+"""The loop references tasks only weakly."""
 
 
 class ThreadRun:
