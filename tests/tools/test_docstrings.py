@@ -53,7 +53,7 @@ SPHINX = """Find a town.
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
 def test_three_styles_say_the_same(text):
     documented = read_docstring(text, ["city", "days"])
-    assert documented.description == "Find a town."
+    assert documented.description == "Find a town.\n\nIt looks in every register."
     assert documented.parameters == {"city": "The town's name, as on a map.", "days": "How many days."}
 
 
@@ -67,15 +67,57 @@ def test_numpy_names_that_share_a_text_each_get_it():
         (None, ""),
         ("", ""),
         ("One line.", "One line."),
-        ("One sentence\n    over two lines.\n\n    More.", "One sentence over two lines."),
-        ("Sum: a and b.\n\n    Careful: this is prose: no sections.", "Sum: a and b."),
+        (
+            "One sentence\n    over two lines.\n\n\n    More,\n    wrapped.",
+            "One sentence over two lines.\n\nMore, wrapped.",
+        ),
+        (
+            "Sum: a and b.\n\n    Careful: this is prose: no sections.",
+            "Sum: a and b.\n\nCareful: this is prose: no sections.",
+        ),
         ("Find.\n:param city: x", "Find."),
         ("Find.\n\nReturns:\n    x", "Find."),
         ("\n    Find.\n\n    Args:\n        city: x\n    ", "Find."),
     ],
 )
-def test_the_first_paragraph_is_the_description(text, description):
+def test_the_paragraphs_before_the_parameters_are_the_description(text, description):
     assert read_docstring(text, ["city"]).description == description
+
+
+def test_lists_code_and_notes_before_the_parameters_keep_their_lines():
+    """The second seed's docstrings say how a tool is used; the third's descriptions are of several sentences."""
+    text = """Crop an image,
+    and return it.
+
+    Use it to look closely:
+    - at a face
+    - at small text
+
+    Usage: <tool_call>Crop [100,100,300,400]</tool_call>
+
+    Example:
+        >>> crop([1, 2])
+
+    Parameters
+    ----------
+    box : list
+        Where.
+
+    Returns
+    -------
+    Image
+        What is inside.
+
+    More, which is not for the model.
+    """
+    parsed = read_docstring(text, ["box"])
+    assert parsed.description == (
+        "Crop an image, and return it.\n\nUse it to look closely:\n- at a face\n- at small text\n\n"
+        "Usage: <tool_call>Crop [100,100,300,400]</tool_call>\n\nExample:\n    >>> crop([1, 2])"
+    )
+    assert parsed.parameters == {"box": "Where."}
+    fenced = "Run it.\n\n```\na\n\nb\nc\n```\n\n:param box: Where."
+    assert read_docstring(fenced, ["box"]).description == "Run it.\n\n```\na\n\nb\nc\n```"
 
 
 def test_a_heading_needs_no_blank_line_before_it():

@@ -64,7 +64,7 @@ class ToolSettings(TypedDict, total=False):
 
 
 class ToolOptions(ToolSettings, total=False):
-    """Settings, and overrides for the function's name and its docstring's first paragraph."""
+    """Settings, and overrides for the function's name and the description in its docstring."""
 
     name: str
     description: str
@@ -175,7 +175,7 @@ class Tool(Generic[Parameters, Returned]):
 
     @property
     def description(self) -> str:
-        """The description for models: the one given, or the first paragraph of the docstring."""
+        """The description for models: the one given, or the docstring's paragraphs before its parameters."""
         if self.explicit_description is not None:
             return self.explicit_description
         return self.rules.docstring.description

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ferrule.errors import ToolDefinitionError
 from ferrule.tools.decorator import Tool
-from ferrule.tools.docstrings import read_docstring
+from ferrule.tools.docstrings import read_first_paragraph
 from ferrule.toolspec import ToolGroup
 
 
@@ -62,13 +62,8 @@ def _make_group(toolset: type[Toolset]) -> ToolGroup:
     """How a notation groups the tools of a Toolset. A `name` that is not a text (a property, a tool) is ignored."""
     name, described = getattr(toolset, "name", None), getattr(toolset, "description", None)
     if not isinstance(described, str):
-        described = "" if _is_written_by_dataclass(toolset) else _read_first_paragraph(toolset.__doc__)
+        described = "" if _is_written_by_dataclass(toolset) else read_first_paragraph(toolset.__doc__)
     return ToolGroup(name if isinstance(name, str) and name else toolset.__name__, described)
-
-
-def _read_first_paragraph(docstring: str | None) -> str:
-    """Read only the first paragraph, since parsing the sections below it takes time."""
-    return read_docstring(inspect.cleandoc(docstring or "").partition("\n\n")[0], ()).description
 
 
 def _is_written_by_dataclass(toolset: type[Toolset]) -> bool:
