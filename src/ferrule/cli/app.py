@@ -41,7 +41,13 @@ _GC_THRESHOLD = 50_000
 def make_app(only: str | None = None) -> typer.Typer:
     """Make the application, with all commands, or with just the one named `only`."""
     # Help is plain text: rich takes about as long to import as everything else that `--help` needs.
-    app = typer.Typer(name="ferrule", rich_markup_mode=None, no_args_is_help=True, add_completion=False)
+    app = typer.Typer(
+        name="ferrule",
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
     app.callback()(_handle_global_options)
     for name in COMMANDS if only is None else (only,):
         module, _, attribute = COMMANDS[name].partition(":")

@@ -16,7 +16,10 @@ def ask(
 ) -> None:
     """Ask a model one question, and show its calls and its answer."""
     from ferrule.cli.standard_input import read_text
+    from ferrule.errors import SettingsError
 
+    if question == "-" and "-" in (options.attachments or ()):
+        raise SettingsError("standard input can be the question or an attachment, not both")
     text = read_text() if question == "-" else question
     with open_session(options) as session:
         if session.ask(text).stopped != "done":

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ferrule.cli.session_options import SessionOptions, add_session_options, open_session
 
@@ -19,16 +17,12 @@ _HELP = "/save FILE saves the conversation, /new begins another, /quit or Ctrl-D
 
 
 @add_session_options
-def chat(
-    *,
-    options: SessionOptions,
-    resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue a saved conversation.")] = None,
-) -> None:
+def chat(*, options: SessionOptions) -> None:
     """Talk with a model.
 
     Ctrl-C stops an answer; Ctrl-D or /quit ends; /save FILE saves the conversation.
     """
-    with open_session(options, resume) as runner:
+    with open_session(options) as runner:
         converse(runner)
 
 

@@ -13,8 +13,9 @@ ToolFolders: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option(
         "--tools",
-        metavar="FOLDER",
-        help="Also offer the tools of its *_tool.py files, or the contained `python` or `shell`. May be repeated.",
+        metavar="FILE|FOLDER",
+        help="Also offer the tools of a Python file, of a folder's *_tool.py files, or the contained `python` or"
+        " `shell`. A file is trusted: its read-only tools run without asking. May be repeated.",
     ),
 ]
 Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Also offer the tools of installed packages.")]

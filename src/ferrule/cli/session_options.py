@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -37,6 +37,16 @@ PROVIDERS = (
     " mistral, together, fireworks, xai, cerebras, huggingface, compatible"
 )
 _WITHOUT_ADDRESS = ("embedded", "echo", "local")
+_CONTRADICTIONS = {"no_tools": ("tools", "plugins", "mcp", "trust"), "resume": ("system",)}
+_OPTION_NAMES = {
+    "no_tools": "--no-tools",
+    "tools": "--tools",
+    "plugins": "--plugins",
+    "mcp": "--mcp",
+    "trust": "--trust",
+    "resume": "--resume",
+    "system": "--system",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +57,24 @@ class SessionOptions:
         str,
         typer.Option(
             "--model",
+            "-m",
             metavar="MODEL",
             help=f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`.",
         ),
     ] = "embedded"
+    system: Annotated[
+        str | None,
+        typer.Option("--system", "-s", metavar="TEXT", help="What the model is told before the conversation."),
+    ] = None
+    attachments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attachment",
+            "-a",
+            metavar="FILE",
+            help="Send an image or a text file with the first question; - is standard input. May be repeated.",
+        ),
+    ] = None
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -71,6 +95,7 @@ class SessionOptions:
         str | None, typer.Option("--fallback", metavar="MODEL", help="The model to ask if the first one fails.")
     ] = None
     tools: ToolFolders = None
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Offer no tool, not even the calculator.")] = False
     plugins: Plugins = False
     mcp: Annotated[
         list[str] | None,
@@ -97,6 +122,7 @@ class SessionOptions:
     journal: JournalFile = None
     store: StoreFile = None
     keep: Annotated[bool, typer.Option("--keep", help="Save the conversation, see `ferrule history`.")] = False
+    resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue a saved conversation.")] = None
 
 
 def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -107,46 +133,67 @@ def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
         for one in fields(SessionOptions)
     ]
 
-    def run(**given: object) -> None:
+    def run(context: typer.Context, **given: object) -> None:
         options = SessionOptions(**{name: given.pop(name) for name in hints})  # type: ignore[arg-type]
-        command(**given, options=options)
+        command(**given, options=_check_options(options, context))
 
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
-    parameters = sorted([*shared, *own], key=lambda one: (one.kind, one not in shared))
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    parameters = [context, *sorted([*shared, *own], key=lambda one: (one.kind, one not in shared))]
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
 
 
+def _check_options(options: SessionOptions, context: typer.Context) -> SessionOptions:
+    """Drop the defaults that an option of the command line contradicts. Raises `SettingsError` for two such options."""
+    from ferrule.errors import SettingsError
+
+    for name, others in _CONTRADICTIONS.items():
+        for other in others if getattr(options, name) else ():
+            if _is_on_command_line(context, other):
+                raise SettingsError(f"{_OPTION_NAMES[name]} and {_OPTION_NAMES[other]} can't be used together")
+            options = replace(options, **{other: getattr(SessionOptions(), other)})
+    return options
+
+
+def _is_on_command_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 @contextmanager
-def open_session(options: SessionOptions, resume: str | None = None) -> Iterator[SessionRunner]:
-    """Open the session that the options describe; `resume` is the id of a saved conversation.
+def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
+    """Open the session that the options describe.
 
     Raises `FerruleError` and `OSError` for options that can't be used.
     """
     import asyncio
 
+    from ferrule.cli.attachments import read_attachments
     from ferrule.cli.tools import collect_tools
     from ferrule.session.approvals import open_permissions
     from ferrule.session.persistence import StoreOptions, open_autosave
     from ferrule.session.renderer import JsonRenderer, TextRenderer
     from ferrule.session.session import Session, SessionRunner
+    from ferrule.tools.registry import ToolRegistry
 
-    registry = collect_tools(options.tools or [], options.plugins)
+    attachments = read_attachments(options.attachments or ())
+    registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
     pipeline = make_pipeline(options)
     renderer = JsonRenderer() if options.as_json else TextRenderer()
     with (
         asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
-        open_autosave(StoreOptions(options.store, options.keep, resume)) as autosave,
+        open_autosave(StoreOptions(options.store, options.keep, options.resume)) as autosave,
         _open_servers(options, runner) as servers,
     ):
         try:
             granted = permissions.trust(*(servers.origins if servers is not None and options.trust else ()))
             session = Session(
                 pipeline, registry, permissions=granted, renderer=renderer, autosave=autosave, servers=servers,
-                workspace=Path.cwd(),
+                workspace=Path.cwd(), attachments=attachments,
             )  # fmt: skip
             runner.run(session.refresh_tools())
             check_tools(_select_model(pipeline, options.mode), session.registry)
@@ -184,6 +231,8 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     }
     with limit_blas_threads():
         pipeline = model(name, fallback=options.fallback, **address).using(mode=options.mode)
+    if options.system:
+        pipeline = pipeline.system(options.system)
     return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
 
 

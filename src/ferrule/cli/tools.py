@@ -29,7 +29,10 @@ _HINTS = {
 def tools(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[check] [FOLDER]...", help="Folders with *_tool.py files, or `python` or `shell`."),
+        typer.Argument(
+            metavar="[check] [FILE|FOLDER]...",
+            help="Python files, folders with *_tool.py files, or `python` or `shell`.",
+        ),
     ] = None,
     plugins: Plugins = False,
     as_json: AsJson = False,
@@ -52,29 +55,34 @@ def tools(
         typer.echo("\n".join(format_tool(spec)))
 
 
-def collect_tools(folders: Iterable[Path], plugins: bool = False) -> ToolRegistry:
-    """Collect the calculator, the tools of the folders (or `python` or `shell`), and with `plugins` those of plugins.
+def collect_tools(paths: Iterable[Path], plugins: bool = False) -> ToolRegistry:
+    """Collect the calculator, the tools of files and folders (or `python` or `shell`), and with `plugins` of plugins.
 
-    Files and plugins that can't be used are listed on stderr. Raises `RegistryError` for a missing folder or a
-    duplicate name.
+    Files of a folder, and plugins, that can't be used are listed on stderr. Raises `SettingsError` for a missing path,
+    and `RegistryError` for a duplicate name or a file that offers no tool.
     """
     from ferrule.builtin_tools import calculator
     from ferrule.tools.registry import ToolRegistry
 
-    registry = ToolRegistry([calculator, *map(_load_folder_or_builtin, folders)])
+    registry = ToolRegistry([calculator, *map(_load_path_or_builtin, paths)])
     for problem in registry.problems:
         _warn(f"{problem}; its tools are not offered")
     return _add_plugins(registry) if plugins else registry
 
 
-def _load_folder_or_builtin(folder: Path) -> ToolLike:
+def _load_path_or_builtin(path: Path) -> ToolLike:
     from ferrule import builtin_tools
+    from ferrule.errors import SettingsError
     from ferrule.tools.registry import ToolRegistry
 
-    if str(folder) in CONTAINED and not folder.is_dir():
-        contained: ToolLike = getattr(builtin_tools, str(folder))
+    if path.is_dir():
+        return ToolRegistry.discover(path)
+    if str(path) in CONTAINED:
+        contained: ToolLike = getattr(builtin_tools, str(path))
         return contained
-    return ToolRegistry.discover(folder)
+    if not path.exists():
+        raise SettingsError(f"{path}: no such file or folder, and not one of the tools {', '.join(CONTAINED)}")
+    return ToolRegistry.from_file(path)
 
 
 def _add_plugins(registry: ToolRegistry) -> ToolRegistry:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ferrule.agent.pipeline import Pipeline
 from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, ToolCall
+from ferrule.conversation import Conversation, Image, Text, ToolCall, user
 from ferrule.errors import ConversationError, SettingsError
 from ferrule.events import Event, LossesReported, MessageFinished, Usage
 from ferrule.execution import Decision, Pending
@@ -55,7 +55,8 @@ class Session:
     It holds what all turns share: the conversation, the policy with the person's "always" answers, and the losses that
     were shown. Without `permissions` the policy has the profile `ask`, and nobody can be asked. Without `autosave`
     nothing is saved. The tools of `servers` are offered in addition to `tools`. `workspace` is the folder in which the
-    profiles `accept-edits` and `auto` don't ask; without one they take every path as inside of it.
+    profiles `accept-edits` and `auto` don't ask; without one they take every path as inside of it. A new conversation
+    begins with the pipeline's own, such as a system message; `attachments` go to the model with the first question.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Session:
         autosave: Autosave | None = None,
         servers: SessionServers | None = None,
         workspace: Path | None = None,
+        attachments: Sequence[Text | Image] = (),
     ) -> None:
         self.renderer = renderer or TextRenderer()
         self.permissions = permissions or Permissions()
@@ -75,7 +77,9 @@ class Session:
         if self.policy.grants is None:
             self.policy = replace(self.policy, grants=SessionGrants())
         self.autosave = autosave or Autosave()
-        self.conversation = self.autosave.resumed
+        self._beginning = pipeline.conversation
+        self.conversation = self.autosave.resumed if self.autosave.resumed.messages else self._beginning
+        self.attachments = tuple(attachments)
         self.registry = self._own_tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry([*tools])
         self._servers = servers
         self._approver = SessionApprover(self.permissions.approver, self._clear_line)
@@ -85,7 +89,7 @@ class Session:
 
     def start_new(self) -> None:
         """Begin a new conversation; what was saved of the old one stays."""
-        self.conversation = Conversation()
+        self.conversation = self._beginning
         self._reported_losses.clear()
         self.autosave.start_new()
 
@@ -103,7 +107,7 @@ class Session:
             if run.stopped != "done":
                 return run
         self._approver.forget_calls()
-        return await self._run(self._pipeline.chat(self.conversation).chat(question).conversation)
+        return await self._run(self.conversation.add(user(question, *self.attachments)))
 
     async def answer_pending(self) -> Run:
         """Answer the open calls of a resumed conversation, after asking about those that wait for a decision.
@@ -147,9 +151,13 @@ class Session:
         run = turn.run
         run.stopped = stopped or run.stopped
         self.permissions.stop_asking()
-        self.conversation = run.conversation if len(run.conversation) > len(turn.start) else turn.before
+        is_kept = len(run.conversation) > len(turn.start)
+        self.conversation = run.conversation if is_kept else turn.before
+        if is_kept:
+            self.attachments = ()
         self.renderer.finish(run)
-        self.autosave.save(self.conversation, run.pending)
+        if self.conversation != self._beginning:
+            self.autosave.save(self.conversation, run.pending)
 
     async def _run(self, start: Conversation) -> Run:
         """Run the pipeline from `start`, and save the conversation."""

@@ -49,7 +49,8 @@ def discover_tools(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryP
     """
     root = Path(folder)
     if not root.is_dir():
-        raise RegistryError(f"the tools folder {str(root)!r} doesn't exist; give an existing one")
+        what = "is a file; load it with ToolRegistry.from_file" if root.is_file() else "doesn't exist"
+        raise RegistryError(f"the tools folder {str(root)!r} {what}; give an existing folder")
     for path in _find_files(root):
         try:
             items = _find_items(path)
@@ -57,6 +58,19 @@ def discover_tools(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryP
             yield DiscoveryProblem(path, str(error))
         else:
             yield from ((path, item) for item in items)
+
+
+def load_tool_file(path: Path) -> list[Any]:
+    """The items that one Python file offers, whatever its name is; see `discover_tools`.
+
+    Raises `RegistryError` with the reason for a file that can't be imported or offers no tool.
+    """
+    if path.suffix != ".py":
+        raise RegistryError(f"{path} is not a Python file: tools are defined in a file that ends with .py")
+    try:
+        return _find_items(path)
+    except _UnusableFile as error:
+        raise RegistryError(f"{path}: {error}") from error
 
 
 class _UnusableFile(Exception):  # noqa: N818 - it never leaves this module

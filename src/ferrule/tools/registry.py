@@ -162,6 +162,16 @@ class ToolRegistry(_ToolCollection):
                 found.append(registry)
         return cls(found, problems)
 
+    @classmethod
+    def from_file(cls, path: str | Path) -> ToolRegistry:
+        """The tools of one Python file, with the origin `code`: whoever names a file trusts what it declares.
+
+        Raises `RegistryError` for a file that can't be imported or offers no tool, and `ToolDefinitionError`.
+        """
+        from ferrule.tools.discovery import load_tool_file
+
+        return cls(load_tool_file(Path(path)))
+
     def add(self, *items: ToolLike) -> ToolRegistry:
         """This registry and more tools."""
         return ToolRegistry((self, *items))
