@@ -15,7 +15,7 @@ _LARGEST = 20 * 1024 * 1024
 
 
 def read_attachments(names: Iterable[str]) -> tuple[Text | Image, ...]:
-    """Read files; `-` is standard input. Raises `SettingsError` for one that is neither image nor text, and `OSError`."""
+    """Read files; `-` is standard input. Raises `SettingsError` for what is no image and no text, and `OSError`."""
     return tuple(map(_read_attachment, names))
 
 
