@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
-from ferrule._util.quick_init import quick_init
+from ferrule._util.quick_init import checked_init
 from ferrule.blobs import hash_blob
 from ferrule.errors import ConversationError
 
@@ -27,7 +27,13 @@ StopReason = Literal["turn", "calls", "length", "context", "cancelled", "error"]
 """Why a model stopped writing a message."""
 
 
-@quick_init
+def _check_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ConversationError(f"a Text takes a string, not {_name_value(value)}")
+
+
+@checked_init(text=("text.__class__ is str", _check_text))
 @dataclass(frozen=True, slots=True)
 class Text:
     """Plain text."""
@@ -65,13 +71,25 @@ class Reasoning:
     text: str
 
 
-@quick_init
+def _encode_arguments(value: object) -> str:
+    """The arguments of a call that a program writes, as JSON. Raises `ConversationError` for what isn't an object."""
+    if isinstance(value, str):
+        return value
+    try:
+        if isinstance(value, Mapping):
+            return json.dumps(dict(value), ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise ConversationError(f"the arguments of a ToolCall can't be written as JSON: {error}") from error
+    raise ConversationError(f"a ToolCall takes its arguments as JSON text or a dict, not {_name_value(value)}")
+
+
+@checked_init(arguments=("arguments.__class__ is str", _encode_arguments))
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call that a model wrote.
 
-    `arguments` is the JSON text as written, never re-encoded; `source` is the call in the model's own notation if a
-    reader saw it, which training data must repeat.
+    `arguments` is the JSON text as written, never re-encoded (a dict given by a program is encoded); `source` is the
+    call in the model's own notation if a reader saw it, which training data must repeat.
     """
 
     id: str
@@ -96,7 +114,16 @@ class MalformedCall:
     kind: str
 
 
-@quick_init
+def _collect_content(value: object) -> tuple[Text | Image, ...]:
+    """The content of a result: a string becomes a `Text`. Raises `ConversationError`."""
+    content = (Text(value),) if isinstance(value, str) else _collect_items(value, "a ToolResult's content")
+    for part in content:
+        if not isinstance(part, Text | Image):
+            raise ConversationError(f"a ToolResult's content takes Text and Image, not {_name_value(part)}")
+    return content
+
+
+@checked_init(content=("content.__class__ is tuple", _collect_content))
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """The answer to a call. `content` is what the model reads; `status` says how it came about."""
@@ -150,7 +177,35 @@ class ImageInput:
     length: int
 
 
-@quick_init
+_PARTS = (Text, Image, Reasoning, ToolCall, MalformedCall, ToolResult)
+_ROLES = frozenset(get_args(Role))
+
+
+def _check_role(value: object) -> Role:
+    raise ConversationError(f"a message's role is system, user, assistant or tool, not {_name_value(value)}")
+
+
+def _collect_parts(value: object) -> tuple[Part, ...]:
+    """The parts of a message: strings become `Text`. Raises `ConversationError`."""
+    given = (value,) if isinstance(value, str) else _collect_items(value, "a Message's parts")
+    parts = tuple(Text(part) if isinstance(part, str) else part for part in given)
+    for part in parts:
+        if not isinstance(part, _PARTS):
+            kinds = ", ".join(kind.__name__ for kind in _PARTS)
+            raise ConversationError(f"a Message's parts are {kinds}, not {_name_value(part)}")
+    return parts
+
+
+def _collect_items(value: object, what: str) -> tuple[Any, ...]:
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+        raise ConversationError(f"{what} must be a tuple, not {_name_value(value)}")
+    return tuple(value)
+
+
+@checked_init(
+    role=("role in _ROLES", _check_role),
+    parts=("parts.__class__ is tuple and (not parts or parts[0].__class__ in _PARTS)", _collect_parts),
+)
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message. A tool message holds exactly one `ToolResult`.
@@ -162,6 +217,10 @@ class Message:
     parts: tuple[Part, ...]
     sampled: SampledTokens | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The message for people to read; its calls without their results."""
+        return str(Conversation((self,), _NO_TIME))
 
     def with_parts(self, parts: Iterable[Part]) -> Message:
         """The same message with other parts, and without `sampled`, which no longer applies."""
@@ -216,15 +275,52 @@ def tool_message(result: ToolResult) -> Message:
 
 def _name_value(value: object) -> str:
     """A value of the wrong type for a message: its type, and a short value itself."""
+    if value is None:
+        return "None"
     text = repr(value)
     return f"the {type(value).__name__} {text}" if len(text) <= 100 else f"a {type(value).__name__}"
+
+
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 def _get_time() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-@quick_init
+def _collect_messages(value: object) -> tuple[Message, ...]:
+    """The messages of a conversation. Raises `ConversationError` for anything else, such as dicts."""
+    if isinstance(value, str | Message):
+        raise ConversationError(
+            f"a Conversation takes messages, as in Conversation((user(…),)), not {_name_value(value)}"
+        )
+    messages = _collect_items(value, "the messages of a Conversation")
+    for message in messages:
+        if not isinstance(message, Message):
+            raise ConversationError(_describe_wrong_message(message, "a Conversation takes messages"))
+    return messages
+
+
+def _describe_wrong_message(value: object, what: str) -> str:
+    if isinstance(value, Mapping):
+        return (
+            f"{what}, not the dict {_shorten(value)}; ferrule.formats.detection.load reads messages of other libraries"
+        )
+    hint = f"; for a question: user({_shorten(value)})" if isinstance(value, str) else ""
+    return f"{what}, not {_name_value(value)}{hint}"
+
+
+@checked_init(
+    messages=(
+        "messages.__class__ is tuple and (not messages or messages[-1].__class__ is Message)",
+        _collect_messages,
+    )
+)
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """Messages, and `now`: the time for templates and tools, fixed on creation."""
@@ -235,8 +331,27 @@ class Conversation:
     def __len__(self) -> int:
         return len(self.messages)
 
+    def __str__(self) -> str:
+        """The conversation for people to read: a line for each message, and one for each call with its result."""
+        from ferrule.transcript import render_text
+
+        return render_text(self)
+
+    def _repr_html_(self) -> str:
+        from ferrule.transcript import render_html
+
+        return render_html(self)
+
+    def _repr_markdown_(self) -> str:
+        from ferrule.transcript import render_markdown
+
+        return render_markdown(self)
+
     def add(self, *messages: Message) -> Conversation:
-        """This conversation with more messages at its end."""
+        """This conversation with more messages at its end. Raises `ConversationError` for anything but messages."""
+        for message in messages:
+            if message.__class__ is not Message:
+                raise ConversationError(_describe_wrong_message(message, "add() takes messages"))
         return Conversation(self.messages + messages, self.now)
 
     @property

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running_tools import answer, call
 
+from ferrule._util.terminal_text import escape_line
 from ferrule.conversation import ToolCall
 from ferrule.execution import Decision, Policy, Rule, TerminalApprover
 from ferrule.execution.approver import render_call, render_reason
 from ferrule.execution.decisions import ApprovalRequest
-from ferrule.execution.terminal_text import escape_line
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Effect, Intent
 

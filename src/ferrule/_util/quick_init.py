@@ -7,7 +7,8 @@ instead, which are known once the class exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
@@ -16,8 +17,22 @@ Made = TypeVar("Made")
 
 def quick_init(made: type[Made]) -> type[Made]:
     """Give a `@dataclass(frozen=True, slots=True)` whose fields are all arguments an `__init__` that sets its slots."""
+    return _replace_init(made, {})
+
+
+def checked_init(**checks: tuple[str, Callable[[Any], Any]]) -> Callable[[type[Made]], type[Made]]:
+    """`quick_init` for values that programs create: `field=(condition, convert)` for each field that is checked.
+
+    `condition` is an expression of the field's name that is true for a usual value and takes next to no time; any other
+    value is replaced by what `convert` returns for it, or refused by what it raises.
+    """
+    return lambda made: _replace_init(made, checks)
+
+
+def _replace_init(made: type[Made], checks: Mapping[str, tuple[str, Callable[[Any], Any]]]) -> type[Made]:
     kind: Any = made  # a dataclass, which a type variable can't be bound to
-    names: dict[str, Any] = {"_left_out": MISSING}
+    # A condition may name what its module has defined so far.
+    names: dict[str, Any] = {**(vars(sys.modules[made.__module__]) if checks else {}), "_left_out": MISSING}
     parameters, lines = ["self"], []
     for one in fields(kind):
         name = one.name
@@ -30,6 +45,10 @@ def quick_init(made: type[Made]) -> type[Made]:
             names[f"_make_{name}"] = one.default_factory
             parameter = f"{name}=_left_out"
             value = f"_make_{name}() if {name} is _left_out else {name}"
+        if name in checks:
+            condition, names[f"_convert_{name}"] = checks[name]
+            usual = condition if value == name else f"{name} is _left_out or {condition}"
+            lines.append(f"    if not ({usual}): {name} = _convert_{name}({name})")
         parameters.append(parameter)
         lines.append(f"    _set_{name}(self, {value})")
     # Generated and executed, as dataclasses does: a loop over the fields would cost more than it saves.

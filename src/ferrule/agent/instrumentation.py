@@ -171,8 +171,8 @@ def _decode_arguments(call: ToolCall) -> Any:
 
 def _write_line(event: str, **fields: Any) -> None:
     # Imported here: only a run under FERRULE_DEBUG needs them.
+    from ferrule._util.terminal_text import escape_json
     from ferrule.execution.secrets import scrub_secrets
-    from ferrule.execution.terminal_text import escape_json
 
     print(escape_json({"debug": event, **scrub_secrets(fields, longest=None)}), file=sys.stderr)
 

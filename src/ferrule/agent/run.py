@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from ferrule._util.background import run_synchronously
 from ferrule._util.quick_init import quick_init
+from ferrule._util.terminal_text import escape_line
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation
 from ferrule.events import NO_USAGE, Event, MessageFinished, ToolProgress, Usage
@@ -141,6 +142,23 @@ class Run(Generic[OutputT]):
         """The cost in US dollars, None if the model's price isn't known. Raises `SettingsError`."""
         price = find_price(self.model)
         return None if price is None else price.compute_cost(self.usage)
+
+    def __str__(self) -> str:
+        """The conversation for people to read, and why the run stopped unless the model was done."""
+        return "\n".join(filter(None, (str(self.conversation), self._describe_stop())))
+
+    def _repr_html_(self) -> str:
+        from ferrule.transcript import escape_html
+
+        note = self._describe_stop()
+        return self.conversation._repr_html_() + (f"<p><i>{escape_html(note)}</i></p>" if note else "")
+
+    def _repr_markdown_(self) -> str:
+        note = self._describe_stop()
+        return self.conversation._repr_markdown_() + (f"\n\n({note.strip('()')})" if note else "")
+
+    def _describe_stop(self) -> str:
+        return "" if self.stopped in ("", "done") else f"({escape_line(self.stopped)})"
 
     def add_losses(self, reported: Iterable[Loss]) -> tuple[Loss, ...]:
         """Add losses; returns those that are new to the run."""

@@ -86,7 +86,7 @@ async def run_call(registry: ToolRegistry, call: ToolCall, permissions: Permissi
 
 
 def _print_progress(progress: ToolProgress) -> None:
-    from ferrule.session.terminal_output import summarize_result
+    from ferrule.transcript import summarize_result
 
     if sys.stderr.isatty():
         share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
@@ -112,10 +112,11 @@ def print_result(result: ToolResult, folder: Path | None, as_json: bool) -> None
 
     Raises `OSError` if an image can't be written.
     """
+    from ferrule._util.terminal_text import escape_json, escape_text
     from ferrule.conversation import Text
-    from ferrule.execution.terminal_text import escape_json, escape_text
     from ferrule.session.renderer import result_to_json
-    from ferrule.session.terminal_output import describe_image, print_notice
+    from ferrule.session.terminal_output import print_notice
+    from ferrule.transcript import describe_image
 
     files = {} if folder is None else _write_images(result, folder)
     if as_json:

@@ -15,7 +15,6 @@ import typer
 from ferrule.cli.options import AsJson, StoreFile
 
 if TYPE_CHECKING:
-    from ferrule.conversation import Conversation, MalformedCall, Message, ToolCall
     from ferrule.store import ConversationSummary, Store, StoredConversation
 
 Id: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the first characters of the id.")]
@@ -129,6 +128,7 @@ class History:
         """Print a conversation."""
         from ferrule.formats.conversation_json import to_json
         from ferrule.session.terminal_output import print_json
+        from ferrule.transcript import iterate_lines
 
         with self._open() as store:
             stored = store.load(name)
@@ -138,8 +138,8 @@ class History:
             return
         summary = stored.summary
         _print_styled((summary.id, _ID), (f"  {_describe_summary(summary)}  {_escape_line(summary.title)}", ""))
-        for line in _render_conversation(stored.conversation):
-            _print_styled(*line)
+        for label, text in iterate_lines(stored.conversation):
+            _print_styled((label, _CALL if label.startswith("▸") else _ROLE), (text, ""))
 
     def search(self, text: str, limit: int, as_json: bool) -> None:
         """Print a line for each message found."""
@@ -209,43 +209,8 @@ def _describe_summary(summary: ConversationSummary) -> str:
     return f"{summary.updated.astimezone():%Y-%m-%d %H:%M}  {count}{waiting}"
 
 
-def _render_conversation(conversation: Conversation) -> Iterator[list[tuple[str, str]]]:
-    """Render a conversation as lines of pieces of text, each with its style."""
-    from ferrule.execution.terminal_text import escape_text
-    from ferrule.session.terminal_output import summarize_arguments, summarize_result
-
-    results = {message.result.call_id: message.result for message in conversation.messages if message.role == "tool"}
-    for message in conversation.messages:
-        if message.role == "tool":
-            continue
-        said = escape_text("".join(_iterate_texts(message))).strip("\n")
-        if said:
-            yield [(f"{message.role}: ", _ROLE), (said, "")]
-        for call in message.calls:
-            result = results.get(call.id)
-            answer = "  …  not answered yet" if result is None else f"  →  {summarize_result(result)}"
-            yield [("▸ ", _CALL), (f"{_get_call_name(call)}  {summarize_arguments(call)}{answer}", "")]
-
-
-def _iterate_texts(message: Message) -> Iterator[str]:
-    from ferrule.conversation import Image, Text
-    from ferrule.session.terminal_output import describe_image
-
-    for part in message.parts:
-        if isinstance(part, Text):
-            yield part.text
-        elif isinstance(part, Image):
-            yield describe_image(part)
-
-
-def _get_call_name(call: ToolCall | MalformedCall) -> str:
-    from ferrule.conversation import ToolCall
-
-    return _escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
-
-
 def _escape_line(text: str) -> str:
-    from ferrule.execution.terminal_text import escape_line
+    from ferrule._util.terminal_text import escape_line
 
     return escape_line(text)
 

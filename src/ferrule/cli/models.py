@@ -42,7 +42,7 @@ def list_models() -> list[dict[str, Any]]:
 
 def format_models() -> Iterator[str]:
     """Yield the same as lines for people."""
-    from ferrule.execution.terminal_text import escape_line
+    from ferrule._util.terminal_text import escape_line
     from ferrule.models.providers import PROVIDERS
     from ferrule.tools.plugins import find_plugins
 

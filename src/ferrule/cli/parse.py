@@ -94,8 +94,8 @@ def _read_tool_spec(tool: Any, place: str) -> ToolSpec:
 
 def print_json_events(events: Sequence[ReaderEvent]) -> bool:
     """Print a JSON object for each event, adjacent framing merged; returns whether everything could be parsed."""
+    from ferrule._util.terminal_text import escape_json
     from ferrule.events import CallMalformed
-    from ferrule.execution.terminal_text import escape_json
 
     for event in _merge_framing(events):
         print(escape_json(reader_event_to_json(event)), flush=True)
@@ -164,9 +164,9 @@ class EventPrinter:
 
     def show(self, events: Sequence[ReaderEvent]) -> bool:
         """Show events; returns whether everything could be parsed."""
+        from ferrule._util.terminal_text import escape_line
         from ferrule.events import CallFinished, CallMalformed, ReasoningDelta, TextDelta
-        from ferrule.execution.terminal_text import escape_line
-        from ferrule.session.terminal_output import summarize_arguments
+        from ferrule.transcript import summarize_arguments
 
         is_readable = True
         for event in events:
@@ -184,7 +184,7 @@ class EventPrinter:
         return is_readable
 
     def _write(self, text: str, style: str | None) -> None:
-        from ferrule.execution.terminal_text import escape_text
+        from ferrule._util.terminal_text import escape_text
 
         shown = escape_text(text, self._last) if self._console.is_terminal else text
         self._console.print(shown, style=style, end="")

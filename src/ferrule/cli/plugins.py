@@ -46,7 +46,7 @@ def _make_row(plugin: Plugin, problem: str, **more: Any) -> dict[str, Any]:
 
 
 def _format_row(row: dict[str, Any]) -> str:
-    from ferrule.execution.terminal_text import escape_line
+    from ferrule._util.terminal_text import escape_line
 
     tools = f": {', '.join(row['tools'])}" if row.get("tools") else ""
     problem = f"; not usable: {row['problem']}" if row["problem"] else ""

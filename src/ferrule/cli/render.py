@@ -89,7 +89,7 @@ class TracePrinter:
         self._trained += sum(trace.mask)
         pieces = split_by_mask(trace, self._tokenizer)
         if as_json:
-            from ferrule.execution.terminal_text import escape_json
+            from ferrule._util.terminal_text import escape_json
 
             listed = [{"trained": piece.trained, "text": piece.text} for piece in pieces]
             data = {"dialect": self._dialect.name, "ids": trace.ids, "mask": trace.mask, "pieces": listed}
@@ -125,7 +125,7 @@ class TracePrinter:
     def _print_runs(self, *pieces: TextRun) -> None:
         from rich.text import Text
 
-        from ferrule.execution.terminal_text import escape_text
+        from ferrule._util.terminal_text import escape_text
 
         styled = ((escape_text(piece.text), _TRAINED if piece.trained else _UNTRAINED) for piece in pieces)
         self._console.print(Text.assemble(*styled))

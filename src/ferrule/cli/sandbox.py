@@ -76,7 +76,7 @@ def _doctor(as_json: AsJson = False) -> None:
 
 def check_file(file: str, checks: str, as_json: bool) -> int:
     """Print the findings; returns the exit status. Raises `SettingsError` for an unknown profile, and `OSError`."""
-    from ferrule.execution.terminal_text import escape_text
+    from ferrule._util.terminal_text import escape_text
     from ferrule.sandbox.checks import check, explain_findings
     from ferrule.session.terminal_output import print_json
 

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ferrule._util.background import enter_synchronously, run_synchronously
+from ferrule._util.terminal_text import escape_json, escape_text
 from ferrule.builtin_tools.python_values import find_images, render_value, to_plain_json
 from ferrule.cli.files import write_atomically
 from ferrule.cli.sandbox import parse_profile, read_code
 from ferrule.cli.standard_input import read_lines
 from ferrule.conversation import Image
 from ferrule.errors import SettingsError
-from ferrule.execution.terminal_text import escape_json, escape_text
 from ferrule.sandbox.checks import explain_findings
 from ferrule.sandbox.python import PythonResult, PythonSandbox
 from ferrule.sandbox.python.sandbox import PACKAGES
 from ferrule.session.approvals import is_interactive
-from ferrule.session.terminal_output import describe_image
+from ferrule.transcript import describe_image
 
 _MB = 1024 * 1024
 DONE, FAILED, REFUSED = 0, 1, 2

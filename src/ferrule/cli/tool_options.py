@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ferrule._util.terminal_text import escape_line
 from ferrule.errors import SettingsError
-from ferrule.execution.terminal_text import escape_line
 from ferrule.toolspec import JSONSchema
 
 _DEEPEST = 8

@@ -129,7 +129,7 @@ def check_folders(folders: Iterable[Path]) -> tuple[list[str], list[DiscoveryPro
 
 
 def _print_check(folders: list[Path], as_json: bool) -> None:
-    from ferrule.execution.terminal_text import escape_line
+    from ferrule._util.terminal_text import escape_line
     from ferrule.session.terminal_output import print_json
 
     names, problems = check_folders(folders)
@@ -147,8 +147,8 @@ def _print_check(folders: list[Path], as_json: bool) -> None:
 
 def format_tool(spec: ToolSpec) -> list[str]:
     """Format a tool for people, as lines: its name and hints, description and parameters."""
+    from ferrule._util.terminal_text import escape_line
     from ferrule.cli.tool_options import format_parameters
-    from ferrule.execution.terminal_text import escape_line
 
     notes = [f"from {spec.origin}", *_format_hints(spec.annotations)]
     if spec.approval is not None:

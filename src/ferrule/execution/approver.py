@@ -12,8 +12,8 @@ import sys
 import threading
 from typing import Protocol, TextIO
 
+from ferrule._util.terminal_text import escape_line
 from ferrule.execution.decisions import ApprovalRequest, Decision
-from ferrule.execution.terminal_text import escape_line
 
 _BY = "terminal"
 _PAGE = 40

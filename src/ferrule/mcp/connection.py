@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ferrule._util.terminal_text import escape_line
 from ferrule.errors import RegistryError
-from ferrule.execution.terminal_text import escape_line
 from ferrule.mcp.target import ServerTarget
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ferrule._util.terminal_text import escape_json, escape_line, escape_text
 from ferrule.agent.run import Run
 from ferrule.capabilities import Loss
 from ferrule.conversation import Image, MalformedCall, ToolCall, ToolResult
@@ -21,8 +22,8 @@ from ferrule.events import (
     TextDelta,
     ToolProgress,
 )
-from ferrule.execution.terminal_text import escape_json, escape_line, escape_text
-from ferrule.session.terminal_output import print_notice, summarize_arguments, summarize_result
+from ferrule.session.terminal_output import print_notice
+from ferrule.transcript import summarize_arguments, summarize_result
 
 if TYPE_CHECKING:
     from rich.console import Console

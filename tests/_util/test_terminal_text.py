@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ferrule.execution.terminal_text import escape_json, escape_line, escape_text
+from ferrule._util.terminal_text import escape_json, escape_line, escape_text
 
 HIDDEN = [
     "\0", "\x07", "\x08", "\r", "\x1b", "\x7f", "\x85", "\x9b", "\u00ad", "\u061c", "\u200b", "\u200e", "\u200f",

@@ -1,0 +1,203 @@
+"""A conversation for people to read: plain text for terminals, HTML and Markdown for notebooks.
+
+`print(conversation)` and notebooks use these functions. Every text is escaped, so that what a model or a tool wrote
+can't control a terminal, and can't add tags, scripts, links or images to a page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from ferrule._util.terminal_text import escape_line, escape_text
+from ferrule.conversation import Conversation, Image, MalformedCall, Message, Reasoning, Text, ToolCall, ToolResult
+
+_LONGEST = 200
+_LONGEST_DETAIL = 20_000
+_LARGEST_IMAGE = 5_000_000
+_SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif"})
+
+
+def render_text(conversation: Conversation) -> str:
+    """Write a conversation as plain text: a line for each message, and one for each call with its result."""
+    return "\n".join(label + text for label, text in iterate_lines(conversation))
+
+
+def iterate_lines(conversation: Conversation) -> Iterator[tuple[str, str]]:
+    """Yield each message and each call as a label (`user: `, `▸ `) and its escaped text."""
+    results = _index_results(conversation)
+    called: set[str] = set()
+    for message in conversation.messages:
+        said = escape_text("".join(_iterate_texts(message))).strip("\n")
+        if said:
+            yield f"{message.role}: ", said
+        for call in message.calls:
+            called.add(call.id)
+            yield "▸ ", _summarize_call(call, results.get(call.id))
+        if message.role == "tool" and message.result.call_id not in called:
+            yield "▸ ", f"{escape_line(message.result.name)}  →  {summarize_result(message.result)}"
+
+
+def summarize_arguments(call: ToolCall | MalformedCall) -> str:
+    """Write the arguments of a call on one line: the plain text of a single string, else `name=value` pairs."""
+    if isinstance(call, MalformedCall):
+        return _shorten(call.raw)
+    try:
+        arguments = call.decode()
+    except (ValueError, RecursionError):
+        return _shorten(call.arguments)
+    if not isinstance(arguments, dict):
+        return _shorten(call.arguments)
+    values = list(arguments.values())
+    if len(values) == 1 and isinstance(values[0], str):
+        return _shorten(values[0])
+    return _shorten(", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()))
+
+
+def summarize_result(result: ToolResult | str) -> str:
+    """Write a result, or the progress text of a running call, on one line."""
+    if isinstance(result, str):
+        return _shorten(result)
+    return "  ".join(_shorten(part.text) if isinstance(part, Text) else describe_image(part) for part in result.content)
+
+
+def describe_image(image: Image) -> str:
+    """Write an image's media type, size and hash."""
+    return f"[{escape_line(image.media_type)}, {len(image.data):,} bytes, {image.hash}]"
+
+
+def render_html(conversation: Conversation) -> str:
+    """Write a conversation as HTML for a notebook: images are shown, arguments and results unfold."""
+    results = _index_results(conversation)
+    messages = "".join(_render_message(one, results) for one in conversation.messages if one.role != "tool")
+    # The classes keep MathJax, which notebooks run on their outputs, from reading formulas into a text.
+    return f'<div class="tex2jax_ignore mathjax_ignore">{messages}</div>'
+
+
+def render_markdown(conversation: Conversation) -> str:
+    """Write a conversation as Markdown, in which every text stands as it was written: none of it is markup."""
+    results = _index_results(conversation)
+    blocks: list[str] = []
+    for message in conversation.messages:
+        if message.role == "tool":
+            continue
+        texts = [_escape_markdown(part.text) for part in message.parts if isinstance(part, Text) and part.text.strip()]
+        images = [_render_markdown_image(part) for part in message.parts if isinstance(part, Image)]
+        if texts or images:
+            blocks.append(" ".join([f"**{message.role}:**", *texts, *images]))
+        for call in message.calls:
+            result = results.get(call.id)
+            shown = [] if result is None else [part for part in result.content if isinstance(part, Image)]
+            line = _escape_markdown(f"▸ {_summarize_call(call, result)}")
+            blocks.append(" ".join([line, *map(_render_markdown_image, shown)]))
+    return "\n\n".join(blocks)
+
+
+def escape_html(text: str) -> str:
+    """Escape a text for HTML, including the invisible characters that could reorder what is shown."""
+    # Only notebooks need it.
+    from html import escape
+
+    return escape(escape_text(text))
+
+
+def _index_results(conversation: Conversation) -> dict[str, ToolResult]:
+    return {message.result.call_id: message.result for message in conversation.messages if message.role == "tool"}
+
+
+def _iterate_texts(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, Image):
+            yield describe_image(part)
+
+
+def _summarize_call(call: ToolCall | MalformedCall, result: ToolResult | None) -> str:
+    name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
+    answer = "…  not answered yet" if result is None else f"→  {summarize_result(result)}"
+    return "  ".join(part for part in (name, summarize_arguments(call), answer) if part)
+
+
+def _shorten(text: str) -> str:
+    text = text.strip()
+    if len(text) <= _LONGEST:
+        return _escape_line_ends(text)
+    half = _LONGEST // 2
+    left_out = f"{len(text) - 2 * half:,} characters"
+    return f"{_escape_line_ends(text[:half])} … {left_out} … {_escape_line_ends(text[-half:])}"
+
+
+def _escape_line_ends(text: str) -> str:
+    return escape_text(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+_PLAIN = "white-space:pre-wrap;overflow-wrap:anywhere"
+
+
+def _render_message(message: Message, results: dict[str, ToolResult]) -> str:
+    said = "".join(_render_parts(message.parts))
+    calls = "".join(_render_call(call, results.get(call.id)) for call in message.calls)
+    return (f"<div><b>{message.role}:</b> {said}</div>" if said else "") + calls
+
+
+def _render_parts(parts: Iterable[object]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text) and part.text.strip():
+            yield f'<span style="{_PLAIN}">{escape_html(part.text.strip())}</span>'
+        elif isinstance(part, Image):
+            yield _render_html_image(part)
+        elif isinstance(part, Reasoning):
+            yield f"<details><summary>reasoning</summary>{_render_detail(part.text)}</details>"
+
+
+def _render_call(call: ToolCall | MalformedCall, result: ToolResult | None) -> str:
+    """A call and its result on one line, which unfolds to both in full; images of the result stand below it."""
+    line = escape_html(f"▸ {_summarize_call(call, result)}")
+    given = call.arguments if isinstance(call, ToolCall) else call.raw
+    details = _render_detail(given) + ("" if result is None else _render_detail(result.text))
+    images = () if result is None else (part for part in result.content if isinstance(part, Image))
+    shown = "".join(map(_render_html_image, images))
+    return f"<details><summary><code>{line}</code></summary>{details}</details>{shown}"
+
+
+def _render_detail(text: str) -> str:
+    left_out = len(text) - _LONGEST_DETAIL
+    cut = text if left_out <= 0 else f"{text[:_LONGEST_DETAIL]}\n… {left_out:,} characters left out"
+    return f'<pre style="{_PLAIN}">{escape_html(cut)}</pre>'
+
+
+def _encode_image(image: Image) -> str | None:
+    """The image as a data URI; None if browsers don't show its type, or it is too large for a page."""
+    if image.media_type not in _SHOWN_IMAGES or len(image.data) > _LARGEST_IMAGE:
+        return None
+    from base64 import b64encode
+
+    return f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
+
+
+def _render_html_image(image: Image) -> str:
+    address = _encode_image(image)
+    described = escape_html(describe_image(image))
+    return described if address is None else f'<img src="{address}" alt="{described}" style="max-width:20em">'
+
+
+def _render_markdown_image(image: Image) -> str:
+    address = _encode_image(image)
+    described = _escape_markdown(describe_image(image))
+    return described if address is None else f"![{described}]({address})"
+
+
+_MARKUP = re.compile(r"""[!"#$%&'*+\-./:<=>@\[\\\]()^_`{|}~]""")
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
+
+
+def _escape_markdown(text: str) -> str:
+    """Write each character that may be markup as a numeric reference: in CommonMark, a reference never is markup.
+
+    A backslash before it would not do, since notebooks look for formulas (`$`, `\\(`) before they read the Markdown.
+    """
+    plain = _MARKUP.sub(lambda found: f"&#{ord(found[0])};", escape_text(text).strip())
+    plain = _INDENT.sub(lambda found: "&nbsp;" * len(found[0].expandtabs(4)), plain)
+    return plain.replace("\n", "<br>\n")

@@ -1,0 +1,48 @@
+"""What programs write by hand: converted where that is what they mean, refused with what to do where not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ferrule import Conversation, ConversationError, Message, Text, ToolCall, ToolResult, assistant, user
+
+
+def test_lists_strings_and_dicts_become_what_they_mean() -> None:
+    listed: Any = [user("Hi"), assistant("Hello")]
+    assert Conversation(listed) == Conversation(tuple(listed))
+    parts: Any = ["Hi", Text("you")]
+    assert Message("user", parts).parts == (Text("Hi"), Text("you"))
+    words: Any = "Hi"
+    assert Message("user", words) == user("Hi")
+    assert ToolResult("a", "f", words).content == (Text("Hi"),)
+    arguments: Any = {"city": "Århus", "days": 2}
+    assert ToolCall("a", "f", arguments).arguments == '{"city": "Århus", "days": 2}'
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Conversation(({"role": "user"},)), r"not the dict .*ferrule\.formats\.detection\.load reads"),
+        (lambda: Conversation([{"role": "user"}]), r"not the dict .*ferrule\.formats\.detection\.load reads"),
+        (lambda: Conversation("Hi"), r"as in Conversation\(\(user\(…\),\)\), not the str 'Hi'"),
+        (lambda: Conversation(user("Hi")), "a Conversation takes messages"),
+        (lambda: Conversation(5), "must be a tuple, not the int 5"),
+        (lambda: Conversation().add("Hi"), r"add\(\) takes messages, not the str 'Hi'; for a question: user\('Hi'\)"),
+        (lambda: Conversation().add({"role": "user"}), r"ferrule\.formats\.detection\.load reads"),
+        (lambda: replace(Conversation(), messages=["Hi"]), r"for a question: user\('Hi'\)"),
+        (lambda: ToolCall("a", "f", [1]), r"as JSON text or a dict, not the list \[1\]"),
+        (lambda: ToolCall("a", "f", None), "as JSON text or a dict, not None"),
+        (lambda: ToolCall("a", "f", {"x": {1}}), "can't be written as JSON: Object of type set"),
+        (lambda: Message("bot", ()), "role is system, user, assistant or tool, not the str 'bot'"),
+        (lambda: Message("user", (5,)), "a Message's parts are Text, .*, not the int 5"),
+        (lambda: Message("user", {"text": "Hi"}), "a Message's parts must be a tuple, not the dict"),
+        (lambda: Text(None), "a Text takes a string, not None"),
+        (lambda: ToolResult("a", "f", 408), "a ToolResult's content must be a tuple, not the int 408"),
+        (lambda: ToolResult("a", "f", [408]), "takes Text and Image, not the int 408"),
+    ],
+)
+def test_what_cannot_be_is_refused(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(ConversationError, match=said):
+        make()
