@@ -20,12 +20,13 @@ BARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-bare fuzz bench docs screenshots format clean
+.PHONY: help demo test test-slow test-bare quickstart fuzz bench docs screenshots format clean
 
 help:
 	@sed -n 's/^#     make/make/p' Makefile
 	@echo "make test-slow   the tests that take minutes"
 	@echo "make test-bare   make test in a bare Debian that is made for it, which takes root; BARE=\"--root --with g++\" chooses who runs it and what is there"
+	@echo "make quickstart  runs docs/quickstart.md word for word, in a copy of this clone"
 	@echo "make fuzz        the coverage-guided fuzzer, FUZZ_SECONDS on each notation; FUZZ_SEED=1 draws the same inputs again"
 	@echo "make bench       every benchmark, with the limits that are promised"
 	@echo "make docs        the documents as a site in site/, with a reference of every public name; it can be read without a server"
@@ -47,6 +48,10 @@ test-slow: $(VENV)/.dev
 
 test-bare:
 	.ci/bare $(BARE) make test PYTEST_ARGS='$(PYTEST_ARGS)' PYTEST_WORKERS='$(PYTEST_WORKERS)'
+
+# Without an environment of ours: the page makes its own.
+quickstart:
+	@$(or $(PYTHON),python3) docs/run_quickstart.py
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))

@@ -13,62 +13,26 @@ import doctest
 import inspect
 import logging
 import os
-import re
 import subprocess
 import sys
 from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+sys.path.append(str(Path(__file__).parents[1] / "docs"))
+
+from documented_blocks import Block, read_blocks, split_commands
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(
-    r"(?:^<!-- (?P<kind>file|not run): (?P<note>[^\n]+?) -->\n\n?)?"
-    r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$",
-    re.MULTILINE | re.DOTALL,
-)
 RUN = ("python", "pycon", "console")
 SHELLS = ("bash", "sh", "shell")
-
-
-@dataclass(frozen=True)
-class Block:
-    page: Path
-    line: int
-    language: str
-    text: str
-    kind: str | None
-    note: str
-
-    @property
-    def place(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-    @property
-    def is_left_out(self) -> bool:
-        return self.kind == "not run"
-
-
-def blocks(page: Path) -> list[Block]:
-    text = page.read_text(encoding="utf-8")
-    return [
-        Block(
-            page,
-            text.count("\n", 0, match.start("text")) + 1,
-            match["language"].strip(),
-            match["text"],
-            match["kind"],
-            match["note"] or "",
-        )
-        for match in BLOCK.finditer(text)
-    ]
-
-
-BLOCKS = [block for page in PAGES for block in blocks(page)]
+TUTORIALS = ("README", "quickstart", "coming-from")
+"""The pages whose examples are pasted into files, so that none may await outside of a function."""
+BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +58,7 @@ def names() -> Iterator[dict[str, object]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples(page: Path, names: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for block in blocks(page):
+    for block in read_blocks(page):
         if block.kind == "file":
             path = tmp_path / block.note
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,6 +76,17 @@ def test_examples(page: Path, names: dict[str, object], tmp_path: Path, monkeypa
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.is_left_out], ids=lambda block: block.place)
 def test_example_left_out(block: Block) -> None:
     pytest.skip(f"not run: {block.note}")
+
+
+PASTED = [block for block in BLOCKS if block.page.stem in TUTORIALS and block.language == "python" and not block.kind]
+
+
+@pytest.mark.parametrize("block", PASTED, ids=lambda block: block.place)
+def test_an_example_of_a_tutorial_runs_pasted_into_a_file(block: Block, tmp_path: Path) -> None:
+    pasted = tmp_path / "pasted.py"
+    pasted.write_text(block.text, encoding="utf-8")
+    done = subprocess.run([sys.executable, pasted], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_shell_examples_are_written_as_sessions() -> None:
@@ -141,23 +116,12 @@ def run_session(block: Block, names: dict[str, object]) -> None:
 
 
 def run_commands(block: Block, folder: Path) -> None:
-    for command, wanted in commands(block):
+    for command, wanted in split_commands(block):
         got = shell(command, folder)
         same = doctest.OutputChecker().check_output(
             wanted.rstrip() + "\n", got.rstrip() + "\n", doctest.ELLIPSIS | doctest.DONT_ACCEPT_BLANKLINE
         )
         assert same, f"{block.place}\n$ {command}\nis shown with\n{wanted}\nand printed\n{got}"
-
-
-def commands(block: Block) -> list[tuple[str, str]]:
-    """The commands of a session, each with the output that it is shown with. A final `\\` continues a command."""
-    found: list[tuple[str, str]] = []
-    for prompt in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-        match = re.match(r"(?:[^\n]*\\\n)*[^\n]*\n", prompt)
-        assert match is not None, block.place
-        found.append((match[0].rstrip("\n"), prompt[match.end() :]))
-    assert found, f"{block.place}: a console example has lines that start with '$ '"
-    return found
 
 
 def shell(command: str, folder: Path) -> str:
