@@ -40,6 +40,12 @@ def test_synth_writes_as_many_conversations_as_asked(tmp_path: Path) -> None:
     assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes() != (tmp_path / "other.jsonl").read_bytes()
 
 
+def test_synth_writes_to_standard_output_and_the_count_to_stderr() -> None:
+    done = ferrule("synth", "-", "--count", "1")
+    assert (done.returncode, done.stderr) == (0, "1 conversation in -\n")
+    assert json.loads(done.stdout)["messages"]
+
+
 def test_synth_shows_a_bar_on_a_terminal(tmp_path: Path) -> None:
     with Terminal("synth", tmp_path / "data.jsonl", "--count", "600") as terminal:
         terminal.expect("conversations")
@@ -62,7 +68,7 @@ def test_control_c_leaves_no_half_written_file(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    assert_refused(ferrule("synth", f"{NOWHERE}/data.jsonl", "--count", "1"), NOWHERE, "No such file")
+    assert_refused(ferrule("synth", f"{NOWHERE}/data.jsonl", "--count", "1"), NOWHERE, "there is no folder")
     assert_refused(ferrule("synth", tmp_path, "--count", "1"), "directory")
 
 

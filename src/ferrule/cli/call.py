@@ -139,7 +139,7 @@ def _write_images(result: ToolResult, folder: Path) -> dict[str, str]:
     """Write the images of a result to a folder; returns their paths by hash."""
     import mimetypes
 
-    from ferrule.cli.files import write_atomically
+    from ferrule._util.output_files import write_output
     from ferrule.conversation import Image
 
     files: dict[str, str] = {}
@@ -147,6 +147,6 @@ def _write_images(result: ToolResult, folder: Path) -> dict[str, str]:
         if isinstance(part, Image):
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{part.hash}{mimetypes.guess_extension(part.media_type) or '.bin'}"
-            write_atomically(path, part.data)
+            write_output(path, part.data)
             files[part.hash] = str(path)
     return files

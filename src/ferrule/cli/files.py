@@ -1,13 +1,13 @@
-"""Files that commands read and write: conversations in every known format, and atomic writes."""
+"""Files of conversations that commands read and write, in every known format."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from ferrule._util.output_files import write_output
 from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import escape_surrogates
@@ -62,18 +62,7 @@ def write_conversation(path: Path, conversation: Conversation, form: str | None 
     """
     named = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
     text = format_conversation(conversation, form or (named if named in FORMATS else "ferrule"))
-    write_atomically(path, f"{text}\n".encode())
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file and rename it, so that an interruption leaves the old file. Raises `OSError`."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(data)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    write_output(path, f"{text}\n".encode())
 
 
 def _read_conversation(data: Any, where: str, form: str | None) -> tuple[Conversation, list[ToolSpec]]:

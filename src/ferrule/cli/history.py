@@ -89,7 +89,7 @@ def _export(
             "--format", metavar="NAME", help="ferrule, openai, openai-responses, anthropic, nanochat or ovis."
         ),
     ] = "ferrule",
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file instead of stdout.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file; - is standard output.")] = None,
     store: StoreFile = None,
 ) -> None:
     """Write a conversation as JSON. What the format can't express is listed on stderr."""
@@ -204,7 +204,9 @@ def _pending_to_json(stored: StoredConversation) -> list[dict[str, Any]]:
 
 
 def _describe_summary(summary: ConversationSummary) -> str:
-    count = f"{summary.messages} message{'' if summary.messages == 1 else 's'}"
+    from ferrule._util.pluralize import pluralize
+
+    count = pluralize(summary.messages, "message")
     waiting = f", {summary.waiting} waiting" if summary.waiting else ""
     return f"{summary.updated.astimezone():%Y-%m-%d %H:%M}  {count}{waiting}"
 

@@ -103,6 +103,7 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     import asyncio
     from contextlib import nullcontext
 
+    from ferrule._util.pluralize import pluralize
     from ferrule.cli.tools import collect_tools
     from ferrule.mcp.serving import serve
     from ferrule.mcp.stdio import redirect_stdout
@@ -126,7 +127,9 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
             transport="stdio" if http is None else "http",
             host=host,
             port=port,
-            on_ready=lambda address: print(f"{len(registry)} tools at {address}", file=sys.stderr, flush=True),
+            on_ready=lambda address: print(
+                f"{pluralize(len(registry), 'tool')} at {address}", file=sys.stderr, flush=True
+            ),
         )
     )
 

@@ -7,6 +7,16 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from ferrule._util.output_files import check_parent_folder
+
+
+def require_parent_folder(path: Path | None) -> Path | None:
+    """Return the path of a file that may be made. Raises `OSError` if its folder doesn't exist: a typing error."""
+    if path is not None:
+        check_parent_folder(path)
+    return path
+
+
 APPROVAL_HINT = "allow calls by --policy FILE, or all with --yes"
 
 ToolFolders: TypeAlias = Annotated[
@@ -28,7 +38,13 @@ PolicyFile: TypeAlias = Annotated[
     Path | None, typer.Option("--policy", metavar="FILE", help="Rules on what may run, in TOML.")
 ]
 JournalFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--journal", metavar="FILE", help="Record every call in this file, as JSON lines.")
+    Path | None,
+    typer.Option(
+        "--journal",
+        metavar="FILE",
+        callback=require_parent_folder,
+        help="Record every call in this file, as JSON lines.",
+    ),
 ]
 ConfigFile: TypeAlias = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings, in TOML; --set overrides them.")
@@ -46,5 +62,11 @@ FormatName: TypeAlias = Annotated[
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", envvar="FERRULE_STORE", help="The file of saved conversations."),
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        envvar="FERRULE_STORE",
+        callback=require_parent_folder,
+        help="The file of saved conversations.",
+    ),
 ]

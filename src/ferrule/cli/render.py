@@ -101,8 +101,10 @@ class TracePrinter:
 
     def print_summary(self) -> None:
         """Print the legend and the counts."""
-        count = f"{self._count:,} conversation{'' if self._count == 1 else 's'}"
-        whole = f"\n{self._dialect.name}: {count}, {self._tokens:,} tokens, "
+        from ferrule._util.pluralize import pluralize
+
+        count = f"{pluralize(self._count, 'conversation')}, {pluralize(self._tokens, 'token')}"
+        whole = f"\n{self._dialect.name}: {count}, "
         trained, rest = f"{self._trained:,} trained", f"{self._tokens - self._trained:,} not trained"
         if self._console.is_terminal:
             self._print_runs(TextRun(False, whole), TextRun(True, trained), TextRun(False, f", {rest}"))

@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from ferrule._util.background import enter_synchronously, run_synchronously
 from ferrule._util.terminal_text import escape_json, escape_text
+from ferrule._util.output_files import write_output
 from ferrule.builtin_tools.python_values import find_images, render_value, to_plain_json
-from ferrule.cli.files import write_atomically
 from ferrule.cli.sandbox import parse_profile, read_code
 from ferrule.cli.standard_input import read_lines
 from ferrule.conversation import Image
@@ -181,7 +181,7 @@ def _write_files(run: PythonResult, images: list[Image], folder: Path) -> dict[s
         left[image.hash] = (folder / f"{image.hash}{suffix}", image.data)
     for path, data in left.values():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, data)
+        write_output(path, data)
     return {name: str(path) for name, (path, _) in left.items()}
 
 

@@ -130,6 +130,7 @@ def check_folders(folders: Iterable[Path]) -> tuple[list[str], list[DiscoveryPro
 
 def _print_check(folders: list[Path], as_json: bool) -> None:
     from ferrule._util.terminal_text import escape_line
+    from ferrule._util.pluralize import pluralize
     from ferrule.session.terminal_output import print_json
 
     names, problems = check_folders(folders)
@@ -139,8 +140,8 @@ def _print_check(folders: list[Path], as_json: bool) -> None:
     else:
         for problem in problems:
             typer.echo(escape_line(str(problem)))
-        count = f"{len(names)} tool{'' if len(names) == 1 else 's'}"
-        typer.echo(f"{count} on offer, {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+        found = pluralize(len(problems), "problem") if problems else "no problems"
+        typer.echo(f"{pluralize(len(names), 'tool')} on offer, {found}")
     if problems:
         raise typer.Exit(1)
 

@@ -1,10 +1,11 @@
 """A drawn conversation, and its JSON: the format of nanochat's training files."""
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from ferrule._util.output_files import open_output
 
 _PROGRESS_EVERY = 500
 
@@ -54,22 +55,16 @@ def to_json(example: Example) -> dict[str, object]:
 def write_examples(path: Path, examples: Iterable[Example], progress: Callable[[int], None] | None) -> int:
     """Write conversations one per line and return how many; `progress` is called with the number written since.
 
-    The file gets its name once it is complete: an interruption leaves the previous file.
-    Raises OSError.
+    `-` is standard output, and a device or a pipe is written to. Any other file is replaced once all are written: an
+    interruption leaves the previous one. Raises OSError.
     """
     written = 0
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            for example in examples:
-                file.write(json.dumps(to_json(example), ensure_ascii=False) + "\n")
-                written += 1
-                if progress and written % _PROGRESS_EVERY == 0:
-                    progress(_PROGRESS_EVERY)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with open_output(path) as file:
+        for example in examples:
+            file.write(json.dumps(to_json(example), ensure_ascii=False).encode() + b"\n")
+            written += 1
+            if progress and written % _PROGRESS_EVERY == 0:
+                progress(_PROGRESS_EVERY)
     if progress and written % _PROGRESS_EVERY:
         progress(written % _PROGRESS_EVERY)
     return written
