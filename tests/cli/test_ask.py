@@ -175,6 +175,16 @@ def test_a_reader_that_goes_away_is_no_error(chatterer: str) -> None:
         (("ask", "hi", "--policy", NOWHERE), (NOWHERE, "No such file")),
         (("ask", "hi", "--journal", "/dev/null/calls"), ("/dev/null",)),
         (("chat", "--model", "gpt"), ("unknown model 'gpt'",)),
+        (("ask", "hi", "--model", "gpt-4o"), ("'gpt-4o'; did you mean openai:gpt-4o?",)),
+        (("ask", "hi", "--model", "opnai:"), ("'opnai:'; did you mean openai:MODEL?",)),
+        (("ask", "hi", "--model", "qwen3:8b"), ("did you mean ollama:qwen3:8b?",)),
+        (("ask", "hi", "--model", "anthropic/claude-x"), ("did you mean anthropic:claude-x?",)),
+        (("ask", "hi", "--model", "embeded"), ("'embeded'; did you mean embedded?",)),
+        (("ask", "hi", "--model", "local"), ("'local' names no model: add one after the colon, local:FOLDER",)),
+        (("ask", "hi", "--mode", "qwen3"), ("unknown notation 'qwen3'; did you mean hermes?",)),
+        (("ask", "hi", "--mode", "atuo"), ("unknown mode 'atuo'; did you mean auto?",)),
+        (("ask", "hi", "--journal", f"{NOWHERE}/calls"), ("there is no folder",)),
+        (("ask", "hi", "--store", f"{NOWHERE}/kept.db"), ("there is no folder",)),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments: tuple[str, ...], words: tuple[str, ...], reckoner: str) -> None:
@@ -184,8 +194,9 @@ def test_bad_input_is_one_clear_line(arguments: tuple[str, ...], words: tuple[st
 
 def test_a_traceback_for_those_who_ask_for_it() -> None:
     done = ferrule("ask", "hi", "--model", "gpt", FERRULE_DEBUG="1")
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
+    assert done.returncode == 2
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.splitlines()[-1].startswith("ferrule: unknown model 'gpt'")
 
 
 def test_input_that_is_not_utf_8_is_refused(reckoner: str) -> None:

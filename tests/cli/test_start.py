@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from terminals import COMMAND, environment, ferrule
+from terminals import COMMAND, assert_refused, environment, ferrule
 
 from absent_path import NOWHERE
 from ferrule import __version__
@@ -54,13 +54,29 @@ def test_version() -> None:
     assert ferrule("--version").stdout == f"ferrule {__version__}\n"
 
 
-def test_what_there_is_not_is_a_usage_error() -> None:
-    for arguments in (("frobnicate",), ("ask",), ("ask", "hi", "--frobnicate"), ("synth", "x", "--count", "none")):
-        done = ferrule(*arguments)
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert "Error: " in done.stderr
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("frobnicate", "no such command 'frobnicate'; see `ferrule --help`"),
+        ("asc hi", "no such command 'asc'; did you mean ask?"),
+        ("history lst", "no such command 'lst'; did you mean list?"),
+        ("--versoin", "unknown option --versoin; did you mean --version?"),
+        ("ask", "missing argument 'question'; see `ferrule ask --help`"),
+        ("ask hi --frobnicate", "unknown option --frobnicate; see `ferrule ask --help`"),
+        ("ask hi --toools x", "unknown option --toools; did you mean --tools?"),
+        ("ask hi there", "unexpected argument: there (put a text of several words in quotes)"),
+        ("ask hi --mode", "option '--mode' requires an argument"),
+        ("synth x --count none", "invalid value for '--count': Input should be a valid integer"),
+    ],
+)
+def test_a_wrong_option_is_one_line(command: str, words: str) -> None:
+    assert_refused(ferrule(*command.split()), words)
+
+
+def test_a_group_without_a_command_prints_its_help() -> None:
+    done = ferrule("train")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ferrule train")
 
 
 def _cpu_milliseconds(*arguments: str) -> float:

@@ -150,7 +150,5 @@ def test_dialects_are_found_by_name():
     assert {"hermes", "nanochat", "qwen25", "qwen3_coder", "qwq"} <= set(list_dialects())
     for name in list_dialects():
         assert get_dialect(name).name == name
-    with pytest.raises(
-        DialectError, match=r"unknown dialect 'herms'; did you mean hermes\? expected one of .*nanochat"
-    ):
+    with pytest.raises(DialectError, match=r"unknown dialect 'herms'; did you mean hermes\?$"):
         get_dialect("herms")

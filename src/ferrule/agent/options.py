@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ferrule.errors import PolicyError, SettingsError
+from ferrule.errors import DialectError, PolicyError, SettingsError
 
 if TYPE_CHECKING:
     from ferrule.agent.run import Run
@@ -61,9 +61,7 @@ class RunOptions:
         if self.lazy not in (True, False, "auto"):
             raise SettingsError(f"lazy must be True, False or 'auto', not {self.lazy!r}")
         if self.mode not in ("auto", "api"):
-            from ferrule.dialects.catalogue import get_notation
-
-            get_notation(self.mode)
+            _check_notation(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +110,17 @@ class Map:
 
 
 Step: TypeAlias = UseTools | Then | Map
+
+
+def _check_notation(mode: str) -> None:
+    """Raise `SettingsError` or `DialectError` if a mode is no notation."""
+    from ferrule.dialects.catalogue import get_notation
+    from ferrule.tools.registry import find_nearest_names
+
+    try:
+        get_notation(mode)
+    except DialectError as error:
+        near = find_nearest_names(mode, ("auto", "api"))
+        if not near:
+            raise
+        raise SettingsError(f"unknown mode {mode!r}; did you mean {near[0]}?") from error

@@ -63,7 +63,9 @@ def run_requested_command() -> None:
     """Run the command named by this process's arguments. Raises what the command raises, and `SystemExit`."""
     gc.set_threshold(_GC_THRESHOLD)
     named = sys.argv[1] if len(sys.argv) > 1 else None
-    get_command(make_app(named if named in COMMANDS else None))(prog_name="ferrule")
+    command = get_command(make_app(named if named in COMMANDS else None))
+    # Standalone, it would print a wrong option itself, in four lines.
+    raise SystemExit(command(prog_name="ferrule", standalone_mode=False))
 
 
 def _print_version(is_requested: bool) -> None:

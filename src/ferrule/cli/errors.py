@@ -6,7 +6,9 @@ A traceback is for bugs in ferrule, and for people who set FERRULE_DEBUG.
 from __future__ import annotations
 
 import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +18,8 @@ from typing import Any, cast
 from ferrule.errors import FerruleError, PolicyWarning, SettingsError
 
 BAD_INPUT, INTERRUPTED = 2, 130
+
+_EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
 def run_command(command: Callable[[], None]) -> int:
@@ -35,17 +39,28 @@ def run_command(command: Callable[[], None]) -> int:
         status = INTERRUPTED
     except BrokenPipeError:
         status = 1
-    except Exception as error:
-        message = describe_error(error)
-        if message is None or os.environ.get("FERRULE_DEBUG"):
-            raise
-        print_error(message)
+    except Exception as error:  # noqa: BLE001 - raised again if the input didn't cause it
+        message = _report(error)
         status = BAD_INPUT
     except BaseException as error:
         if not _is_cancellation(error):
             raise
         status = INTERRUPTED
     return _flush_streams(status, message)
+
+
+def _report(error: Exception) -> str | None:
+    """Print an error that the input caused, and return its message, None if it is a help page. Raises any other."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        cast("Any", error).show()
+        return None
+    message = describe_usage_error(error) or describe_error(error)
+    if message is None:
+        raise error
+    if os.environ.get("FERRULE_DEBUG"):
+        traceback.print_exc()
+    print_error(message)
+    return message
 
 
 def _is_cancellation(error: BaseException) -> bool:
@@ -60,6 +75,24 @@ def print_error(text: str) -> None:
     from ferrule.session.terminal_output import print_notice
 
     print_notice(text)
+
+
+def describe_usage_error(error: Exception) -> str | None:
+    """The message of an error in the options or arguments of a command; None for any other error."""
+    # Not by its class: typer has a private copy of click.
+    if not hasattr(error, "format_message"):
+        return None
+    usage = cast("Any", error)
+    if hasattr(usage, "possibilities"):
+        text, near = f"unknown option {usage.option_name}", " or ".join(sorted(usage.possibilities or ()))
+    else:
+        text, _, near = usage.format_message().rstrip(".?").partition(". Did you mean ")
+        text = _EXTRA_ARGUMENTS.sub(r"unexpected argument: \1 (put a text of several words in quotes)", text)
+    context = getattr(usage, "ctx", None)
+    advice = f"; did you mean {near.replace(chr(39), '')}?" if near else ""
+    if not advice and context is not None:
+        advice = f"; see `{context.command_path} --help`"
+    return f"{text[:1].lower()}{text[1:]}{advice}"
 
 
 def describe_error(error: Exception) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
@@ -42,7 +43,7 @@ def get_notation(name: str) -> TextNotation:
             return TextNotation(family)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown notation {name!r}; {_suggest(name, sorted(load_families()))}")
+        raise DialectError(f"unknown notation {name!r}; {_suggest(name, _list_notations())}")
     loaded = plugin.load()
     if isinstance(loaded, Family):
         return TextNotation(loaded)
@@ -91,8 +92,24 @@ def _search_families(name: str) -> Iterator[Family]:
 def _suggest(name: str, known: Sequence[str]) -> str:
     from ferrule.tools.registry import find_nearest_names
 
-    near = find_nearest_names(name, known)
-    return f"{f'did you mean {near[0]}? ' if near else ''}expected one of {', '.join(known)}"
+    near = list(_find_by_model(name, known)) or find_nearest_names(name, known)[:1]
+    return f"did you mean {' or '.join(near)}?" if near else f"expected one of {', '.join(known)}"
+
+
+def _find_by_model(name: str, known: Sequence[str]) -> Iterator[str]:
+    """The names of the families whose models include `name`: that of Qwen 3 is hermes."""
+    wanted = _fold_name(name)
+    for family in load_families().values():
+        if family.name in known and wanted in map(_fold_name, re.split(r", | and ", family.models)):
+            yield family.name
+
+
+def _fold_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _list_notations() -> list[str]:
+    return sorted(name for family in load_families().values() for name in (family.name, *family.aliases))
 
 
 def _list_dialects(family: Family) -> tuple[str, ...]:

@@ -37,9 +37,9 @@ def get_model(name: str, **options: Any) -> Model:
         if "unexpected keyword argument" not in str(error) and "takes no arguments" not in str(error):
             raise
         raise SettingsError(f"model({name!r}): {str(error).partition(') ')[2] or error}") from error
-    if name.endswith(":"):
-        raise ModelError(f"{name!r} names no model: add one after the colon")
-    raise ModelError(f"unknown model {name!r}; {_list_known()}")
+    from ferrule.models.suggestions import describe_unknown_model
+
+    raise ModelError(describe_unknown_model(name))
 
 
 def _get_provider_model(provider: str, name: str, options: dict[str, Any]) -> Model | None:
@@ -89,11 +89,3 @@ def make_hosted_model(provider: str | Provider, name: str, **options: Any) -> Ho
         )
     made: HostedModel = kind(name, found, **options)
     return made
-
-
-def _list_known() -> str:
-    from ferrule.models.providers import PROVIDERS
-    from ferrule.tools.plugins import find_plugins
-
-    providers = ", ".join(sorted({*PROVIDERS, *(plugin.name for plugin in find_plugins("models"))}))
-    return f"expected embedded, echo, local:<folder>, or <provider>:<model> with one of the providers {providers}"
