@@ -84,7 +84,7 @@ def describe_usage_error(error: Exception) -> str | None:
         return None
     usage = cast("Any", error)
     if hasattr(usage, "possibilities"):
-        text, near = f"unknown option {usage.option_name}", " or ".join(sorted(usage.possibilities or ()))
+        text, near = f"unknown option {usage.option_name}", next(iter(usage.possibilities or ()), "")
     else:
         text, _, near = usage.format_message().rstrip(".?").partition(". Did you mean ")
         text = _EXTRA_ARGUMENTS.sub(r"unexpected argument: \1 (put a text of several words in quotes)", text)

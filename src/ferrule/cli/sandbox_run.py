@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ferrule._util.background import enter_synchronously, run_synchronously
-from ferrule._util.terminal_text import escape_json, escape_text
 from ferrule._util.output_files import write_output
+from ferrule._util.terminal_text import escape_json, escape_text
 from ferrule.builtin_tools.python_values import find_images, render_value, to_plain_json
 from ferrule.cli.sandbox import parse_profile, read_code
 from ferrule.cli.standard_input import read_lines

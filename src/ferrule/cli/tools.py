@@ -129,8 +129,8 @@ def check_folders(folders: Iterable[Path]) -> tuple[list[str], list[DiscoveryPro
 
 
 def _print_check(folders: list[Path], as_json: bool) -> None:
-    from ferrule._util.terminal_text import escape_line
     from ferrule._util.pluralize import pluralize
+    from ferrule._util.terminal_text import escape_line
     from ferrule.session.terminal_output import print_json
 
     names, problems = check_folders(folders)
