@@ -21,6 +21,10 @@ from hypothesis import settings
 # imports these, in this process or one that it starts, does so after this line.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# No test, and no command that one starts, finds the settings or saved keys of whoever runs it.
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+os.environ.pop("FERRULE_CONFIG", None)
+
 settings.register_profile("ferrule", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("ferrule")
 

@@ -4,6 +4,16 @@ Each message says what was wrong, where, and what to do. Errors for a *model* to
 results, not exceptions; tools raise `ToolRetry` and `ToolFailed` to return one.
 """
 
+from contextvars import ContextVar
+
+advise_commands: ContextVar[bool] = ContextVar("advise_commands", default=False)
+"""Whether errors advise commands of a shell instead of Python: the command line sets this."""
+
+
+def choose_advice(in_python: str, in_commands: str) -> str:
+    """Choose what an error tells its reader to do: in a program, or at the command line."""
+    return in_commands if advise_commands.get() else in_python
+
 
 class FerruleError(Exception):
     """Base of all of them: catch this to catch every error of ferrule's own."""

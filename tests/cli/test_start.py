@@ -24,6 +24,7 @@ COMMANDS = (
     "dialects",
     "parse",
     "synth",
+    "keys",
     "history",
     "mcp",
     "sandbox",
@@ -42,7 +43,8 @@ def test_help_names_every_command() -> None:
 @pytest.mark.parametrize(
     "command",
     [*COMMANDS, "train embedded", "eval embedded"]
-    + [f"history {name}" for name in ("list", "show", "search", "fork", "delete", "export")],
+    + [f"history {name}" for name in ("list", "show", "search", "fork", "delete", "export")]
+    + [f"keys {name}" for name in ("set", "list", "remove")],
 )
 def test_every_command_has_help(command: str) -> None:
     done = ferrule(*command.split(), "--help")

@@ -15,7 +15,7 @@ from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
 from ferrule.agent.tool_search import FEW, NAME, LazyTools, is_large
-from ferrule.errors import ModelError, SettingsError
+from ferrule.errors import ModelError, SettingsError, choose_advice
 from ferrule.events import RunFinished
 from ferrule.execution import Decision, Executor, Policy
 from ferrule.tools.registry import BoundRegistry
@@ -199,7 +199,10 @@ def select_mode(model: Model, mode: str) -> tuple[Model, str]:
     """
     has_tools = model.capabilities.native_tools
     if mode == "api" and not has_tools:
-        raise ModelError(f"{model.name} has no tools of its own: use mode='auto', or a notation such as 'native'")
+        other = choose_advice(
+            "mode='auto', or a notation such as 'native'", "--mode auto, or a notation of `ferrule dialects`"
+        )
+        raise ModelError(f"{model.name} has no tools of its own: use {other}")
     if mode == "api" or (mode == "auto" and has_tools):
         return model, "api"
     from ferrule.dialects.catalogue import get_notation

@@ -23,6 +23,7 @@ COMMANDS = {
     "dialects": "dialects:dialects",
     "parse": "parse:parse",
     "synth": "synth:synth",
+    "keys": "keys:keys",
     "history": "history:history",
     "mcp": "mcp:mcp",
     "sandbox": "sandbox:sandbox",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from ferrule.errors import FerruleError, PolicyWarning, SettingsError
+from ferrule.errors import FerruleError, PolicyWarning, SettingsError, advise_commands
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -25,6 +25,7 @@ _EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)
 def run_command(command: Callable[[], None]) -> int:
     """Run a command and return its exit status. Raises errors that the input didn't cause."""
     _open_closed_streams()
+    advise_commands.set(True)
     for stream in (sys.stdout, sys.stderr):
         # Don't fail because an argument isn't UTF-8, or the terminal can't show a character.
         cast("Any", stream).reconfigure(errors="backslashreplace")

@@ -50,7 +50,7 @@ def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: s
     message = f"{sender} answered {status}: {find_message(body) or _get_phrase(status)}"
     if 300 <= status < 400:
         target = headers.get("location", "another address")
-        return RequestFailure("bad", f"{message}; it redirects to {target}: is base_url right?", status)
+        return RequestFailure("bad", f"{message}; it redirects to {target}: is the address right?", status)
     error = _get_error(body)
     return _make_failure(_correct_status(status, error), message, key_hint, error, headers)
 

@@ -19,12 +19,13 @@ from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, Message
-from ferrule.errors import ModelError, StreamBroken
+from ferrule.errors import ModelError, StreamBroken, choose_advice
 from ferrule.events import Event, LossesReported, MessageFinished, Usage
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models import http
 from ferrule.models.failures import explain_error_event, explain_status
 from ferrule.models.gateway import PromptTooLong, RequestFailure, get_gateway
+from ferrule.models.keys import read_keys
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
 from ferrule.models.providers import Provider, find_provider
 from ferrule.toolspec import ToolSpec
@@ -95,22 +96,22 @@ class HostedModel(ABC):
 
     def _check_installation(self) -> None:
         if not http.is_installed():
-            raise ModelError(
-                f'model("{self.name}") needs the {http.PACKAGE} package: pip install "ferrule[{http.EXTRA}]"'
-            )
+            raise ModelError(f'{self.name} needs the {http.PACKAGE} package: pip install "ferrule[{http.EXTRA}]"')
         if not self.address:
-            raise ModelError(f'no address for {self.name}: give model("{self.name}", base_url="http://…/v1")')
+            where = choose_advice(f'model("{self.name}", base_url="http://…/v1")', "--base-url http://…/v1")
+            raise ModelError(f"no address for {self.name}: give {where}")
         if problem := http.find_address_problem(self.address):
-            raise ModelError(f"{self.name}: base_url {self.address!r} {problem}")
+            raise ModelError(f"{self.name}: {self._address_option} {self.address!r} {problem}")
 
     def _find_key(self, given: str | None) -> str:
-        """The given key, or that of the first variable that is set; empty if there is none and none is needed."""
+        """The given key, or that of the first variable that is set, or the saved one; empty if there is none and none
+        is needed."""
         keys = self.provider.keys
         key = (given or next((value for name in keys if (value := os.environ.get(name))), "")).strip()
+        if given is None and not key:
+            key = read_keys().get(keys[0], "").strip()
         if self.provider.needs_key and not key:
-            raise ModelError(
-                f'no key for {self.provider.label}: set {keys[0]}, or give model("{self.name}", api_key=…)'
-            )
+            raise ModelError(f"no key for {self.provider.label}: set {keys[0]}, or {self._key_source}")
         if not key.isascii() or not key.isprintable():
             raise ModelError(f"the key for {self.provider.label} contains invalid characters: {self._key_hint}")
         return key
@@ -209,7 +210,9 @@ class HostedModel(ABC):
             failure = explain_status(error.status, error.headers, error.body, self._sender, self._key_hint)
             if error.status in (404, 405) and not isinstance(error.body, dict):
                 # A server that implements this API would report in JSON what it doesn't find.
-                failure = replace(failure, message=f"{failure.message}; is {self.address} the right base_url?")
+                failure = replace(
+                    failure, message=f"{failure.message}; is {self.address} the right {self._address_option}?"
+                )
             return failure
         if isinstance(error, http.NotAnEventStreamError):
             if error.reported:
@@ -229,7 +232,8 @@ class HostedModel(ABC):
         if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
             return RequestFailure("bad", f"{self.name}: {self.address} is not a valid address: {cause}")
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-            hint = "is the server running, and base_url right?" if not self.provider.needs_key else "is the network up?"
+            is_own = not self.provider.needs_key
+            hint = f"is the server running, and {self._address_option} right?" if is_own else "is the network up?"
             return RequestFailure("failed", f"{self.name}: no connection to {self.address}: {cause}; {hint}")
         return RequestFailure("failed", f"{self.name}: the connection to {self.address} was lost: {cause}")
 
@@ -243,7 +247,16 @@ class HostedModel(ABC):
 
     @property
     def _key_hint(self) -> str:
-        return f'check {self.provider.keys[0]}, or give model("{self.name}", api_key=…)'
+        return f"check {self.provider.keys[0]}, or {self._key_source}"
+
+    @property
+    def _key_source(self) -> str:
+        """Another way to give a key than by the environment."""
+        return choose_advice(f'give model("{self.name}", api_key=…)', f"run: ferrule keys set {self.provider.name}")
+
+    @property
+    def _address_option(self) -> str:
+        return choose_advice("base_url", "--base-url")
 
     def _report_early_end(self, finished: MessageFinished, reader: AnswerReader, is_broken: bool) -> list[Loss]:
         if finished.stop != "error" or is_broken or not reader.end_reason:

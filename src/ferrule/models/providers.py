@@ -49,8 +49,12 @@ class Provider:
 
     @property
     def key_is_set(self) -> bool:
-        """Whether the environment contains a key for it."""
-        return any(os.environ.get(key, "").strip() for key in self.keys)
+        """Whether the environment or the user's file has a key for it. Raises `SettingsError` for a broken file."""
+        if any(os.environ.get(key, "").strip() for key in self.keys):
+            return True
+        from ferrule.models.keys import read_keys
+
+        return self.key in read_keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ferrule._util.user_folders import find_data_folder
 from ferrule.conversation import Conversation
 from ferrule.session.terminal_output import print_notice
 
@@ -31,11 +31,7 @@ class StoreOptions:
 
 def find_store_path(given: Path | None = None) -> Path:
     """Return the given file, or the path of the user's own store."""
-    if given is not None:
-        return given
-    data = Path(os.environ.get("XDG_DATA_HOME") or "")
-    # The XDG specification says to ignore relative paths.
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "ferrule" / "conversations.db"
+    return given or find_data_folder() / "conversations.db"
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from ferrule.errors import FerruleError, RegistryError
+from ferrule.errors import FerruleError, RegistryError, choose_advice
 from ferrule.tools.decorator import Tool
 from ferrule.tools.signature import find_enclosing_names
 from ferrule.tools.toolset import Toolset, find_method_tools, find_required_arguments
@@ -268,7 +268,7 @@ def _index_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
         if tool.name in seen:
             raise RegistryError(
                 f"two tools are named {tool.name!r}: one from {seen[tool.name].location}, one from {tool.location}; "
-                "use prefixed or renamed on one of them"
+                + choose_advice("use prefixed or renamed on one of them", "offer one of them, or rename it in its file")
             )
         seen[tool.name] = tool
     return seen
@@ -393,7 +393,7 @@ def _render_offer(spec: ToolSpec, shape: Literal["openai", "anthropic"]) -> dict
     Raises `RegistryError` for a name with a dot, which both refuse, and for an unknown shape.
     """
     if not _PROVIDER_NAME.fullmatch(spec.name):
-        raise RegistryError(f"{spec.name!r} contains a '.', which {shape} refuses in a name; use renamed")
+        raise RegistryError(f"{spec.name!r} contains a '.', which {shape} refuses in a name; rename it")
     if shape == "openai":
         return render_openai_tool(spec)
     if shape == "anthropic":

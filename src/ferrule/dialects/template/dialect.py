@@ -53,7 +53,7 @@ from ferrule.dialects.template.probe import TemplateFacts, probe_template
 from ferrule.dialects.template.rendering import Rendering, make_message_segments, make_segments, place_images
 from ferrule.dialects.template.spans import Span
 from ferrule.dialects.template.trials import SHAPES, WHEN, WORDS
-from ferrule.errors import DialectError
+from ferrule.errors import DialectError, choose_advice
 from ferrule.events import CallFinished
 from ferrule.toolspec import ToolSpec
 
@@ -61,7 +61,11 @@ if TYPE_CHECKING:
     from ferrule.dialects.template.engine import TemplateEngine
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_IN_TEXT = 'describe them in the text, with a notation (`mode="hermes"`)'
+
+
+def _advise_text_mode() -> str:
+    mode = choose_advice('`mode="hermes"`', "`--mode hermes`")
+    return f"describe them in the text, with a notation ({mode})"
 
 
 class TemplateDialect:
@@ -286,7 +290,9 @@ class TemplateDialect:
     ) -> None:
         if tools and isinstance(self.notation.family.syntax, NoCalls):
             names = ", ".join(spec.name for spec in tools)
-            raise DialectError(f"{self.learned.no_calls}, so {names} can't be offered to the model; {_IN_TEXT}")
+            raise DialectError(
+                f"{self.learned.no_calls}, so {names} can't be offered to the model; {_advise_text_mode()}"
+            )
         if not tools or self.notation.family.one_tool is not None:
             return
         try:
@@ -295,7 +301,9 @@ class TemplateDialect:
             # A template only for conversations with tools.
             return
         if bare == direct:
-            raise DialectError(f"the chat template has no place for tools, so the model would not see them; {_IN_TEXT}")
+            raise DialectError(
+                f"the chat template has no place for tools, so the model would not see them; {_advise_text_mode()}"
+            )
 
     def _check_calls(
         self, rendering: Rendering, contents: Sequence[str], spans: Sequence[Span], tools: Sequence[ToolSpec]

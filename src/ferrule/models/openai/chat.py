@@ -13,7 +13,7 @@ from typing import Any
 
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
-from ferrule.errors import ModelError
+from ferrule.errors import ModelError, choose_advice
 from ferrule.formats.openai import write_messages, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
@@ -56,7 +56,8 @@ class OpenAIChat(OpenAIModel):
     ) -> tuple[ProviderRequest, list[Loss]]:
         """See `HostedModel`. Raises `ModelError` where tools are offered to a model that takes none."""
         if tools and not self.capabilities.native_tools:
-            raise ModelError(f"{self.name} has no native tools; offer them in the text: using(…, mode=…)")
+            mode = choose_advice('using(…, mode="hermes")', "--mode hermes")
+            raise ModelError(f"{self.name} has no native tools; offer them in the text: {mode}")
         messages, losses = write_messages(conversation, self.provider.style, names)
         body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": True}
         if self.provider.usage_option:
