@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         PolicyWarning,
         ProviderError,
         RegistryError,
+        RequestNotRecorded,
         SandboxInputError,
         SandboxUnavailable,
         SettingsError,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     )
     from ferrule.execution import Approver, Decision, Executor, FileJournal, Pending, Policy, Rule, TerminalApprover
     from ferrule.models.protocol import Model, ModelSettings
+    from ferrule.models.recording import record
     from ferrule.models.scripted import ScriptedModel
     from ferrule.tools.arguments import ArgumentsInvalid
     from ferrule.tools.decorator import Tool, tool
@@ -113,6 +115,7 @@ _EXPORTS = {
         "PolicyWarning",
         "ProviderError",
         "RegistryError",
+        "RequestNotRecorded",
         "SandboxInputError",
         "SandboxUnavailable",
         "SettingsError",
@@ -152,6 +155,7 @@ _EXPORTS = {
         "Model",
         "ModelSettings",
     ),
+    "models.recording": ("record",),
     "models.scripted": ("ScriptedModel",),
     "tools.arguments": ("ArgumentsInvalid",),
     "tools.decorator": (
@@ -219,6 +223,7 @@ __all__ = [
     "Reasoning",
     "ReasoningDelta",
     "RegistryError",
+    "RequestNotRecorded",
     "ResultReady",
     "Rule",
     "Run",
@@ -249,6 +254,7 @@ __all__ = [
     "assistant",
     "calculator",
     "model",
+    "record",
     "system",
     "tool",
     "user",

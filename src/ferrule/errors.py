@@ -67,6 +67,10 @@ class Overloaded(ModelError):  # noqa: N818 - a state
     """More requests wait for one provider than its queue may hold."""
 
 
+class RequestNotRecorded(ModelError):  # noqa: N818 - a state
+    """A recording has no answer to a request; the message says how the nearest recorded one differs."""
+
+
 class ToolRequired(ModelError):  # noqa: N818 - a requirement
     """A model had to call a tool and did not, even when asked again."""
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ferrule.execution.approver import Approver, TerminalApprover
 from ferrule.execution.decisions import ApprovalRequest, Decision, Pending
 from ferrule.execution.error_results import make_cancelled_result, make_interrupted_result
-from ferrule.execution.executor import Executor
+from ferrule.execution.executor import Executor, call_tool
 from ferrule.execution.journal import FileJournal, InterruptedCall, Journal, NullJournal, find_interrupted
 from ferrule.execution.policy import Policy, Rule, SessionGrants, Verdict
 from ferrule.execution.results import read_result_tool
@@ -28,6 +28,7 @@ __all__ = [
     "SessionGrants",
     "TerminalApprover",
     "Verdict",
+    "call_tool",
     "find_interrupted",
     "make_cancelled_result",
     "make_interrupted_result",

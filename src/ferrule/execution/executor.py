@@ -10,13 +10,15 @@ This file schedules the calls of a message. `authorize.py` decides whether a cal
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 from ferrule.blobs import BlobStore
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
-from ferrule.errors import PolicyError
+from ferrule.errors import PolicyError, RegistryError
 from ferrule.execution.approver import Approver
 from ferrule.execution.authorize import Authorizer, PermittedCall, RefusedCall
 from ferrule.execution.decisions import Decision, Pending
@@ -25,7 +27,7 @@ from ferrule.execution.policy import Policy
 from ferrule.execution.results import LIMIT, ResultLimits
 from ferrule.execution.results import NAME as READ_RESULT
 from ferrule.execution.run_call import CallRunner
-from ferrule.tools.registry import BoundRegistry
+from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
 from ferrule.tools.scope import CallScope
 
 Call: TypeAlias = ToolCall | MalformedCall
@@ -172,6 +174,33 @@ class Executor:
         batch.answers[place] = result
         if batch.on_result is not None:
             batch.on_result(result)
+
+
+async def call_tool(
+    tools: ToolLike,
+    arguments: Mapping[str, Any] | str = "{}",
+    *,
+    name: str | None = None,
+    policy: Policy | None = None,
+    approver: Approver | None = None,
+    workspace: Path | None = None,
+) -> ToolResult:
+    """Answer one call as if a model had made it: for tests, and programs of one call.
+
+    `tools` is a tool or function, or a Toolset or registry with the tool's `name`. `arguments` are values by name, or
+    the JSON text that a model would write. What the policy asks and no approver decides is denied. Raises
+    `RegistryError` for tools that can't be offered, and if `name` is missing though there are several.
+    """
+    async with ToolRegistry([tools]).open() as bound:
+        if name is None and len(bound.tools) != 1:
+            known = ", ".join(tool.name for tool in bound.tools) or "none"
+            raise RegistryError(f"call_tool needs the name of one of the tools {known}: call_tool(…, name=…)")
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        call = ToolCall("call_1", name if name is not None else bound.tools[0].name, text)
+        executor = Executor(bound, policy=policy, approver=approver)
+        result = await executor.run(call, CallScope(workspace=workspace))
+    assert isinstance(result, ToolResult), "an executor with on_ask='deny' never pauses"
+    return result
 
 
 @dataclass(slots=True)

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from ferrule.models.providers import Provider
 
 
-def get_model(name: str, **options: Any) -> Model:
+def get_model(name: str, *, record: str | Path | None = None, **options: Any) -> Model:
     """The model with that name; `options` (`api_key`, `base_url`, `dialect`, …) are passed to its constructor.
 
+    With `record`, its answers are recorded in that file, and replayed from there: see `ferrule.models.recording`.
     Any other name may be that of an installed package's model, in the group `ferrule.models`. Raises `ModelError` for
     an unknown name, a missing key or a missing package, and `PluginError`.
     """
+    if record is not None:
+        from ferrule.models.recording import record as make_recorded_model
+
+        return make_recorded_model(record, name, **options)
     provider, _, rest = name.partition(":")
     try:
         if name == "embedded":
