@@ -27,6 +27,7 @@ RecordMode: TypeAlias = Literal["once", "replay", "refresh"]
 """`once`: what is recorded is replayed, anything else is asked and recorded. `replay`: the model is never asked.
 `refresh`: everything is asked, and what was recorded before is replaced."""
 MODES: tuple[RecordMode, ...] = get_args(RecordMode)
+"""The names of all modes."""
 VARIABLE = "FERRULE_RECORD"
 """The environment variable with the mode where none is given."""
 
