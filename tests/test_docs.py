@@ -78,6 +78,23 @@ def test_example_left_out(block: Block) -> None:
     pytest.skip(f"not run: {block.note}")
 
 
+def awaits_at_the_top(block: Block) -> bool:
+    """Whether a block of Python has an `await` outside of a function."""
+    if block.language != "python" or block.kind:
+        return False
+    try:
+        compile(block.text, block.place, "exec")
+    except SyntaxError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_says_once_how_its_examples_await(page: Path) -> None:
+    needed = any(map(awaits_at_the_top, read_blocks(page)))
+    assert page.read_text(encoding="utf-8").count("`python -m asyncio`") == (1 if needed else 0)
+
+
 PASTED = [block for block in BLOCKS if block.page.stem in TUTORIALS and block.language == "python" and not block.kind]
 
 
