@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from ferrule import __version__
+from ferrule.cli.configuration import read_defaults
 
 COMMANDS = {
     "ask": "ask:ask",
@@ -66,7 +67,7 @@ def run_requested_command() -> None:
     named = sys.argv[1] if len(sys.argv) > 1 else None
     command = get_command(make_app(named if named in COMMANDS else None))
     # Standalone, it would print a wrong option itself, in four lines.
-    raise SystemExit(command(prog_name="ferrule", standalone_mode=False))
+    raise SystemExit(command(prog_name="ferrule", standalone_mode=False, default_map=read_defaults(named)))
 
 
 def _print_version(is_requested: bool) -> None:

@@ -78,14 +78,13 @@ def list_keys(as_json: bool) -> None:
 
 def find_key_provider(name: str) -> Provider:
     """Find the provider that a person names, perhaps in a model's name. Raises `SettingsError` for an unknown one."""
-    from difflib import get_close_matches
-
     from ferrule.errors import SettingsError
     from ferrule.models.providers import PROVIDERS
+    from ferrule.tools.registry import find_nearest_names
 
     found = PROVIDERS.get(name.partition(":")[0])
     if found is None:
-        near = get_close_matches(name, PROVIDERS, 3) or PROVIDERS
+        near = find_nearest_names(name, PROVIDERS) or PROVIDERS
         raise SettingsError(f"unknown provider {name!r}; the nearest: {', '.join(near)}")
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -37,16 +37,6 @@ PROVIDERS = (
     " mistral, together, fireworks, xai, cerebras, huggingface, compatible"
 )
 _WITHOUT_ADDRESS = ("embedded", "echo", "local")
-_CONTRADICTIONS = {"no_tools": ("tools", "plugins", "mcp", "trust"), "resume": ("system",)}
-_OPTION_NAMES = {
-    "no_tools": "--no-tools",
-    "tools": "--tools",
-    "plugins": "--plugins",
-    "mcp": "--mcp",
-    "trust": "--trust",
-    "resume": "--resume",
-    "system": "--system",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +49,19 @@ class SessionOptions:
             "--model",
             "-m",
             metavar="MODEL",
+            envvar="FERRULE_MODEL",
             help=f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`.",
         ),
     ] = "embedded"
     system: Annotated[
         str | None,
-        typer.Option("--system", "-s", metavar="TEXT", help="What the model is told before the conversation."),
+        typer.Option(
+            "--system",
+            "-s",
+            metavar="TEXT",
+            envvar="FERRULE_SYSTEM",
+            help="What the model is told before the conversation.",
+        ),
     ] = None
     attachments: Annotated[
         list[str] | None,
@@ -80,6 +77,7 @@ class SessionOptions:
         typer.Option(
             "--base-url",
             metavar="URL",
+            envvar="FERRULE_BASE_URL",
             help="The address of the provider's API; its key comes from the environment.",
         ),
     ] = None
@@ -88,11 +86,15 @@ class SessionOptions:
         typer.Option(
             "--mode",
             metavar="MODE",
+            envvar="FERRULE_MODE",
             help="How calls are written: auto, api, or the name of a notation of `dialects`.",
         ),
     ] = "auto"
     fallback: Annotated[
-        str | None, typer.Option("--fallback", metavar="MODEL", help="The model to ask if the first one fails.")
+        str | None,
+        typer.Option(
+            "--fallback", metavar="MODEL", envvar="FERRULE_FALLBACK", help="The model to ask if the first one fails."
+        ),
     ] = None
     tools: ToolFolders = None
     no_tools: Annotated[bool, typer.Option("--no-tools", help="Offer no tool, not even the calculator.")] = False
@@ -113,16 +115,26 @@ class SessionOptions:
     trust: Trust = False
     as_json: AsJson = False
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="0 always takes the likeliest token; the default is the provider's.")
+        float | None,
+        typer.Option(
+            min=0,
+            envvar="FERRULE_TEMPERATURE",
+            help="0 always takes the likeliest token; the default is the provider's.",
+        ),
     ] = None
-    seed: Annotated[int | None, typer.Option(min=0, help="Makes sampling repeatable.")] = None
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens of one message.")] = None
+    seed: Annotated[int | None, typer.Option(min=0, envvar="FERRULE_SEED", help="Makes sampling repeatable.")] = None
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, envvar="FERRULE_MAX_TOKENS", help="The most tokens of one message.")
+    ] = None
     yes: Yes = False
     policy: PolicyFile = None
     journal: JournalFile = None
     store: StoreFile = None
     keep: Annotated[bool, typer.Option("--keep", help="Save the conversation, see `ferrule history`.")] = False
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue a saved conversation.")] = None
+    cost: Annotated[
+        bool, typer.Option("--cost", envvar="FERRULE_COST", help="Show the tokens, seconds and price of each answer.")
+    ] = False
 
 
 def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -134,8 +146,10 @@ def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     def run(context: typer.Context, **given: object) -> None:
+        from ferrule.cli.option_sources import drop_contradicted
+
         options = SessionOptions(**{name: given.pop(name) for name in hints})  # type: ignore[arg-type]
-        command(**given, options=_check_options(options, context))
+        command(**given, options=drop_contradicted(options, context))
 
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
@@ -144,23 +158,6 @@ def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
-
-
-def _check_options(options: SessionOptions, context: typer.Context) -> SessionOptions:
-    """Drop the defaults that an option of the command line contradicts. Raises `SettingsError` for two such options."""
-    from ferrule.errors import SettingsError
-
-    for name, others in _CONTRADICTIONS.items():
-        for other in others if getattr(options, name) else ():
-            if _is_on_command_line(context, other):
-                raise SettingsError(f"{_OPTION_NAMES[name]} and {_OPTION_NAMES[other]} can't be used together")
-            options = replace(options, **{other: getattr(SessionOptions(), other)})
-    return options
-
-
-def _is_on_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 @contextmanager
@@ -175,14 +172,19 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
     from ferrule.cli.tools import collect_tools
     from ferrule.session.approvals import open_permissions
     from ferrule.session.persistence import StoreOptions, open_autosave
-    from ferrule.session.renderer import JsonRenderer, TextRenderer
+    from ferrule.session.renderer import JsonRenderer, Renderer, TextRenderer
     from ferrule.session.session import Session, SessionRunner
     from ferrule.tools.registry import ToolRegistry
 
     attachments = read_attachments(options.attachments or ())
     registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
     pipeline = make_pipeline(options)
-    renderer = JsonRenderer() if options.as_json else TextRenderer()
+    renderer: Renderer = JsonRenderer() if options.as_json else TextRenderer()
+    if options.cost:
+        from ferrule.session.cost import CostRenderer
+
+        renderer = CostRenderer(renderer, options.as_json)
+        pipeline = pipeline.hook(renderer)
     with (
         asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,

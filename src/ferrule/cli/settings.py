@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ferrule.errors import SettingsError
+from ferrule.tools.registry import find_nearest_names
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -53,7 +54,9 @@ def _describe_problems(error: ValidationError, kind: type[BaseModel]) -> list[st
     for one in error.errors(include_url=False):
         place = ".".join(map(str, one["loc"]))
         if one["type"] == "extra_forbidden":
-            problems.append(f"unknown setting {place!r}; there are {', '.join(kind.model_fields)}")
+            near = ", ".join(find_nearest_names(place, kind.model_fields))
+            known = f"the nearest: {near}" if near else f"there are {', '.join(kind.model_fields)}"
+            problems.append(f"unknown setting {place!r}; {known}")
         else:
             problems.append(f"{place}: {one['msg'][0].lower()}{one['msg'][1:]}, not {one['input']!r}")
     return problems
