@@ -126,12 +126,17 @@ def _collect_content(value: object) -> tuple[Text | Image, ...]:
 @checked_init(content=("content.__class__ is tuple", _collect_content))
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to a call. `content` is what the model reads; `status` says how it came about."""
+    """The answer to a call. `content` is what the model reads; `status` says how it came about.
+
+    `data` is the same as JSON values, for programs: what the tool returned if that was no text, or the structured
+    content of an MCP server. It is not saved with a conversation, and takes no part in comparisons.
+    """
 
     call_id: str
     name: str
     content: tuple[Text | Image, ...]
     status: ResultStatus = "ok"
+    data: Any = field(default=None, compare=False, repr=False)
 
     @property
     def is_error(self) -> bool:
@@ -142,6 +147,17 @@ class ToolResult:
     def text(self) -> str:
         """The text of the result, its parts joined by newlines, without images."""
         return "\n".join([part.text for part in self.content if isinstance(part, Text)])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool may return in place of its result: `content`, which the model reads, and `data`, for programs.
+
+    `content` is anything that a tool may return. `data` is JSON values; it becomes `ToolResult.data`.
+    """
+
+    content: Any
+    data: Any
 
 
 # A tuple: checked for every part at every step of the loop, and a union type takes five times as long.

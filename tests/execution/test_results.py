@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from running_tools import answer, answers, call
 
 from ferrule.blobs import BlobStore
-from ferrule.conversation import Image, Text, ToolCall
+from ferrule.conversation import Image, Text, ToolCall, ToolOutput, ToolResult
 from ferrule.errors import ToolFailed
 from ferrule.execution import read_result_tool
 from ferrule.execution.results import ResultLimits, cut_text, make_parts
@@ -212,3 +212,30 @@ def test_the_notes_of_many_images_are_cut_like_any_text():
 def test_images_within_the_limits_are_the_same_parts():
     parts = (picture(1), Text("a"), picture(2))
     assert ResultLimits(BlobStore()).cut(parts) is parts
+
+
+def test_what_is_no_text_is_data_too():
+    @tool
+    def find(what: str) -> object:
+        """Return one of several things."""
+        return {
+            "object": {"rows": (1, 2), "day": datetime.date(2026, 1, 2)},
+            "text": "plain",
+            "number": 3,
+            "image": Image(b"x", "image/png"),
+            "both": ToolOutput("2 rows", {"rows": [1, 2]}),
+            "wrong": ToolOutput("2 rows", object()),
+        }[what]
+
+    def run(what):
+        result = answer(find, call("find", what=what), limit=5)
+        return result.data
+
+    assert run("object") == {"rows": [1, 2], "day": "2026-01-02"}
+    assert [run("text"), run("number"), run("image")] == [None, 3, None]
+    both, wrong = answer(find, call("find", what="both")), answer(find, call("find", what="wrong"))
+    assert (both.text, both.data) == ("2 rows", {"rows": [1, 2]})
+    assert wrong.text.startswith(
+        "error: the call was run, but the tool returned a object that can't be written as JSON"
+    )
+    assert both == ToolResult(both.call_id, "find", both.content)

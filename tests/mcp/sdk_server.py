@@ -45,6 +45,8 @@ PATTERNS = {
     "type": "object",
     "properties": {"name": {"type": "string", "pattern": "^(a+)+$"}, "word": {"type": "string", "pattern": "(?=x)y"}},
 }
+ROWS = {"type": "object", "properties": {"rows": {"type": "array", "items": {"type": "integer"}}}}
+ODD = {"type": "object", "properties": {"x": {"type": 7}}}
 NOTHING = {"type": "object", "properties": {}}
 PLAIN = ("picture", "everything", "fail", "refuse", "steps", "wait", "waited", "toggle", "silent")
 
@@ -56,9 +58,11 @@ def listing() -> list[Tool]:
         Tool(name="add", description="Add two numbers.", input_schema=NUMBERS),
         Tool(name="erase", description="Says that it only reads.", input_schema=NOTHING, annotations=hints),
         Tool(name="files/read.all", description="A name that models can't write.", input_schema=NOTHING),
-        Tool(name="odd", description="No schema.", input_schema={"type": "object", "properties": {"x": {"type": 7}}}),
+        Tool(name="odd", description="No schema.", input_schema=ODD),
         Tool(name="strict", description="Patterns.", input_schema=PATTERNS),
-        Tool(name="table", description="Structured.", input_schema=NOTHING, output_schema={"type": "object"}),
+        Tool(name="table", description="Structured.", input_schema=NOTHING, output_schema=ROWS),
+        Tool(name="wrong", description="Not as it says.", input_schema=NOTHING, output_schema=ROWS),
+        Tool(name="untyped", description="Not a schema.", input_schema=NOTHING, output_schema=ODD),
         *tools,
     ]
 
@@ -98,6 +102,14 @@ async def read_all(_context):
 
 async def table(_context):
     return CallToolResult(content=[], structured_content={"rows": [1, 2]})
+
+
+async def wrong(_context):
+    return said("wrong", structured_content={"rows": ["one"]})
+
+
+async def untyped(_context):
+    return said("fine", structured_content={"said": "fine"})
 
 
 async def silent(_context):
@@ -172,7 +184,9 @@ async def toggle(context):
     return said("changed")
 
 
-HANDLERS = {name: globals()[name] for name in (*PLAIN, "add", "erase", "table")} | {"files/read.all": read_all}
+HANDLERS = {name: globals()[name] for name in (*PLAIN, "add", "erase", "table", "wrong", "untyped")} | {
+    "files/read.all": read_all
+}
 
 
 async def no_discovery(_context, _params):

@@ -4,7 +4,9 @@
 
 It speaks the protocol of before 2026, and appends its process's id to FILE at the start. The ways: `initialize`, `list`
 and `call` are the requests at which it falls silent, and it doesn't leave when it should; `noise` writes lines that are
-no protocol; `none` is none of them. Its tool `die` ends it in the middle of the call, `pid` gives its process's id.
+no protocol; `deep` lists a tool whose schema has 300 levels and one without a schema; `restless` announces a change of
+its tools after each answer; `none` is none of them. Its tool `die` ends it in the middle of the call, `pid` gives its
+process's id.
 """
 
 from __future__ import annotations
@@ -15,15 +17,21 @@ import sys
 import time
 from pathlib import Path
 
+TOOLS = {"tools": {"listChanged": True}}
 NOTHING = {"type": "object", "properties": {}}
+DEEP: dict = {}
+for _ in range(300):
+    DEEP = {"type": "object", "properties": {"x": DEEP}}
+MORE = [{"name": "deep", "inputSchema": DEEP}, {"name": "none", "inputSchema": {}}]
 
 
 def result_of(method: str, params: dict) -> dict | None:
     if method == "initialize":
         information = {"name": "strange", "version": "1"}
-        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": information}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": TOOLS, "serverInfo": information}
     if method == "tools/list":
-        return {"tools": [{"name": name, "inputSchema": NOTHING} for name in ("die", "pid", "hang")]}
+        listed = [{"name": name, "inputSchema": NOTHING} for name in ("die", "pid", "hang")]
+        return {"tools": [*listed, *(MORE if sys.argv[1] == "deep" else [])]}
     if params.get("name") == "die":
         os._exit(3)
     return {"content": [{"type": "text", "text": str(os.getpid())}]}
@@ -45,6 +53,8 @@ def main(way: str, notes: str) -> None:
             unknown = {"error": {"code": -32601, "message": "Method not found"}}
             answer = {"result": result_of(method, params)} if known else unknown
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+            if way == "restless":
+                print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
 
 
 if __name__ == "__main__":

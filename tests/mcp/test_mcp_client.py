@@ -50,13 +50,13 @@ async def test_the_whole_listing_is_offered_under_names_that_models_can_write(ad
 async def test_a_tool_whose_schema_is_none_is_left_out_and_named(address: str) -> None:
     async with MCPServer(address) as server:
         assert "odd" not in server.registry
-        odd, _ = server.problems
+        odd, *_ = server.problems
         assert odd.startswith("'odd' is not offered: the tool 'odd': not a JSON Schema at properties.x.type")
 
 
 async def test_a_pattern_costs_little_and_one_that_may_cost_much_is_named_and_not_checked(address: str) -> None:
     async with MCPServer(address) as server:
-        _, unchecked = server.problems
+        _, unchecked, *_ = server.problems
         assert unchecked == (
             "'strict' is offered, but of its schema word.pattern: the string \"(?=x)y\" isn't checked: "
             "it has a lookaround"
@@ -81,6 +81,19 @@ async def test_results_keep_their_parts_and_say_what_is_left_out(address: str) -
     }
     async with MCPServer(address) as server:
         assert {name: (await result_of(server, name)).content for name in wanted} == wanted
+
+
+async def test_structured_content_is_data_beside_the_text_and_is_checked(address: str) -> None:
+    async with MCPServer(address, name="trying") as server:
+        assert server.problems[2].startswith("'untyped' is offered, but its output schema isn't checked: not a JSON Sc")
+        assert server.registry.get("table").output_schema == sdk_server.ROWS
+        table, wrong, untyped = [await result_of(server, name) for name in ("table", "wrong", "untyped")]
+    assert (table.text, table.data) == ('{"rows": [1, 2]}', {"rows": [1, 2]})
+    assert (untyped.text, untyped.data) == ("fine", {"said": "fine"})
+    assert wrong.status == "error"
+    assert wrong.text.startswith(
+        "error: the call was run, but what it returned doesn't follow the tool's output schema: rows[0]: 'one' is not"
+    )
 
 
 async def test_errors_reach_the_model(address: str) -> None:

@@ -22,7 +22,7 @@ def test_list_shows_tools_and_what_is_wrong_with_others(
     shown, told = capsys.readouterr()
     assert "add  (from mcp:localhost)\n  Add two numbers.\n    --a  (integer, required)\n" in shown
     assert "    --b  (integer, required)\nerase  (from mcp:localhost, reads only" in shown
-    odd, strict = told.splitlines()
+    odd, strict, _ = told.splitlines()
     assert odd.startswith("ferrule: the MCP server localhost: 'odd' is not offered: the tool 'odd': not a JSON Schema")
     assert strict.startswith("ferrule: the MCP server localhost: 'strict' is offered, but of its schema word.pattern: ")
     print_tools(addresses["legacy"], 60, as_json=True)
@@ -54,6 +54,15 @@ def test_call_refuses_what_is_wrong(addresses: dict[str, str]) -> None:
     assert nobody.returncode == 2
     assert nobody.stderr == (
         "ferrule: the MCP server 'program' (/no/such/program) can't be reached: file not found: '/no/such/program'\n"
+    )
+
+
+def test_what_is_no_server_is_one_line_without_a_traceback() -> None:
+    done = ferrule("mcp", "list", "echo hi")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "ferrule: the MCP server 'echo' (echo) ended before it was ready; it wrote 'hi', which is no MCP message: "
+        "check that this starts an MCP server\n"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 
 from ferrule.conversation import Text
 from ferrule.mcp.content import read_failure, read_parts
+from ferrule.mcp.incoming import prune_json
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,8 @@ from ferrule.mcp.content import read_failure, read_parts
         (["3"], {"result": 3}),
         (["1", "2"], {"result": [1, 2]}),
         (["one\n", "two"], {"result": "one\n\ntwo"}),
+        (["[DIR] a\n[FILE] b"], {"content": "[DIR] a\n[FILE] b"}),
+        (["2 files: a.txt and b.txt"], {"files": ["a.txt", "b.txt"], "count": 2}),
     ],
 )
 def test_what_a_text_says_is_not_said_again(texts: list[str], structured: Any) -> None:
@@ -28,11 +32,17 @@ def test_what_a_text_says_is_not_said_again(texts: list[str], structured: Any) -
 
 
 @pytest.mark.parametrize(
-    ("texts", "structured"), [(["two rows"], {"rows": [1, 2]}), ([], {"a": "é"}), (["nothing"], {"result": []})]
+    ("texts", "structured"),
+    [
+        (["two rows"], {"rows": [1, 2]}),
+        ([], {"a": "é"}),
+        (["nothing"], {"result": []}),
+        (["12 files"], {"count": 1}),
+    ],
 )
 def test_what_no_text_says_is_added(texts: list[str], structured: Any) -> None:
     result = CallToolResult(content=[TextContent(text=text) for text in texts], structured_content=structured)
-    added = {"two rows": '{"rows": [1, 2]}', "nothing": '{"result": []}'}.get("".join(texts), '{"a": "é"}')
+    added = json.dumps(structured, ensure_ascii=False)
     assert read_parts(result) == [*(Text(text) for text in texts), Text(added)]
 
 
@@ -42,3 +52,15 @@ def test_an_error_says_what_it_can() -> None:
         "no\n[left out: image/png, 3 bytes]"
     )
     assert "without a reason" in read_failure(CallToolResult(content=[], is_error=True))
+
+
+@pytest.mark.parametrize("levels", [0, 1, 179, 180, 181, 300, 50_000])
+def test_only_what_is_nested_too_deeply_is_cut_off(levels: int) -> None:
+    text = '{"a": "]}\\"[{", "b": ' + "[" * levels + '"x"' + "]" * levels + ', "c": [1]}'
+    pruned = json.loads(prune_json(text))
+    assert (pruned["a"], pruned["c"]) == (']}"[{', [1])
+    inner = pruned["b"]
+    while isinstance(inner, list):
+        (inner,) = inner
+    assert inner == ("x" if levels < 180 else None)
+    assert (prune_json(text) == text) is (levels < 180)

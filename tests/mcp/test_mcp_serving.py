@@ -8,6 +8,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,32 @@ class Visits(Toolset):
         return self.count
 
 
+@dataclass
+class Town:
+    """A town."""
+
+    name: str
+    people: int | None = None
+
+
+@tool
+def find(town: str) -> Town:
+    """Find a town."""
+    return Town(town, 3)
+
+
+@tool
+def search(town: str) -> list[Town] | None:
+    """Find towns."""
+    return [Town(town)] if town else None
+
+
+@tool
+def guess(town: str) -> dict[str, int]:
+    """Return something else than it says."""
+    return {"people": town}
+
+
 REGISTRY = ToolRegistry([calculator, draw, drop, count, mumble, Visits])
 
 
@@ -97,6 +124,33 @@ async def test_the_sdks_client_lists_and_calls(serving: Serving, mode: Any) -> N
         assert (reckoned.content, reckoned.is_error) == ([TextContent(text="42")], False)
         drawn = await client.call_tool("draw", {})
         assert [type(part) for part in drawn.content] == [TextContent, ImageContent]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_what_has_a_return_type_is_structured_too(serving: Serving, mode: Any) -> None:
+    async with serving(ToolRegistry([find, search, guess, draw, mumble])) as address, Client(address, mode=mode) as sdk:
+        schemas = {one.name: one.output_schema for one in (await sdk.list_tools()).tools}
+        assert schemas["find"]["properties"]["people"]["anyOf"] == [{"type": "integer"}, {"type": "null"}]
+        assert schemas["search"]["required"] == ["result"]
+        assert (schemas["draw"], schemas["mumble"]) == (None, None)
+        # The SDK's client refuses what doesn't follow the schema.
+        found = await sdk.call_tool("find", {"town": "Ulm"})
+        assert (found.structured_content, json.loads(found.content[0].text)) == ({"name": "Ulm", "people": 3},) * 2
+        several = await sdk.call_tool("search", {"town": "Ulm"})
+        assert several.structured_content == {"result": [{"name": "Ulm", "people": None}]}
+        assert (await sdk.call_tool("search", {"town": ""})).structured_content == {"result": None}
+        wrong = await sdk.call_tool("guess", {"town": "Ulm"})
+        assert (wrong.is_error, wrong.structured_content) == (True, None)
+        assert (
+            "doesn't follow the tool's output schema: people: 'Ulm' is not of type 'integer'" in wrong.content[0].text
+        )
+
+
+async def test_ours_gets_what_ours_returned(serving: Serving) -> None:
+    async with serving(ToolRegistry([find, search])) as address, MCPServer(address) as server:
+        found, several = await result_of(server, "find", town="Ulm"), await result_of(server, "search", town="Ulm")
+    assert (found.text, found.data) == ('{"name":"Ulm","people":3}', {"name": "Ulm", "people": 3})
+    assert several.text == '[{"name":"Ulm","people":null}]'
 
 
 async def test_failures_are_results_that_say_so(serving: Serving) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -85,12 +86,35 @@ async def test_calls_beside_one_that_dies_are_answered_too(strange: Strange) -> 
 async def test_one_that_writes_what_is_no_protocol_is_borne(strange: Strange, caplog) -> None:
     async with MCPServer(strange("noise"), name="strange") as server:
         assert (await result_of(server, "pid")).status == "ok"
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+
+async def test_a_tool_that_cannot_be_read_costs_no_other(strange: Strange) -> None:
+    async with MCPServer(strange("deep"), name="strange") as server:
+        assert server.registry.names == ("die", "pid", "hang")
+        assert server.problems == (
+            "'none' is not offered: it doesn't follow the MCP specification: inputSchema.type: Field required",
+            "'deep' is not offered: the tool 'deep': its schema is nested too deeply; give a flatter one",
+        )
+        assert (await result_of(server, "pid")).status == "ok"
+
+
+async def test_a_change_announced_before_the_end_is_no_failure(strange: Strange, caplog) -> None:
+    for _ in range(5):
+        async with MCPServer(strange("restless"), name="strange") as server:
+            assert (await result_of(server, "pid")).status == "ok"
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
 
 @pytest.mark.parametrize(
     ("server", "message"),
     [
         (["/no/such/program"], "can't be reached: file not found: '/no/such/program'"),
+        (["echo", "hi"], "ended before it was ready; it wrote 'hi', which is no MCP message: check that this starts"),
+        (
+            ["sh", "-c", "echo hi; sleep 60"],
+            "not answer within 1 seconds; it was abandoned; it wrote 'hi', which is no",
+        ),
         (["true"], "ended before it was ready; its output on stderr may say why"),
         (["cat"], "can't be reached: Method not found"),
         ("http://127.0.0.1:1/mcp", "can't be reached: ConnectError"),
@@ -98,7 +122,7 @@ async def test_one_that_writes_what_is_no_protocol_is_borne(strange: Strange, ca
 )
 async def test_what_is_no_server_is_said_to_be_none(server: str | list[str], message: str) -> None:
     with pytest.raises(RegistryError, match=message):
-        async with MCPServer(server, start_timeout=10):
+        async with MCPServer(server, start_timeout=1 if "sh" in server else 10):
             pass
 
 

@@ -162,8 +162,9 @@ def print_tools(server: str, timeout: float, as_json: bool) -> None:
 
 
 async def _read_specs(server: MCPServer) -> tuple[ToolSpec, ...]:
-    async with server:
-        return server.registry.specs
+    # Not its registry as listed at the start: changes that it has announced since are listed first.
+    async with server.open_tools(()) as tools:
+        return tuple(tool.spec for tool in tools)
 
 
 async def _call_tool(

@@ -1,6 +1,7 @@
 """Turns what a tool returned into the parts that a model reads, cut to limits.
 
-A tool returns text, a JSON value (or a pydantic model or dataclass), an image, or a list of texts and images. Text
+A tool returns text, a JSON value (or a pydantic model or dataclass), an image, a list of texts and images, or a
+`ToolOutput` of one of these and data for programs. Text
 over the limit is cut in the middle; the full text is stored by its content hash, where the tool `read_result` finds it.
 Images over their limits are replaced by a note with their hash.
 """
@@ -15,7 +16,7 @@ from typing import Annotated, Any
 
 from ferrule._util.quick_init import quick_init
 from ferrule.blobs import BlobStore
-from ferrule.conversation import Image, Text
+from ferrule.conversation import Image, Text, ToolOutput
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
@@ -45,9 +46,31 @@ def make_parts(value: Any) -> tuple[Text | Image, ...]:
         return (Text(_get_json_writer()(value).decode()),)
     if isinstance(value, _PARTS):
         return (value,)
+    if isinstance(value, ToolOutput):
+        return make_parts(value.content)
     if isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value):
         return _join_texts([make_parts(part)[0] for part in value])
     return (Text(_write_json(value)),)
+
+
+def make_data(value: Any, parts: tuple[Text | Image, ...]) -> Any:
+    """Convert a returned value, whose `parts` were made, to JSON values; None for text and images.
+
+    Raises `ToolFailed` for the data of a `ToolOutput` that isn't JSON.
+    """
+    if isinstance(value, str) or value is None:
+        return None
+    if isinstance(value, ToolOutput):
+        return _read_json(_write_json(value.data))
+    if isinstance(value, _PARTS) or (isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value)):
+        return None
+    return value if type(value) in _PLAIN else _read_json(parts[0].text)  # type: ignore[union-attr]
+
+
+def _read_json(text: str) -> Any:
+    from pydantic_core import from_json
+
+    return from_json(text)
 
 
 @quick_init

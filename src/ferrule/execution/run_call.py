@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from ferrule.execution.error_results import (
 )
 from ferrule.execution.journal import CallRecord, Journal, record_cancelled, record_refused
 from ferrule.execution.locks import LockHolder, get_lock
-from ferrule.execution.results import ResultLimits, make_parts
+from ferrule.execution.results import ResultLimits, make_data, make_parts
 from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
 from ferrule.tools.argument_errors import ArgumentsInvalid
 from ferrule.tools.decorator import Tool
@@ -131,13 +131,14 @@ class CallRunner:
             result = make_error_result(call.id, call.name, *describe_failure(outcome.error, call.arguments))
         else:
             try:
-                result = ToolResult(call.id, call.name, make_parts(outcome.value))
+                parts = make_parts(outcome.value)
+                result = ToolResult(call.id, call.name, parts, "ok", make_data(outcome.value, parts))
             except ToolFailed as error:
                 result = make_error_result(call.id, call.name, "error", f"the call was run, but {error.reason}")
         content = self._limits.cut(result.content)
         if permitted.is_edited:
             content = (*content, *self._limits.cut((_render_edit_note(permitted),)))
-        return result if content is result.content else ToolResult(call.id, call.name, content, result.status)
+        return result if content is result.content else replace(result, content=content)
 
     def _record_late(
         self, permitted: PermittedCall, record: CallRecord | None, holder: LockHolder | None, outcome: Outcome

@@ -16,17 +16,21 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ferrule.conversation import Image, Text
+from ferrule.conversation import ToolOutput
 from ferrule.errors import FerruleError, RegistryError, SettingsError, ToolFailed
 from ferrule.mcp.connection import ServerConnection, describe_error
-from ferrule.mcp.content import read_failure, read_parts
+from ferrule.mcp.content import check_structured, read_failure, read_parts
 from ferrule.mcp.remote_tools import make_tools, rename_taken
 from ferrule.mcp.target import choose_name, parse_target
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.schema_validator import SchemaValidator
 from ferrule.tools.scope import CallScope
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
 
 _log = logging.getLogger("ferrule.mcp")
 
@@ -146,12 +150,13 @@ class MCPServer:
         await connection.wait_until_ready()
         if connection is not self._listed:
             self._listed = connection
-            self._update_tools(connection.listing)
+            self._update_tools(connection.listing, connection.dropped)
         return connection
 
-    def _update_tools(self, listing: Sequence[Any]) -> None:
+    def _update_tools(self, listing: Sequence[Any], dropped: Sequence[str]) -> None:
         before = self.problems
-        self._tools, self.problems = make_tools(listing, self.origin, self._timeout, self._make_function)
+        self._tools, found = make_tools(listing, self.origin, self._timeout, self._make_function)
+        self.problems = (*dropped, *found)
         for problem in self.problems:
             if problem not in before:
                 _log.warning("the MCP server %s: %s", self.name, problem)
@@ -174,20 +179,27 @@ class MCPServer:
                 listing = await connection.list()
             except Exception as error:  # noqa: BLE001 - a server may fail in any way; its tools stay known
                 self._is_stale = True
-                _log.warning("the MCP server %s couldn't list its tools: %s", self.name, describe_error(error))
+                # A server that announces changes just before it is closed, or ends, hasn't failed to list them.
+                level = logging.DEBUG if connection.is_lost else logging.WARNING
+                _log.log(level, "the MCP server %s couldn't list its tools: %s", self.name, describe_error(error))
                 return
-            self._update_tools(listing)
+            self._update_tools(listing, connection.dropped)
         if self._on_change is not None:
             self._on_change(ToolRegistry(self._tools))
 
-    def _make_function(self, name: str) -> Callable[..., Any]:
+    def _make_function(self, name: str, validator: SchemaValidator | None) -> Callable[..., Any]:
         # A name that no parameter of a server's tool is likely to have.
-        async def call(*, _ferrule_scope: CallScope, **arguments: Any) -> Any:
-            return await self._call(name, arguments, _ferrule_scope)
+        async def call(*, _ferrule_scope: CallScope, **arguments: Any) -> ToolOutput:
+            result = await self._call(name, arguments, _ferrule_scope)
+            if result.is_error:
+                raise ToolFailed(read_failure(result))
+            if validator is not None and result.structured_content is not None:
+                check_structured(result.structured_content, validator)
+            return ToolOutput(read_parts(result) or "", result.structured_content)
 
         return call
 
-    async def _call(self, name: str, arguments: dict[str, Any], scope: CallScope) -> Sequence[Text | Image] | str:
+    async def _call(self, name: str, arguments: dict[str, Any], scope: CallScope) -> CallToolResult:
         if not self._users:
             raise ToolFailed(f"the MCP server {self.name!r} is closed")
 
@@ -200,12 +212,9 @@ class MCPServer:
         except FerruleError as error:
             raise ToolFailed(f"not run: {error}") from error
         try:
-            result = await connection.call(name, arguments, on_progress)
+            return await connection.call(name, arguments, on_progress)
         except Exception as error:
             raise ToolFailed(self._explain_failure(connection, error)) from error
-        if result.is_error:
-            raise ToolFailed(read_failure(result))
-        return read_parts(result) or ""
 
     def _explain_failure(self, connection: ServerConnection, error: Exception) -> str:
         """Explain to the model why a call has no result."""

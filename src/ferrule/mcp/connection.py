@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.errors import RegistryError
+from ferrule.mcp.incoming import quiet_sdk, watch_transport
 from ferrule.mcp.target import ServerTarget
 
 if TYPE_CHECKING:
@@ -40,19 +41,23 @@ def read_own_version() -> str:
 _GRACE_SECONDS = 5.0
 """Seconds that a server has to answer after a cancelled call, and that a connection has to close."""
 _MOST_PAGES = 1000
+_MOST_SHOWN = 80
+"""Characters of a line that isn't a message, shown in an error."""
 _log = logging.getLogger("ferrule.mcp")
 
 
 class ServerConnection:
     """A connection to a server that is starting or running. Once `is_lost`, it can't be used again.
 
-    `listing` is the tools at the start; `on_change` is called when the server reports that they changed.
+    `listing` is the tools at the start, and `dropped` the reasons for those that the last listing had in a form that
+    can't be read; `on_change` is called when the server reports that they changed.
     `reports_changes` is whether it can be relied on to report that.
     """
 
     def __init__(self, name: str, target: ServerTarget, start_timeout: float, on_change: Callable[[], None]) -> None:
         self.is_lost = False
         self.listing: Sequence[Tool] = ()
+        self.dropped: list[str] = []
         self.reports_changes = True
         self._is_following = False
         self._name = name
@@ -67,6 +72,7 @@ class ServerConnection:
         self._checked = asyncio.Event()
         self._checked.set()
         self._problem = ""
+        self._unreadable = ""
         self._owner = asyncio.create_task(self._run(), name=f"MCP server {name}")
 
     async def wait_until_ready(self) -> None:
@@ -93,6 +99,7 @@ class ServerConnection:
 
     async def list(self) -> Sequence[Tool]:
         """List the tools that the server offers now. Raises what the SDK raises, and `TimeoutError`."""
+        self.dropped.clear()
         async with asyncio.timeout(self._start_timeout):
             return await _list_all_tools(self._connected)
 
@@ -118,7 +125,7 @@ class ServerConnection:
         try:
             await self._keep_open()
         except Exception as error:  # noqa: BLE001 - whatever a transport raises ends this connection
-            ended = "ended before it was ready; its output on stderr may say why"
+            ended = f"ended before it was ready; {self._unreadable or 'its output on stderr may say why'}"
             self._problem = ended if self.is_lost else f"can't be reached: {describe_error(error)}"
             _log.debug("the MCP server %s ended", self._name, exc_info=error)
         finally:
@@ -131,7 +138,10 @@ class ServerConnection:
         from mcp.client import Client
         from mcp_types import Implementation
 
-        transport = self._target.open_transport(self._mark_lost)
+        quiet_sdk()
+        transport = watch_transport(
+            self._target.open_transport(), self._mark_lost, self._note_unreadable, self.dropped.append
+        )
         client = Client(
             transport,
             message_handler=self._on_message,
@@ -142,6 +152,8 @@ class ServerConnection:
             return
         with anyio.CancelScope(deadline=anyio.current_time() + self._start_timeout) as self._scope:
             async with client as self._client, anyio.create_task_group() as self._tasks:
+                # Structured content is checked by `content.check_structured`, whose cost is bounded.
+                setattr(client.session, "validate_tool_result", _accept_result)  # noqa: B010 - a method is replaced
                 await self._follow_changes()
                 self.listing = await _list_all_tools(client)
                 self._scope.deadline = math.inf
@@ -150,7 +162,14 @@ class ServerConnection:
                 self._tasks.cancel_scope.cancel()
                 self._scope.deadline = anyio.current_time() + _GRACE_SECONDS
         if not self._settled.is_set():
-            self._problem = f"did not answer within {self._start_timeout:g} seconds; it was abandoned"
+            reason = f"; {self._unreadable}" if self._unreadable else ""
+            self._problem = f"did not answer within {self._start_timeout:g} seconds; it was abandoned{reason}"
+
+    def _note_unreadable(self, line: str) -> None:
+        """Keep the first line of a server that isn't a message, for the error if it never gets ready."""
+        if not self._unreadable:
+            shown = line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}…"
+            self._unreadable = f"it wrote {shown!r}, which is no MCP message: check that this starts an MCP server"
 
     def _mark_lost(self) -> None:
         self.is_lost = True
@@ -208,6 +227,10 @@ class ServerConnection:
             _log.warning("the MCP server %s doesn't answer any more; the connection is closed", self._name)
             self._mark_lost()
         self._checked.set()
+
+
+async def _accept_result(_name: str, _result: CallToolResult) -> None:
+    """Stand in for the SDK's check of results."""
 
 
 def describe_error(error: BaseException) -> str:

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Image, Text, ToolResult
+from ferrule.errors import ToolFailed
+from ferrule.tools.argument_errors import format_path
+from ferrule.tools.schema_validator import SchemaValidator
+from ferrule.toolspec import JSONSchema
 
 if TYPE_CHECKING:
     from mcp_types import BlobResourceContents, CallToolResult, ContentBlock, EmbeddedResource
+
+_MOST_SEARCHED = 50_000_000
+"""Values of structured content times characters of text, which are compared in about a second."""
+_MOST_SHOWN = 300
 
 
 def read_parts(result: CallToolResult) -> list[Text | Image]:
@@ -32,6 +41,33 @@ def read_failure(result: CallToolResult) -> str:
     ]
     # The executor adds "error: ", and the server may have added it already.
     return "\n".join(shown).removeprefix("error: ") or "the server reported a failure without a reason"
+
+
+def check_structured(structured: Any, validator: SchemaValidator) -> None:
+    """Check structured content against the tool's output schema. Raises `ToolFailed`, for the model, if it is wrong."""
+    try:
+        errors = validator.errors(structured)
+    except Exception as error:  # a schema of somebody else's may fail in any way
+        raise ToolFailed(f"the call was run, but its output schema can't be applied: {error}") from error
+    if errors:
+        reason = f"{format_path(list(errors[0].absolute_path))}: {errors[0].message}"
+        raise ToolFailed(
+            f"the call was run, but what it returned doesn't follow the tool's output schema: {reason[:_MOST_SHOWN]}"
+        )
+
+
+def write_structured(result: ToolResult, schema: JSONSchema) -> dict[str, Any]:
+    """Convert a result to structured content that follows a schema. Raises `ToolFailed` if it doesn't."""
+    value = result.data
+    if value is None and result.text != "null":
+        value = result.text  # what a tool of several types returned as text
+    validator = SchemaValidator(schema)
+    # An object is wrapped too if the schema is of one type among others: see `make_output_schema`.
+    wrapped = {"result": value}
+    is_wrapped = not isinstance(value, dict) or (validator.errors(value) and not validator.errors(wrapped))
+    structured = wrapped if is_wrapped else value
+    check_structured(structured, validator)
+    return structured
 
 
 def write_content(result: ToolResult) -> list[ContentBlock]:
@@ -92,8 +128,9 @@ def _describe_omitted(kind: str, data: bytes | None) -> str:
 
 
 def _is_in_text(structured: Any, parts: Iterable[Text | Image]) -> bool:
-    """Whether a text already contains the structured content, as the specification recommends.
+    """Whether the texts already say what the structured content does, as the specification recommends.
 
+    That is the same JSON, or any text that has each of its values: "3 files: a, b, c" for `{"files": ["a", "b", "c"]}`.
     The SDK's own servers wrap values other than objects in `{"result": …}`, and write the inner value as text.
     """
     inner = structured.get("result") if isinstance(structured, dict) and set(structured) == {"result"} else structured
@@ -102,7 +139,31 @@ def _is_in_text(structured: Any, parts: Iterable[Text | Image]) -> bool:
         isinstance(inner, list) and inner and inner == [_parse_or_keep(text) for text in texts]
     ):
         return True
-    return any(_parse_or_keep(text) in (structured, inner) for text in texts)
+    return any(_parse_or_keep(text) in (structured, inner) for text in texts) or _has_values(
+        "\n".join(texts), structured
+    )
+
+
+def _has_values(text: str, structured: Any) -> bool:
+    """Whether each value of the structured content, at any depth, stands in a text; not looked for in much of both."""
+    leaves: list[str] = []
+    waiting = [structured]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, str):
+            leaves.append(value)
+        else:
+            leaves.append(json.dumps(value))
+    if not leaves or len(leaves) * len(text) > _MOST_SEARCHED:
+        return False
+    return all(_stands_in(leaf, text) for leaf in leaves)
+
+
+def _stands_in(leaf: str, text: str) -> bool:
+    # A whole word: otherwise the 1 of {"count": 1} would stand in "12 files".
+    return bool(leaf) and re.search(rf"(?<!\w){re.escape(leaf)}(?!\w)", text) is not None
 
 
 def _parse_or_keep(text: str) -> Any:

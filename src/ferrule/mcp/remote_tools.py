@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import ToolDefinitionError
 from ferrule.formats.tool_offers import ToolNames
+from ferrule.tools.argument_errors import format_path
 from ferrule.tools.decorator import Tool
+from ferrule.tools.schema_validator import SchemaValidator, TooManySteps
 from ferrule.toolspec import Annotations, ToolSpec
 
 if TYPE_CHECKING:
@@ -15,11 +17,15 @@ if TYPE_CHECKING:
 
 
 def make_tools(
-    listing: Sequence[RemoteTool], origin: str, timeout: float | None, function_for: Callable[[str], Callable[..., Any]]
+    listing: Sequence[RemoteTool],
+    origin: str,
+    timeout: float | None,
+    function_for: Callable[[str, SchemaValidator | None], Callable[..., Any]],
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """Convert the tools of a listing; returns them and the problems of those that can't be offered or fully checked.
 
-    A name that models can't write is replaced by one that they can; `function_for` gets the server's own name.
+    A name that models can't write is replaced by one that they can; `function_for` gets the server's own name, and what
+    checks the tool's structured content.
     """
     names = ToolNames(ToolSpec(remote.name, "", {}) for remote in listing)
     tools: dict[str, Tool] = {}
@@ -29,12 +35,14 @@ def make_tools(
         if name in tools:
             problems.append(f"{remote.name!r} is listed twice; the first is offered")
             continue
+        validator, reason = _make_output_validator(remote)
         try:
             tool = Tool.from_schema(
                 name,
                 remote.description or "",
                 remote.input_schema,
-                function_for(remote.name),
+                function_for(remote.name, validator),
+                output_schema=None if validator is None else remote.output_schema,
                 annotations=_read_annotations(remote),
                 origin=origin,
                 timeout=timeout,
@@ -44,8 +52,25 @@ def make_tools(
             problems.append(f"{remote.name!r} is not offered: {error}")
         else:
             tools[name] = tool
+            problems += [f"{remote.name!r} is offered, but its output schema isn't checked: {reason}"] if reason else []
             problems += [f"{remote.name!r} is offered, but of its schema {rule}" for rule in tool.unchecked_rules]
     return tuple(tools.values()), tuple(problems)
+
+
+def _make_output_validator(remote: RemoteTool) -> tuple[SchemaValidator | None, str]:
+    """Make the validator of a tool's structured content, or say why there is none."""
+    from jsonschema import SchemaError
+
+    if remote.output_schema is None:
+        return None, ""
+    try:
+        return SchemaValidator(remote.output_schema), ""
+    except SchemaError as error:
+        return None, f"not a JSON Schema at {format_path(list(error.absolute_path))}: {error.message}"
+    except RecursionError:
+        return None, "it is nested too deeply"
+    except TooManySteps:
+        return None, "it is too large"
 
 
 def rename_taken(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> list[Tool]:

@@ -11,17 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.lowlevel import Server
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, ToolAnnotations
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
 from mcp_types import Tool as RemoteTool
 
 from ferrule.conversation import ToolCall, ToolResult
+from ferrule.errors import ToolFailed
 from ferrule.events import ToolProgress
 from ferrule.execution import Executor
 from ferrule.mcp.connection import read_own_version
-from ferrule.mcp.content import write_content
+from ferrule.mcp.content import write_content, write_structured
+from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import BoundRegistry
 from ferrule.tools.scope import CallScope
-from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -32,7 +40,7 @@ _MOST_WAITING = 256
 
 def make_server(registry: BoundRegistry, executor: Executor, name: str, workspace: Path | None) -> Server[Any]:
     """Make a server that lists the registry's tools and runs their calls through the executor."""
-    listing = [_describe_tool(spec) for spec in registry.specs]
+    listing = [_describe_tool(tool) for tool in registry.tools]
     numbers = itertools.count(1)
 
     async def list_tools(
@@ -43,12 +51,20 @@ def make_server(registry: BoundRegistry, executor: Executor, name: str, workspac
     async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         call = ToolCall(f"mcp_{next(numbers)}", params.name, json.dumps(params.arguments or {}, ensure_ascii=False))
         result = await _run_call(executor, call, context, workspace)
-        return CallToolResult(content=write_content(result), is_error=result.is_error)
+        tool = registry.get(params.name)
+        schema = None if tool is None or result.is_error else tool.output_schema
+        if schema is None:
+            return CallToolResult(content=write_content(result), is_error=result.is_error)
+        try:
+            return CallToolResult(content=write_content(result), structured_content=write_structured(result, schema))
+        except ToolFailed as error:
+            return CallToolResult(content=[TextContent(text=f"error: {error.reason}")], is_error=True)
 
     return Server(name, version=read_own_version(), on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _describe_tool(spec: ToolSpec) -> RemoteTool:
+def _describe_tool(tool: Tool) -> RemoteTool:
+    spec = tool.spec
     said = spec.annotations
     hints = ToolAnnotations(
         read_only_hint=said.read_only,
@@ -57,7 +73,11 @@ def _describe_tool(spec: ToolSpec) -> RemoteTool:
         open_world_hint=said.open_world,
     )
     return RemoteTool(
-        name=spec.name, description=spec.description, input_schema=dict(spec.parameters), annotations=hints
+        name=spec.name,
+        description=spec.description,
+        input_schema=dict(spec.parameters),
+        output_schema=None if tool.output_schema is None else dict(tool.output_schema),
+        annotations=hints,
     )
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,7 @@ from ferrule.formats.tool_offers import ToolNames
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
-    from mcp.client import Transport
-    from mcp.client._transport import ReadStream, TransportStreams
-    from mcp.shared.message import SessionMessage
+    from mcp.client._transport import TransportStreams
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,31}")
 _LAUNCHERS = {"npx", "bunx", "uvx", "uv", "run", "node", "deno", "docker", "env", "exec", "tool", "-m"}
@@ -45,9 +43,9 @@ class ServerTarget:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def open_transport(self, on_end: Callable[[], None]) -> Transport:
-        """Open the SDK's transport; `on_end` is called as soon as the server's stream ends."""
-        return _watch_end(self._open_http() if self.url is not None else self._open_stdio(), on_end)
+    def open_transport(self) -> AbstractAsyncContextManager[TransportStreams]:
+        """Open the SDK's transport."""
+        return self._open_http() if self.url is not None else self._open_stdio()
 
     def _open_stdio(self) -> AbstractAsyncContextManager[TransportStreams]:
         from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -129,55 +127,3 @@ def _select_stderr() -> Any:
     except (AttributeError, OSError, ValueError):
         return subprocess.DEVNULL
     return sys.stderr
-
-
-@asynccontextmanager
-async def _watch_end(
-    transport: AbstractAsyncContextManager[TransportStreams], on_end: Callable[[], None]
-) -> AsyncIterator[TransportStreams]:
-    async with transport as (read, write):
-        yield _WatchedStream(read, on_end), write
-
-
-class _WatchedStream:
-    """A stream from a server that reports its end before those who wait for an answer see it."""
-
-    def __init__(self, stream: ReadStream[SessionMessage | Exception], on_end: Callable[[], None]) -> None:
-        self._stream = stream
-        self._on_end = on_end
-
-    @property
-    def last_context(self) -> Any:
-        """The context in which the last message was sent, for the SDK."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> SessionMessage | Exception:
-        """Receive the next message."""
-        from anyio import ClosedResourceError, EndOfStream
-
-        try:
-            return await self._stream.receive()
-        except (EndOfStream, ClosedResourceError):
-            self._on_end()
-            raise
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    def __aiter__(self) -> _WatchedStream:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await anext(self._stream)
-        except StopAsyncIteration:
-            self._on_end()
-            raise
-
-    async def __aenter__(self) -> _WatchedStream:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> bool | None:
-        return await self._stream.__aexit__(*error)

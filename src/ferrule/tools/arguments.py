@@ -6,6 +6,7 @@ call; tools with a JSON Schema of their own are in `schema_only.py`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +19,7 @@ from ferrule.tools.signature import (
     find_enclosing_names,
     is_scope,
     read_parameters,
+    read_signature,
     resolve_annotations,
     select_type_names,
 )
@@ -47,6 +49,10 @@ class ArgumentRules(Protocol):
     @property
     def unchecked_rules(self) -> tuple[str, ...]:
         """The rules of the schema that are not enforced, each with its place and the reason."""
+
+    @property
+    def output_schema(self) -> JSONSchema | None:
+        """The JSON Schema of what the tool returns, of type object; None for text, images and what has no schema."""
 
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function. Raises `ArgumentsInvalid`."""
@@ -111,6 +117,20 @@ class SignatureRules:
             for name, field in schema["properties"].items()
         }
         return {**schema, "properties": described}
+
+    @cached_property
+    def output_schema(self) -> JSONSchema | None:
+        from ferrule.tools.json_schema import make_output_schema
+
+        returned = read_signature(self._function, self._subject).return_annotation
+        if returned is inspect.Signature.empty:
+            return None
+        try:
+            parameter = Parameter("return", returned, None)
+            hint = resolve_annotations(self._function, (parameter,), self._names, self._subject)["return"]
+        except ToolDefinitionError:
+            return None
+        return make_output_schema(hint, self._names)
 
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         return self._model.bind(arguments)

@@ -138,16 +138,20 @@ class Tool(Generic[Parameters, Returned]):
         description: str,
         parameters: JSONSchema,
         function: Callable[..., Any],
+        *,
+        output_schema: JSONSchema | None = None,
         **settings: Unpack[ToolSettings],
     ) -> Tool:
         """A tool from a JSON Schema and a callable that receives the validated arguments as keywords.
+
+        `output_schema` describes what it returns; an MCP server publishes it.
 
         Raises `ToolDefinitionError` if the schema isn't one of an object, or the function doesn't accept its fields.
         """
         # Only tools with a schema of their own need this import.
         from ferrule.tools.schema_only import SchemaRules
 
-        rules = SchemaRules(parameters, function, f"the tool {name!r}")
+        rules = SchemaRules(parameters, function, f"the tool {name!r}", output_schema)
         return cls(function, name, rules, description, **_collect_settings(settings, f"the tool {name!r}"))
 
     def __call__(self, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
@@ -184,6 +188,11 @@ class Tool(Generic[Parameters, Returned]):
     def parameters(self) -> JSONSchema:
         """The JSON Schema of its arguments. Raises `ToolDefinitionError` for a type without one."""
         return self.rules.schema
+
+    @property
+    def output_schema(self) -> JSONSchema | None:
+        """The JSON Schema of what it returns, from the return type; None for text, images and types without one."""
+        return self.rules.output_schema
 
     @property
     def unchecked_rules(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError, to_jsonable_python
 
+from ferrule.conversation import Image, Text, ToolOutput
 from ferrule.errors import ToolDefinitionError
 from ferrule.tools.argument_errors import ArgumentsInvalid
 from ferrule.tools.pydantic_errors import decode_nested_json, find_boolean_problem, list_problems
@@ -41,6 +42,32 @@ _NOT_REQUIRED = (typing.NotRequired, typing_extensions.NotRequired)
 _TYPED_DICT: Any = typing_extensions.TypedDict
 _SCHEMA_ERRORS = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, NameError)
 _KEY_ORDER = ("type", "description", "properties", "items", "required", "additionalProperties")
+
+
+def make_output_schema(returned: Any, names: Mapping[str, Any]) -> JSONSchema | None:
+    """The JSON Schema of a return type, of type object: any other type is put under `result`, as in MCP's own SDKs.
+
+    None for text and nothing, which need no schema, for what may have images, and for types without a schema.
+    """
+    if returned in (str, None, type(None), Any, ToolOutput) or _may_have_parts(returned):
+        return None
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(AnnotationConverter(names).convert(returned))
+        schema: dict[str, Any] = compact_schema(adapter.json_schema(mode="serialization"))
+    except _SCHEMA_ERRORS:
+        return None
+    if schema.get("type") == "object":
+        return schema
+    definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
+
+
+def _may_have_parts(returned: Any) -> bool:
+    """Whether a value of this type may be, or be a list of, texts and images."""
+    if returned in (Text, Image, ToolOutput, list, tuple):
+        return True
+    arguments = get_args(returned)
+    return any(map(_may_have_parts, arguments)) or (get_origin(returned) in (list, tuple) and Any in arguments)
 
 
 class ArgumentModel:

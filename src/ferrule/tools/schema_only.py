@@ -48,7 +48,10 @@ class SchemaRules:
 
     docstring = ParsedDocstring()
 
-    def __init__(self, schema: JSONSchema, function: Callable[..., Any], subject: str) -> None:
+    def __init__(
+        self, schema: JSONSchema, function: Callable[..., Any], subject: str, output_schema: JSONSchema | None = None
+    ) -> None:
+        self.output_schema = output_schema
         if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
             raise ToolDefinitionError(f'{subject}: its parameters must be a JSON Schema of "type": "object"')
         self._schema: JSONSchema = {"type": "object", "properties": {}, **schema}
