@@ -111,14 +111,18 @@ class Framing:
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that a model read and wrote; `cached_tokens` of those read came from a cache."""
+    """Tokens that a model read and wrote."""
 
     prompt_tokens: int = 0
     """Tokens read."""
     cached_tokens: int = 0
     """How many of those read came from a cache."""
     sampled_tokens: int = 0
-    """Tokens written."""
+    """Tokens written, with those of the reasoning."""
+    cache_write_tokens: int = 0
+    """How many of those read were written to a cache, which some providers charge for."""
+    audio_tokens: int = 0
+    """How many of those read were audio."""
 
     def __add__(self, other: Usage) -> Usage:
         if self is NO_USAGE:  # for every run's first message
@@ -127,6 +131,8 @@ class Usage:
             self.prompt_tokens + other.prompt_tokens,
             self.cached_tokens + other.cached_tokens,
             self.sampled_tokens + other.sampled_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.audio_tokens + other.audio_tokens,
         )
 
 

@@ -14,7 +14,6 @@ from ferrule.conversation import ToolCall, assistant
 from ferrule.errors import DialectError, ModelError, PolicyError, SettingsError, ToolRequired
 from ferrule.events import Usage
 from ferrule.execution import Decision, FileJournal, Policy, Rule
-from ferrule.models.prices import Price, find_price
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tools.decorator import tool
 
@@ -81,22 +80,6 @@ async def test_limits_on_tokens_and_cost_do_not_ask_again(monkeypatch: pytest.Mo
 
 def _cost(usage: Usage) -> float:
     return (usage.prompt_tokens * 1000 + usage.sampled_tokens * 2000) / 1e6
-
-
-def test_prices_are_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert find_price("embedded") == Price(0, 0, 0)
-    assert find_price("nobody:knows") is None
-    table = tmp_path / "prices.toml"
-    table.write_text('["a:b"]\ninput = 2\ncached_input = 1\noutput = 10\n')
-    monkeypatch.setenv("FERRULE_PRICES", str(table))
-    found = find_price("a:b")
-    assert found is not None
-    assert found.compute_cost(Usage(1_000_000, 500_000, 100_000)) == pytest.approx(1 + 0.5 + 1)
-    broken = tmp_path / "broken.toml"
-    broken.write_text('["a:b"]\ninput = "2"\noutput = 10\n')
-    monkeypatch.setenv("FERRULE_PRICES", str(broken))
-    with pytest.raises(SettingsError, match=r"broken\.toml.*needs input and output"):
-        find_price("a:b")
 
 
 async def test_a_forced_call_is_asked_for_and_then_required() -> None:

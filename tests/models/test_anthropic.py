@@ -54,7 +54,7 @@ async def test_a_question_is_answered_through_a_tool() -> None:
         run = await model(made).system("Be brief.").chat("What is 12 * 34?").using(calculator).run()
     assert (run.text, run.stopped) == ("It is 408.", "done")
     run.conversation.check()
-    assert run.usage == Usage(66, 40, 14)
+    assert run.usage == Usage(66, 40, 14, cache_write_tokens=6)
     first, second = (request.body for request in serving.requests)
     assert first["tools"][0]["name"] == "calculator"
     assert [block["text"] for block in first["system"]] == ["Be brief."]

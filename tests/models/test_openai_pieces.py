@@ -138,6 +138,25 @@ async def test_openrouters_details_are_joined_and_go_back_as_they_came() -> None
         ({"prompt_tokens": 9, "completion_tokens": 2}, Usage(9, 0, 2)),
         ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(9, 0, 2)),
         ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}, Usage(9, 4, 2)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"audio_tokens": 3}},
+            Usage(9, 0, 2, audio_tokens=3),
+        ),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cache_write_tokens": 5}},
+            Usage(9, 0, 2, cache_write_tokens=5),
+        ),
+        # OpenAI's answer contains the reasoning; xAI counts it apart.
+        (
+            {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16}
+            | {"completion_tokens_details": {"reasoning_tokens": 5}},
+            Usage(9, 0, 7),
+        ),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 16}
+            | {"completion_tokens_details": {"reasoning_tokens": 5}},
+            Usage(9, 0, 7),
+        ),
     ],
 )
 async def test_usage(usage: dict[str, Any], expected: Usage) -> None:

@@ -166,7 +166,7 @@ class AgentLoop:
         """Record what the model wrote; returns the event to pass on."""
         state, message = self.state, finished.message
         run = state.run
-        run.usage = run.usage + finished.usage
+        run.add_usage(finished.usage)
         if finished.stop == "error" and message.is_cut_off:
             run.add_losses(_BROKE_OFF.losses)
             return _BROKE_OFF

@@ -15,7 +15,7 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation
 from ferrule.events import NO_USAGE, Event, MessageFinished, ToolProgress, Usage
 from ferrule.execution import Pending
-from ferrule.models.prices import find_price
+from ferrule.models.prices import PriceSource, find_price
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -136,12 +136,26 @@ class Run(Generic[OutputT]):
     error: Exception | None = None
     """The error that ended a run among many, with `errors="keep"`."""
     _rollout: Rollout | None = field(default=None, repr=False, compare=False)
+    _requests: list[Usage] = field(default_factory=list, repr=False, compare=False)
+    """The usage of each request: what a long one costs depends on its own length."""
 
     @property
     def cost(self) -> float | None:
         """The cost in US dollars, None if the model's price isn't known. Raises `SettingsError`."""
-        price = find_price(self.model)
-        return None if price is None else price.compute_cost(self.usage)
+        return self.compute_cost()
+
+    def compute_cost(self, prices: PriceSource | None = None) -> float | None:
+        """The cost in US dollars by these prices first (see `find_price`), None if none of them is the model's."""
+        price = find_price(self.model, prices)
+        if price is None:
+            return None
+        is_complete = sum(self._requests, NO_USAGE) == self.usage
+        return price.compute_cost(*(self._requests if is_complete else (self.usage,)))
+
+    def add_usage(self, usage: Usage) -> None:
+        """Count the tokens of one more request."""
+        self.usage = self.usage + usage
+        self._requests.append(usage)
 
     def __str__(self) -> str:
         """The conversation for people to read, and why the run stopped unless the model was done."""

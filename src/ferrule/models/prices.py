@@ -1,47 +1,138 @@
-"""What tokens cost, from a replaceable table in TOML: FERRULE_PRICES names another file.
+"""What tokens cost, from a table in TOML or a mapping: dollars per million tokens, with the date on which they held.
 
 ["openai:gpt-4o"]
-input = 2.50          # US dollars per million tokens
-cached_input = 1.25   # for cached input; defaults to `input`
+input = 2.50
+cached_input = 1.25   # read from a cache; defaults to `input`, as do `cache_write` and `audio_input`
 output = 10.00
+date = 2026-11-04
+source = "https://developers.openai.com/api/docs/pricing"
+
+FERRULE_PRICES names a file that replaces the package's table; `configure_prices` adds prices to either.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ferrule.errors import SettingsError
 from ferrule.events import Usage
 
 VARIABLE = "FERRULE_PRICES"
 
+_RATES = ("input", "output", "cached_input", "cache_write", "audio_input")
+_FIELDS = (*_RATES, "long", "date", "until", "source")
+_LONG_FIELDS = (*_RATES, "above")
+_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
+
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens."""
+class Rates:
+    """US dollars per million tokens. Reasoning is output."""
 
     input: float
-    cached_input: float
     output: float
+    cached_input: float
+    cache_write: float
+    audio_input: float
 
     def compute_cost(self, usage: Usage) -> float:
-        """The cost of a run with this usage, in US dollars."""
-        fresh = usage.prompt_tokens - usage.cached_tokens
+        """The cost of one request, in US dollars."""
+        # Cached tokens may be audio too; no answer says how many.
+        audio = min(usage.audio_tokens, usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens)
+        fresh = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens - audio
         spent = fresh * self.input + usage.cached_tokens * self.cached_input + usage.sampled_tokens * self.output
+        spent += usage.cache_write_tokens * self.cache_write + audio * self.audio_input
         return spent / 1_000_000
 
 
-def find_price(model: str) -> Price | None:
-    """The price of a model by its name (`openai:gpt-4o`); None if the table has none. Raises `SettingsError`."""
-    return _load_table(os.environ.get(VARIABLE, "")).get(model)
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, since when that is known, and from where."""
+
+    rates: Rates
+    as_of: date | None = None
+    """A day on which the source had these prices; None if nobody said."""
+    source: str = ""
+    """Where they were published."""
+    long_rates: Rates | None = None
+    """The rates of a request whose input has more than `long_above` tokens."""
+    long_above: int = 0
+    until: date | None = None
+    """The day from which other prices hold."""
+
+    def compute_cost(self, *usages: Usage) -> float:
+        """The cost of requests, in US dollars. Each is one request: what is long depends on the request."""
+        return sum(self._select_rates(usage).compute_cost(usage) for usage in usages)
+
+    def _select_rates(self, usage: Usage) -> Rates:
+        is_long = self.long_rates is not None and usage.prompt_tokens > self.long_above
+        return self.long_rates if is_long and self.long_rates is not None else self.rates
+
+
+PriceSource: TypeAlias = "Mapping[str, Any] | str | Path"
+"""A table of prices: a mapping of names to `Price`s or to the fields of the file, or the path of such a file."""
+
+_configured: dict[str, Price] = {}
+
+
+def find_price(model: str, prices: PriceSource | None = None, *, on: date | None = None) -> Price | None:
+    """The price of a model by its name (`openai:gpt-4o`) on a day, today if left out; None if none is known.
+
+    The first of these that has one counts: `prices`, what `configure_prices` was given, the file of FERRULE_PRICES or
+    else the package's. A name may be a pattern (`ollama:*`), and a snapshot (`openai:gpt-4o-2024-08-06`) that isn't
+    listed has the price of the model it is a snapshot of. Raises `SettingsError` for a table that can't be read.
+    """
+    day = on or datetime.now(UTC).date()
+    tables = (read_prices(prices) if prices is not None else {}, _configured, _load_file(os.environ.get(VARIABLE, "")))
+    for table in tables:
+        for name in _list_names(model):
+            price = table[name] if name in table else _match_pattern(table, name)
+            if price is not None:
+                return price if price.until is None or day < price.until else None
+    return None
+
+
+def configure_prices(prices: PriceSource | None) -> None:
+    """Use these prices in this process before any others; None removes them. Raises `SettingsError`."""
+    found = {} if prices is None else read_prices(prices)
+    _configured.clear()
+    _configured.update(found)
+
+
+def read_prices(prices: PriceSource) -> dict[str, Price]:
+    """A table of prices: see `PriceSource`. Raises `SettingsError`, naming the entry."""
+    if isinstance(prices, str | Path):
+        return _load_file(str(prices))
+    return _read_table(prices, "the prices given")
+
+
+def _list_names(model: str) -> Iterable[str]:
+    """The names under which a model's price may be listed, the most exact first."""
+    provider, colon, name = model.partition(":")
+    # Both of OpenAI's APIs have the same prices.
+    providers = (provider, "openai") if provider == "openai-responses" else (provider,)
+    for one in providers:
+        yield f"{one}{colon}{name}"
+    if (undated := _DATED.sub("", name)) != name:
+        for one in providers:
+            yield f"{one}{colon}{undated}"
+
+
+def _match_pattern(table: Mapping[str, Price], name: str) -> Price | None:
+    found = [pattern for pattern in table if "*" in pattern and fnmatchcase(name, pattern)]
+    return table[max(found, key=len)] if found else None
 
 
 @lru_cache(maxsize=8)
-def _load_table(path: str) -> dict[str, Price]:
+def _load_file(path: str) -> dict[str, Price]:
     # Few programs look up costs, and these take a while to import.
     import tomllib
     from importlib.resources import files
@@ -49,14 +140,50 @@ def _load_table(path: str) -> dict[str, Price]:
     where = path or "ferrule's own prices.toml"
     try:
         text = Path(path).read_text("utf-8") if path else files("ferrule.models").joinpath("prices.toml").read_text()
-        return {name: _read_price(name, entry) for name, entry in tomllib.loads(text).items()}
+        return _read_table(tomllib.loads(text), where)
     except (OSError, ValueError) as error:
         raise SettingsError(f"the prices in {where} can't be read: {error}") from error
 
 
+def _read_table(table: Mapping[str, Any], where: str) -> dict[str, Price]:
+    try:
+        return {name: one if isinstance(one, Price) else _read_price(name, one) for name, one in table.items()}
+    except ValueError as error:
+        raise SettingsError(f"the prices in {where} can't be read: {error}") from error
+
+
 def _read_price(name: str, entry: Any) -> Price:
-    given = entry if isinstance(entry, dict) else {}
-    known = {key: value for key, value in given.items() if isinstance(value, int | float) and value >= 0}
-    if set(known) != set(given) or not {"input", "output"} <= set(known) <= {"input", "cached_input", "output"}:
-        raise ValueError(f"{name!r} needs input and output, and may have cached_input: dollars per million tokens")
-    return Price(known["input"], known.get("cached_input", known["input"]), known["output"])
+    _check_fields(name, entry, _FIELDS)
+    rates = _read_rates(name, entry)
+    for field in ("date", "until"):
+        if field in entry and not isinstance(entry[field], date):
+            raise ValueError(f"{name!r}: {field} must be a date such as 2026-01-31, not {entry[field]!r}")
+    source = entry.get("source", "")
+    if not isinstance(source, str):
+        raise ValueError(f"{name!r}: source must be a text, not {source!r}")
+    long = entry.get("long")
+    if long is None:
+        return Price(rates, entry.get("date"), source, until=entry.get("until"))
+    _check_fields(f"{name}, long", long, _LONG_FIELDS)
+    above = long.get("above")
+    if not isinstance(above, int) or above <= 0:
+        raise ValueError(f"{name!r}: long needs above, a number of tokens, not {above!r}")
+    return Price(rates, entry.get("date"), source, _read_rates(f"{name}, long", long), above, entry.get("until"))
+
+
+def _check_fields(name: str, entry: Any, known: Iterable[str]) -> None:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"{name!r} must be a table with input and output, not {entry!r}")
+    if unknown := sorted(set(entry) - set(known)):
+        raise ValueError(f"{name!r} has the unknown field {unknown[0]!r}; known are {', '.join(known)}")
+
+
+def _read_rates(name: str, entry: Mapping[str, Any]) -> Rates:
+    given = {field: entry[field] for field in _RATES if field in entry}
+    for field, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ValueError(f"{name!r}: {field} must be dollars per million tokens, not {value!r}")
+    if missing := [field for field in ("input", "output") if field not in given]:
+        raise ValueError(f"{name!r} needs {missing[0]}: dollars per million tokens")
+    default = given["input"]
+    return Rates(**{"cached_input": default, "cache_write": default, "audio_input": default, **given})

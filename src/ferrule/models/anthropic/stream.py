@@ -154,9 +154,9 @@ class AnthropicReader:
 
     def _compute_usage(self) -> Usage:
         count = self._usage.get
-        cached = count("cache_read_input_tokens", 0)
-        read = count("input_tokens", 0) + count("cache_creation_input_tokens", 0) + cached
-        return Usage(read, cached, count("output_tokens", 0))
+        cached, new = count("cache_read_input_tokens", 0), count("cache_creation_input_tokens", 0)
+        read = count("input_tokens", 0) + new + cached
+        return Usage(read, cached, count("output_tokens", 0), new)
 
 
 def _is_json(text: str) -> bool:

@@ -105,8 +105,10 @@ def _read_usage(used: Mapping[str, Any]) -> Usage:
     def count(name: str) -> int:
         return used.get(name) or 0
 
+    by_kind = map(get_fields, used.get("promptTokensDetails") or ())
     return Usage(
         count("promptTokenCount") + count("toolUsePromptTokenCount"),
         count("cachedContentTokenCount"),
         count("candidatesTokenCount") + count("thoughtsTokenCount"),
+        audio_tokens=sum(one.get("tokenCount") or 0 for one in by_kind if one.get("modality") == "AUDIO"),
     )

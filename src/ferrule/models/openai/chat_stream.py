@@ -205,9 +205,14 @@ class ChatReader:
 
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:
+    count = get_fields(usage.get("prompt_tokens_details")).get
     # DeepSeek has its own field for cached tokens.
-    cached = get_fields(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    return Usage(usage.get("prompt_tokens") or 0, cached or 0, usage.get("completion_tokens") or 0)
+    cached = count("cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0
+    read, wrote = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    thought = get_fields(usage.get("completion_tokens_details")).get("reasoning_tokens") or 0
+    if usage.get("total_tokens") == read + wrote + thought:  # xAI counts reasoning apart from the answer
+        wrote += thought
+    return Usage(read, cached, wrote, count("cache_write_tokens") or 0, count("audio_tokens") or 0)
 
 
 def _add_detail(details: list[dict[str, Any]], piece: Any) -> None:

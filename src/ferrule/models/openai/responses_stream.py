@@ -187,5 +187,6 @@ def _get_delta(event: Sent) -> str:
 
 def _read_usage(event: Sent) -> Usage:
     usage = get_fields(get_fields(event.get("response")).get("usage"))
-    cached = get_fields(usage.get("input_tokens_details")).get("cached_tokens")
-    return Usage(usage.get("input_tokens") or 0, cached or 0, usage.get("output_tokens") or 0)
+    count = get_fields(usage.get("input_tokens_details")).get
+    cached, new = count("cached_tokens") or 0, count("cache_write_tokens") or 0
+    return Usage(usage.get("input_tokens") or 0, cached, usage.get("output_tokens") or 0, new)
