@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ from command_client import command_server
 
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = (sys.executable, "-m", "ferrule")
+# The lines that are typed in tests don't belong to those of the person who runs them.
+_STATE = {"XDG_STATE_HOME": str(Path(tempfile.gettempdir(), f"ferrule-state-of-tests-{os.getuid()}"))}
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 # What makes the terminal the new session's own, so that Ctrl-C typed there is a signal.
@@ -28,7 +31,7 @@ _LAUNCHER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's, with the package on the path and nothing that says how to colour."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    return {**kept, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "TERM": "xterm", **(changes or {})}
+    return {**kept, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "TERM": "xterm", **_STATE, **(changes or {})}
 
 
 def ferrule(

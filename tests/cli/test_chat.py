@@ -48,10 +48,34 @@ def test_new_begins_another_conversation_and_quit_ends(reckoner: str) -> None:
 
 
 def test_what_is_wrong_with_one_line_does_not_end_the_chat(reckoner: str) -> None:
-    done = ferrule("chat", "--model", reckoner, typed=f"/save\n/save {NOWHERE}/at/all\n/help\n{QUESTION}\n")
+    lines = ("/save", f"/save {NOWHERE}/at/all", "/save --format nanochat", "/save --frmat x y", QUESTION)
+    done = ferrule("chat", "--model", reckoner, typed="\n".join(lines))
     assert done.returncode == 0
-    assert len(done.stderr.splitlines()) == 3
+    assert done.stderr.splitlines() == [
+        "ferrule: /save needs a file name: /save FILE or /save --format FORMAT FILE",
+        f"ferrule: {NOWHERE}/at/all: there is no folder '{NOWHERE}/at'; make it first",
+        "ferrule: /save needs a file name: /save FILE or /save --format FORMAT FILE",
+        "ferrule: /save has no option --frmat; write /save FILE or /save --format FORMAT FILE",
+    ]
     assert done.stdout.endswith("123,456 × 789 is 97,406,784.\n")
+
+
+def test_an_unknown_command_is_named_and_a_path_is_a_question() -> None:
+    lines = ("/sav x", "/etc/hosts what is it?", "/tmp what is there?", " /sav x", "/frobnicate")
+    done = ferrule("chat", "--model", "echo", typed="\n".join(lines))
+    rest = "/help lists the commands, and a space before it makes it a question"
+    assert done.stderr.splitlines() == [
+        f"ferrule: unknown command /sav; did you mean /save? {rest}",
+        f"ferrule: unknown command /frobnicate; {rest}",
+    ]
+    assert done.stdout.splitlines() == ["/etc/hosts what is it?", "/tmp what is there?", " /sav x"]
+
+
+def test_help_lists_the_commands_on_stderr() -> None:
+    done = ferrule("chat", "--model", "echo", typed="/help\n")
+    assert done.stdout == ""
+    listed = [line.split()[0] for line in done.stderr.splitlines()]
+    assert listed == ["/new", "/save", "/save", "/quit", "/help", "Ctrl-C"]
 
 
 def test_a_line_that_is_not_utf_8_is_refused(reckoner: str) -> None:

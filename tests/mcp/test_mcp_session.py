@@ -73,7 +73,9 @@ def test_always_holds_for_the_rest_of_the_chat(strange: Strange) -> None:
 
 
 def options(url: str, *servers: str, timeout: float = 20) -> SessionOptions:
-    return SessionOptions("compatible:m", f"{url}/v1", mcp=[*servers], mcp_timeout=timeout, as_json=True, yes=True)
+    return SessionOptions(
+        "compatible:m", base_url=f"{url}/v1", mcp=[*servers], mcp_timeout=timeout, as_json=True, yes=True
+    )
 
 
 @contextmanager

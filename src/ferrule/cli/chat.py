@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,18 +13,31 @@ from ferrule.cli.session_options import SessionOptions, add_session_options, ope
 
 if TYPE_CHECKING:
     from ferrule.conversation import Conversation
-    from ferrule.session.session import SessionRunner
+    from ferrule.session.session import Session, SessionRunner
 
-_HELP = "/save FILE saves the conversation, /new begins another, /quit or Ctrl-D ends, Ctrl-C stops an answer"
+_USAGE = {
+    "/new": "begins another conversation",
+    "/save FILE": "saves the conversation",
+    "/save --format FORMAT FILE": "saves it as openai, openai-responses, anthropic, nanochat or ovis",
+    "/quit": "ends, as does Ctrl-D",
+    "/help": "lists this",
+    "Ctrl-C": "stops an answer",
+}
+_COMMAND = re.compile(r"/[A-Za-z][\w-]*")
+_LISTED_TOOLS = 8
 
 
 @add_session_options
 def chat(*, options: SessionOptions) -> None:
     """Talk with a model.
 
-    Ctrl-C stops an answer; Ctrl-D or /quit ends; /save FILE saves the conversation.
+    Ctrl-C stops an answer; Ctrl-D or /quit ends; /save FILE saves the conversation; /help lists more.
     """
+    from ferrule.session.approvals import is_interactive
+
     with open_session(options) as runner:
+        if is_interactive() and sys.stdout.isatty() and not options.as_json:
+            print_banner(runner.session)
         converse(runner)
 
 
@@ -82,21 +97,67 @@ def _handle_line(runner: SessionRunner, line: str) -> None:
         runner.session.start_new()
     elif word == "/save":
         _save(runner.session.conversation, rest.strip())
-    elif word.startswith("/") and word[1:].isalpha():
-        print_notice(_HELP)
+    elif word == "/help":
+        print_help()
+    elif is_unknown_command(line):
+        print_notice(describe_unknown_command(word))
     elif word:
         runner.ask(line)
 
 
-def _save(conversation: Conversation, name: str) -> None:
+def is_unknown_command(line: str) -> bool:
+    """Whether a line that begins with none of the commands was meant as one: `/sav x`, but not `/etc/hosts what?`.
+
+    Nor is a line after a space, or one that begins with an existing path (`/tmp`).
+    """
+    word = line.partition(" ")[0].rstrip()
+    return _COMMAND.fullmatch(word) is not None and not Path(word).exists()
+
+
+def describe_unknown_command(word: str) -> str:
+    """Describe an unknown command, with the nearest one, and how to ask what it says."""
+    from ferrule.tools.registry import find_nearest_names
+
+    near = find_nearest_names(word, (*(usage.split()[0] for usage in _USAGE if usage.startswith("/")), "/exit"))
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"unknown command {word}; {meant}/help lists the commands, and a space before it makes it a question"
+
+
+def print_help() -> None:
+    """Print the commands and keys on stderr: stdout has the answers, which may be JSON."""
+    width = max(map(len, _USAGE))
+    for usage, what in _USAGE.items():
+        print(f"{usage:{width}}  {what}", file=sys.stderr)
+
+
+def print_banner(session: Session) -> None:
+    """Print the model and its tools."""
+    from rich.console import Console
+
+    from ferrule import __version__
+    from ferrule._util.terminal_text import escape_line
+
+    names = session.registry.names
+    more = f" and {len(names) - _LISTED_TOOLS} more" if len(names) > _LISTED_TOOLS else ""
+    tools = f"tools: {', '.join(names[:_LISTED_TOOLS])}{more}" if names else "no tools"
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(escape_line(f"ferrule {__version__}, model {session.model_name}, {tools}"), style="bold")
+    console.print("/help lists the commands, Ctrl-D ends", style="dim")
+
+
+def _save(conversation: Conversation, text: str) -> None:
+    from ferrule._util.pluralize import pluralize
     from ferrule.cli.files import write_conversation
+    from ferrule.errors import SettingsError
     from ferrule.session.terminal_output import print_notice
 
-    form = None
-    if name.startswith("--format "):
-        form, _, name = name.removeprefix("--format ").strip().partition(" ")
+    form, name = None, text
+    if text.partition(" ")[0] == "--format":
+        form, _, name = text.removeprefix("--format").strip().partition(" ")
+    name = name.strip()
+    if name.startswith("--"):
+        raise SettingsError(f"/save has no option {name.split()[0]}; write /save FILE or /save --format FORMAT FILE")
     if not name:
-        print_notice("/save needs a file name")
-        return
-    write_conversation(Path(name.strip()), conversation, form)
-    print_notice(f"saved {len(conversation)} messages in {name}")
+        raise SettingsError("/save needs a file name: /save FILE or /save --format FORMAT FILE")
+    write_conversation(Path(name), conversation, form)
+    print_notice(f"saved {pluralize(len(conversation), 'message')} in {name}")

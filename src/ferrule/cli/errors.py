@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from ferrule.cli.plain_characters import ERRORS
 from ferrule.errors import FerruleError, PolicyWarning, SettingsError, advise_commands
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -28,7 +29,7 @@ def run_command(command: Callable[[], None]) -> int:
     advise_commands.set(True)
     for stream in (sys.stdout, sys.stderr):
         # Don't fail because an argument isn't UTF-8, or the terminal can't show a character.
-        cast("Any", stream).reconfigure(errors="backslashreplace")
+        cast("Any", stream).reconfigure(errors=ERRORS)
     message = None
     try:
         with _print_policy_warnings():

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
 
 from ferrule.errors import SettingsError
 from ferrule.session.approvals import is_interactive
+
+if TYPE_CHECKING:
+    from ferrule.cli.typed_history import TypedHistory
 
 _PROMPT = "› "
 
@@ -39,11 +44,22 @@ def _decode(data: bytes) -> str:
         raise SettingsError(f"standard input is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
+@cache
+def _open_history() -> TypedHistory:
+    import readline  # the import also gives `input` line editing
+
+    from ferrule.cli.typed_history import TypedHistory
+
+    return TypedHistory(readline)
+
+
 def _read_typed_line() -> str:
     if sys.stdout.isatty():
-        import readline  # noqa: F401 - the import gives `input` line editing
-
-        return input(_PROMPT)
+        history = _open_history()
+        line = input(_PROMPT)
+        if line.strip():
+            history.keep_last()
+        return line
     # `input` would write its prompt to stdout, which is piped.
     print(_PROMPT, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()

@@ -28,6 +28,8 @@ from ferrule.transcript import summarize_arguments, summarize_result
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ferrule.session.streamed_text import StreamedText
+
 _STYLED_PIPES = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 """Environment variables that may make rich style output that isn't a terminal."""
 
@@ -78,7 +80,8 @@ class JsonRenderer:
 class TextRenderer:
     """Prints each call on a line, `▸ calculator  2+2  →  4`, and the answer as it comes.
 
-    On a terminal, a running call is shown with its progress on a line that its result replaces.
+    On a terminal, a running call is shown with its progress on a line that its result replaces, text is wrapped at
+    words, and an answer's Markdown is rendered.
     """
 
     def __init__(self) -> None:
@@ -91,6 +94,8 @@ class TextRenderer:
         self._calls: dict[str, ToolCall | MalformedCall] = {}
         self._at_start = True
         self._is_transient = False
+        self._streamed: StreamedText | None = None
+        self._streamed_style = ""
 
     def show(self, event: Event) -> None:
         """Show one event; some have no text for people."""
@@ -114,7 +119,10 @@ class TextRenderer:
 
     def clear(self) -> None:
         """Erase a transient line, or end an unfinished one."""
-        if self._is_transient:
+        if self._streamed is not None:
+            self._streamed.finish()
+            self._streamed = None
+        elif self._is_transient:
             sys.stdout.write("\r\x1b[K")
             self._is_transient = False
         elif not self._at_start:
@@ -124,7 +132,10 @@ class TextRenderer:
 
     def finish(self, run: Run, /) -> None:
         """End the last line, to which a terminal has added `^C` after Ctrl-C."""
-        if run.stopped == "cancelled" and self._can_overwrite:
+        if run.stopped == "cancelled" and self._streamed is not None:
+            self._streamed.finish(is_cut_off=True)
+            self._streamed = None
+        elif run.stopped == "cancelled" and self._can_overwrite:
             self._at_start = False
         self.clear()
 
@@ -153,7 +164,8 @@ class TextRenderer:
             from rich.text import Text
 
             mark = "▸" if head.startswith("▸") else ""
-            self._console.print(Text.assemble((mark, "cyan"), (head.removeprefix(mark), head_style), (tail, style)))
+            line = Text.assemble((mark, "cyan"), (head.removeprefix(mark), head_style), (tail, style))
+            self._console.print(line, soft_wrap=False)
         else:
             sys.stdout.write(f"{head}{tail}\n")
             sys.stdout.flush()
@@ -162,12 +174,11 @@ class TextRenderer:
         """Print a line that the next output replaces."""
         if self._console is None or not self._can_overwrite:
             return
-        from rich.text import Text
+        from ferrule.session.streamed_text import truncate
 
         self.clear()
-        line = Text("  ".join(pieces), style="dim")
-        line.truncate(max(1, self._console.width - 1), overflow="ellipsis")
-        self._console.print(line, end="")
+        line = truncate("  ".join(pieces), self._console.width - 1)
+        self._console.print(line, style="dim", end="", markup=False, emoji=False)
         sys.stdout.flush()
         self._is_transient, self._at_start = True, False
 
@@ -176,14 +187,24 @@ class TextRenderer:
             return
         if self._is_transient:
             self.clear()
-        shown = escape_text(text, self._last) if self._is_terminal else text
-        self._last = text[-1]
-        if style and self._console is not None:
-            self._console.print(shown, style=style, end="", markup=False, emoji=False)
+        if self._console is not None and self._is_terminal:
+            self._stream_text(escape_text(text, self._last), style)
         else:
-            sys.stdout.write(shown)
-        sys.stdout.flush()
-        self._at_start = text.endswith("\n")
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            self._at_start = text.endswith("\n")
+        self._last = text[-1]
+
+    def _stream_text(self, text: str, style: str) -> None:
+        from ferrule.session.streamed_text import StreamedText
+
+        assert self._console is not None
+        if self._streamed is None or style != self._streamed_style:
+            self.clear()
+            is_markdown = self._can_overwrite and not style
+            self._streamed = StreamedText(self._console, is_markdown=is_markdown, style=style)
+            self._streamed_style = style
+        self._streamed.write(text)
 
 
 def _open_console() -> Console:

@@ -77,6 +77,7 @@ class Session:
         if self.policy.grants is None:
             self.policy = replace(self.policy, grants=SessionGrants())
         self.autosave = autosave or Autosave()
+        self.model_name = pipeline.model.name
         self._beginning = pipeline.conversation
         self.conversation = self.autosave.resumed if self.autosave.resumed.messages else self._beginning
         self.attachments = tuple(attachments)
