@@ -93,4 +93,5 @@ def test_the_source_distribution_holds_what_a_packager_needs(distributions: dict
         names = {name.partition("/")[2] for name in archive.getnames()}
     tracked = run("git", "ls-files", "src", "tests", "docs", "benchmarks", "fuzz", "examples", cwd=ROOT).stdout.split()
     assert not set(tracked) - names
-    assert {"pyproject.toml", "Makefile", "LICENSE", "README.md", "CHANGELOG.md"} <= names
+    assert {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"} <= names
+    assert {".ci/run", "Makefile", "constraints.txt", "examples/README.md", "mkdocs.yml", "pyproject.toml"} <= names
