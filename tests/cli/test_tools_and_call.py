@@ -184,3 +184,12 @@ def test_any_words_are_read_or_refused(words: list[str]) -> None:
     except SettingsError:
         return
     json.dumps(arguments)
+
+
+def test_a_call_is_not_told_of_rules_for_other_tools(tool_folder: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    rules = '[[rules]]\ntool = "picture"\naction = "deny"\n[[rules]]\ntool = "shuot"\naction = "deny"\n'
+    policy.write_text(f'trusted = ["project"]\n{rules}', encoding="utf-8")
+    done = ferrule("call", "shout", "--text", "hi", "--tools", tool_folder, "--policy", policy)
+    assert json.loads(done.stdout)["text"] == "HI"
+    assert done.stderr == "ferrule: the rule deny for 'shuot' matches no tool; there are: shout\n"

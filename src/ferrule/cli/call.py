@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, Plugins, Pol
 if TYPE_CHECKING:
     from ferrule.conversation import ToolCall, ToolResult
     from ferrule.events import ToolProgress
+    from ferrule.execution import Policy
     from ferrule.session.approvals import Permissions
     from ferrule.tools.registry import ToolRegistry
 
@@ -46,7 +48,8 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
     with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
         registry = collect_tools(tools or [], plugins)
         parsed = parse_call(registry, tool, context.args, json_arguments)
-        result = asyncio.run(run_call(registry.only(tool), parsed, permissions))
+        only_it = replace(permissions, policy=leave_out_others(permissions.policy, tool, registry))
+        result = asyncio.run(run_call(registry.only(tool), parsed, only_it))
     print_result(result, out, as_json)
     permissions.warn_of_denials()
     if result.is_error:
@@ -68,6 +71,14 @@ def parse_call(registry: ToolRegistry, name: str, options: Sequence[str], given:
         raise SettingsError(f"unknown tool {name!r}; the nearest: {', '.join(near)}")
     arguments = {**_parse_json_arguments(given), **parse_tool_options(options, tool.parameters)}
     return ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
+
+
+def leave_out_others(policy: Policy, name: str, registry: ToolRegistry) -> Policy:
+    """Leave out a policy's rules for other tools: one tool is called, and a rule that matches none is reported."""
+    others = [spec for spec in registry.specs if spec.name != name]
+    [called] = registry.only(name).specs
+    kept = tuple(rule for rule in policy.rules if rule.names(called) or not any(map(rule.names, others)))
+    return replace(policy, rules=kept)
 
 
 async def run_call(registry: ToolRegistry, call: ToolCall, permissions: Permissions) -> ToolResult:
