@@ -172,3 +172,16 @@ def test_the_options_help_names_every_provider() -> None:
     assert sorted(PROVIDERS.split(", ")) == sorted(one.name for one in KNOWN.values())
     shown = " ".join(ferrule("ask", "--help").stdout.split()).replace("- ", "-")  # a line may end at a hyphen
     assert PROVIDERS in shown
+
+
+async def test_a_server_without_tools_is_asked_in_the_text() -> None:
+    refusal = openai_server.refused(400, "registry.ollama.ai/library/gemma3:4b does not support tools")
+    call = openai_server.says(f'<tool_call>{{"name": "calculator", "arguments": {CALL}}}</tool_call>')
+    words = openai_server.says("12 × 34 is 408.")
+    async with openai_server.server(refusal, call, words, judge=openai_server.lenient) as server:
+        done = await asked(server, "ollama:gemma3:4b")
+    assert (done.returncode, done.stdout) == (0, ANSWER)
+    assert done.stderr == (
+        "ferrule: ollama:gemma3:4b: Ollama answered 400: registry.ollama.ai/library/gemma3:4b does not support tools; "
+        "the tools are offered in the text instead, as by --mode hermes\n"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ferrule.agent.batch import CallTogether, RunBarrier, run_together
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
@@ -23,6 +23,7 @@ from ferrule.tools.registry import BoundRegistry
 if TYPE_CHECKING:
     from ferrule.agent.instrumentation import RunListener
     from ferrule.agent.pipeline import HooksSource, Pipeline
+    from ferrule.models.hosted import HostedModel
     from ferrule.models.protocol import Model
 
 _SHORTEN_CONTEXT = ShortenContext()
@@ -85,6 +86,7 @@ async def _run(
                 run.stopped = "cancelled"
                 loop.cancel_open_calls()
                 raise
+    run.mode = getattr(asked, "mode", run.mode)
     for watch in pipeline.watchers:
         await call(watch, run)
     if feed is not None:
@@ -203,6 +205,10 @@ def select_mode(model: Model, mode: str) -> tuple[Model, str]:
             "mode='auto', or a notation such as 'native'", "--mode auto, or a notation of `ferrule dialects`"
         )
         raise ModelError(f"{model.name} has no tools of its own: use {other}")
+    if mode == "auto" and has_tools and getattr(model, "may_refuse_tools", False):
+        from ferrule.models.native_or_text import NativeOrTextModel
+
+        return NativeOrTextModel(cast("HostedModel", model), DEFAULT_NOTATION), "api"
     if mode == "api" or (mode == "auto" and has_tools):
         return model, "api"
     from ferrule.dialects.catalogue import get_notation

@@ -38,6 +38,16 @@ _TOO_LONG = re.compile(
     r"|exceeds the (available )?context",  # OpenAI's Responses; llama.cpp
     re.IGNORECASE,
 )
+# What servers answer where they take no tools for a model, or weren't started to take any.
+_NO_TOOLS = re.compile(
+    r"does ?n[o']t support (tools|tool use|tool calling|function calling)"  # Ollama, Bedrock, DeepSeek
+    r"|tool choice requires --enable-auto-tool-choice"  # vLLM
+    r"|tools param requires --jinja"  # llama.cpp, with the status 500
+    r"|no endpoints found that support tool use"  # OpenRouter, with 404
+    r"|(tool|function) calling is not (supported|enabled)"  # Groq, DeepInfra, Google, Mistral
+    r"|'tools' is not supported|tools is not supported in this model|functions are not supported",  # OpenAI, Azure
+    re.IGNORECASE,
+)
 _TOO_MANY_ASKED = re.compile(r"max_(completion_)?tokens\W.{0,40}too large", re.IGNORECASE)
 
 
@@ -96,6 +106,8 @@ def _make_failure(
     retry_after = _get_retry_after(headers, error)
     if status in (401, 403):
         return RequestFailure("refused", f"{message}; {key_hint}", status)
+    if status not in (429, 503, 529) and _NO_TOOLS.search(message):
+        return RequestFailure("bad", message, status, refuses_tools=True)
     if status in (429, 503, 529):
         return RequestFailure("overloaded", message, status, retry_after)
     # 408, 409 and 425 are temporary: the official packages retry them as well.

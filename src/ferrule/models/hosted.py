@@ -81,6 +81,8 @@ class HostedModel(ABC):
     """A model behind a provider's HTTP API. Raises `ModelError` for a missing key, address or package."""
 
     capabilities: Capabilities
+    may_refuse_tools = True
+    """Whether its server may answer that it takes no tools; see `native_or_text.py`."""
 
     def __init__(self, name: str, provider: str | Provider, api_key: str | None, base_url: str | None) -> None:
         self.provider = find_provider(provider)
@@ -115,6 +117,10 @@ class HostedModel(ABC):
         if not key.isascii() or not key.isprintable():
             raise ModelError(f"the key for {self.provider.label} contains invalid characters: {self._key_hint}")
         return key
+
+    def stop_native_tools(self) -> None:
+        """Offer no tools by the API from now on, since its server has refused them."""
+        self.capabilities = replace(self.capabilities, native_tools=False)
 
     @abstractmethod
     def make_auth_headers(self, key: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from ferrule.models.gateway.gateway import Gateway, configure, get_gateway
 from ferrule.models.gateway.report import GatewayReport
-from ferrule.models.gateway.retries import PromptTooLong, RequestFailure
+from ferrule.models.gateway.retries import PromptTooLong, RequestFailure, ToolsRefused
 from ferrule.models.gateway.settings import GatewaySettings, Timeouts
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "PromptTooLong",
     "RequestFailure",
     "Timeouts",
+    "ToolsRefused",
     "configure",
     "get_gateway",
 ]

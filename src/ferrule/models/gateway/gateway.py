@@ -19,7 +19,13 @@ from ferrule.errors import ProviderError, StreamBroken
 from ferrule.models.gateway.attempt import Attempt
 from ferrule.models.gateway.endpoint import EndpointState
 from ferrule.models.gateway.report import GatewayReport
-from ferrule.models.gateway.retries import PromptTooLong, RequestFailure, draw_backoff, parse_retry_after
+from ferrule.models.gateway.retries import (
+    PromptTooLong,
+    RequestFailure,
+    ToolsRefused,
+    draw_backoff,
+    parse_retry_after,
+)
 from ferrule.models.gateway.settings import GatewaySettings
 
 Chunk = TypeVar("Chunk")
@@ -108,8 +114,7 @@ class Gateway:
         if attempt.has_passed_on:
             raise StreamBroken(f"{failure.message} (in the middle of the answer)", failure.status) from error
         if is_final:
-            kind = PromptTooLong if failure.is_too_long else ProviderError
-            raise kind(failure.message, failure.status) from error
+            raise _choose_error(failure)(failure.message, failure.status) from error
         delay = draw_backoff(attempt.number, settings.first_delay, settings.longest_delay, self._random)
         # All requests wait for the time that the provider gives, before the attempt is sent.
         wait = max(delay, pause)
@@ -177,3 +182,7 @@ def _find_longest_prefix(key: str) -> str | None:
         key=len,
         default=None,
     )
+
+
+def _choose_error(failure: RequestFailure) -> type[ProviderError]:
+    return PromptTooLong if failure.is_too_long else ToolsRefused if failure.refuses_tools else ProviderError

@@ -20,7 +20,7 @@ class RequestFailure:
     `overloaded`: the provider asks for fewer requests (429, 503, 529). `failed`: it broke (another 5xx, a connection
     refused or reset). `refused`: it rejects the key or doesn't permit this (401, 403). `bad`: the request is wrong.
     Only the first two are retried. `retry_after` is the provider's: seconds, or a `Retry-After` header verbatim.
-    `is_too_long`: the prompt exceeds the model's context.
+    `is_too_long`: the prompt exceeds the model's context. `refuses_tools`: the server takes no tools for this model.
     """
 
     kind: FailureKind
@@ -28,10 +28,15 @@ class RequestFailure:
     status: int | None = None
     retry_after: float | str | None = None
     is_too_long: bool = False
+    refuses_tools: bool = False
 
 
 class PromptTooLong(ProviderError):  # noqa: N818 - what is wrong with the prompt
     """The prompt exceeds the model's context."""
+
+
+class ToolsRefused(ProviderError):  # noqa: N818 - what the server did
+    """The server takes no tools for this model."""
 
 
 def draw_backoff(attempts: int, first: float, longest: float, random: Random) -> float:
