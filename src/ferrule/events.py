@@ -135,6 +135,13 @@ class Usage:
             self.audio_tokens + other.audio_tokens,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens - other.prompt_tokens,
+            self.cached_tokens - other.cached_tokens,
+            self.sampled_tokens - other.sampled_tokens,
+        )
+
 
 NO_USAGE = Usage()
 """No tokens at all."""
@@ -199,6 +206,8 @@ class RunFinished:
     """`Run.stopped`."""
     usage: Usage
     """The tokens of all requests."""
+    detail: str = ""
+    """`Run.stop_detail`: what the hook that stopped it said, such as a guardrail."""
 
 
 ReaderEvent: TypeAlias = (

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ferrule.conversation import Conversation, MalformedCall, ToolCall, user
 from ferrule.errors import SettingsError
-from ferrule.events import Event, LossesReported
+from ferrule.events import NO_USAGE, Event, LossesReported, Usage
 from ferrule.execution import Executor, Policy
 from ferrule.tools.registry import BoundRegistry, ToolRegistry
 
 if TYPE_CHECKING:
-    from ferrule.agent.run import EventFeed, Run
+    from ferrule.agent.options import RunLimits, RunOptions
+    from ferrule.agent.run import EventSink, Run
     from ferrule.capabilities import Loss
     from ferrule.conversation import StopReason
     from ferrule.models.protocol import Model, ModelSettings
@@ -70,11 +71,12 @@ def check_hooks(kind: type) -> None:
 
 
 class RunStopped(Exception):  # noqa: N818 - an end that was reached, not an error
-    """The run ends here; `reason` becomes `Run.stopped`."""
+    """The run ends here; `reason` becomes `Run.stopped`, and `detail` `Run.stop_detail`."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.detail = detail
 
 
 @dataclass(slots=True)
@@ -86,12 +88,22 @@ class ModelRequest:
     settings: ModelSettings
 
 
+class _HasOptions(Protocol):
+    """A pipeline, as far as it is needed here."""
+
+    @property
+    def options(self) -> RunOptions: ...
+    @property
+    def limits(self) -> RunLimits: ...
+
+
 class RunState:
     """A run in progress, as its hooks see it. `conversation` is valid after each step, whatever ends the run."""
 
     __slots__ = (
-        "_make_executor", "asks_again", "calls", "executor", "feed", "model", "offered",
-        "open_calls", "registry", "request", "rounds", "run", "stop_reason",
+        "_make_executor", "asks_again", "calls", "depth", "executor", "feed", "handed_over", "limits", "memory",
+        "model", "nested_calls", "nested_rounds", "offered", "open_calls", "options", "parent", "registry", "request",
+        "rounds", "run", "stop_reason",
     )  # fmt: skip
 
     def __init__(
@@ -101,7 +113,9 @@ class RunState:
         registry: BoundRegistry,
         request: ModelRequest,
         make_executor: Callable[[BoundRegistry, Policy | None], Executor],
-        feed: EventFeed | None,
+        feed: EventSink | None,
+        pipeline: _HasOptions,
+        parent: RunState | None = None,
     ) -> None:
         self.run = run
         self.model = model
@@ -123,6 +137,18 @@ class RunState:
         """Whether the model has something new to answer."""
         self.executor = make_executor(registry, None)
         self.feed = feed
+        self.options = pipeline.options
+        self.limits = pipeline.limits
+        self.parent = parent
+        """The run whose call this one answers, as a sub-agent; None for a run of its own."""
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.nested_rounds = 0
+        self.nested_calls = 0
+        """What sub-agents did: it counts towards this run's limits."""
+        self.handed_over: Run | None = None
+        """The finished run of the agent that took over the conversation; its answer becomes this run's."""
+        self.memory: dict[object, Any] = {}
+        """What hooks keep for this run: an object that is shared by all runs must not keep it in itself."""
         self._make_executor = make_executor
 
     @property
@@ -177,9 +203,38 @@ class RunState:
         """Add a user message, which the model is asked to answer."""
         self.conversation = self.run.conversation.add(user(text))
 
-    def stop(self, reason: str) -> NoReturn:
-        """End the run; `reason` becomes `Run.stopped`. Open calls are answered as cancelled."""
-        raise RunStopped(reason)
+    def stop(self, reason: str, detail: str = "") -> NoReturn:
+        """End the run; `reason` becomes `Run.stopped`, `detail` `Run.stop_detail`. Open calls are cancelled."""
+        raise RunStopped(reason, detail)
+
+    def count_nested(self, *, rounds: int = 0, calls: int = 0, usage: Usage = NO_USAGE) -> None:
+        """Count what a sub-agent did for this run and those above it."""
+        self.nested_rounds += rounds
+        self.nested_calls += calls
+        if usage is not NO_USAGE:
+            self.run.usage = self.run.usage + usage
+        if self.parent is not None:
+            self.parent.count_nested(rounds=rounds, calls=calls, usage=usage)
+
+    def find_reached_limit(self) -> str | None:
+        """Name the limit that is reached, of this run or of one above it; None if the model may be asked."""
+        limits, run = self.limits, self.run
+        if limits.rounds is not None and self.rounds + self.nested_rounds >= limits.rounds:
+            return "rounds"
+        if limits.tokens is not None and run.usage.prompt_tokens + run.usage.sampled_tokens >= limits.tokens:
+            return "tokens"
+        if limits.cost is not None and (run.cost or 0.0) >= limits.cost:
+            return "cost"
+        return None if self.parent is None else self.parent.find_reached_limit()
+
+    def find_call_limit(self) -> tuple[int, int] | None:
+        """Return how many more calls may run, and the limit that says so; None if there is no limit."""
+        above = None if self.parent is None else self.parent.find_call_limit()
+        limit = self.limits.calls
+        if limit is None:
+            return above
+        own = (max(0, limit - self.calls - self.nested_calls), limit)
+        return own if above is None else min(own, above)
 
     async def report_losses(self, losses: Iterable[Loss]) -> None:
         """Add losses to the run, and pass the new ones to the reader of its events."""

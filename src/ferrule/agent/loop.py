@@ -14,11 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, list_own_methods
-from ferrule.agent.run import OfferRecord
+from ferrule.agent.run import OfferRecord, Run
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, MalformedCall, Text, ToolCall, ToolResult, tool_message
+from ferrule.conversation import Conversation, MalformedCall, Text, ToolCall, ToolResult, assistant, tool_message
 from ferrule.errors import SettingsError, StreamBroken
-from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, ToolProgress
+from ferrule.events import (
+    NO_USAGE,
+    Event,
+    LossesReported,
+    MessageFinished,
+    ResultReady,
+    TextDelta,
+    ToolProgress,
+)
 from ferrule.execution import Decision, FileJournal, Journal, Pending, make_cancelled_result, make_interrupted_result
 from ferrule.execution.error_results import make_error_result
 from ferrule.execution.journal import find_interrupted
@@ -38,8 +46,8 @@ class AgentLoop:
     """The loop of one run. `state.conversation` is valid after each step, whatever ends the run."""
 
     __slots__ = (
-        "_after_message", "_after_results", "_before_request", "_decisions", "_journal", "_listener", "_most_calls",
-        "_settings", "_workspace", "state",
+        "_after_message", "_after_results", "_before_request", "_decisions", "_journal", "_listener", "_settings",
+        "_workspace", "state",
     )  # fmt: skip
 
     def __init__(
@@ -47,9 +55,6 @@ class AgentLoop:
         state: RunState,
         hooks: Sequence[Hooks],
         *,
-        most_calls: int | None = None,
-        journal: Journal | None = None,
-        workspace: Path | None = None,
         decisions: Mapping[str, Decision] | None = None,
         listener: RunListener | None = None,
     ) -> None:
@@ -66,9 +71,8 @@ class AgentLoop:
             if after_results:
                 self._after_results.append(hook.after_results)
         self._settings: ModelSettings = state.request.settings
-        self._most_calls = most_calls
-        self._journal = journal
-        self._workspace = workspace
+        self._journal: Journal | None = state.options.journal
+        self._workspace: Path | None = state.options.workspace
         if decisions:
             # A call that is answered by now may be among them: a program may keep its decisions from pause to pause.
             made = {call.id for message in state.conversation.messages for call in message.calls}
@@ -94,6 +98,9 @@ class AgentLoop:
                 await self._answer_calls()
                 for after_results in self._after_results:
                     await after_results(state)
+                if state.handed_over is not None:
+                    await self._take_over(state.handed_over)
+                    continue
             await self._ask()
 
     async def _ask(self) -> None:
@@ -108,11 +115,22 @@ class AgentLoop:
             for before_request in self._before_request:
                 await before_request(state)
             state.rounds += 1
+            if state.parent is not None:
+                state.parent.count_nested(rounds=1)
             finished = await self._request(state.request)
             state.stop_reason = "error" if finished is None else finished.stop
             if state.stop_reason != "error" or finished is None or not finished.message.is_cut_off:
                 return
         raise StreamBroken(f"{state.model.name}: the answer broke off in the middle of a call, {_ATTEMPTS} times")
+
+    async def _take_over(self, other: Run) -> None:
+        """Make the answer of the agent that took over the conversation this run's own answer."""
+        state = self.state
+        message = assistant(other.text)
+        state.handed_over, state.stop_reason = None, "turn"
+        state.run.conversation = state.run.conversation.add(message)
+        await state.put(TextDelta(other.text))
+        await state.put(MessageFinished(message, NO_USAGE, "turn"))
 
     async def _call_hooks_after_message(self) -> None:
         """Call the hooks until one asks the model again. Raises `RunStopped` for an incomplete message."""
@@ -167,6 +185,8 @@ class AgentLoop:
         state, message = self.state, finished.message
         run = state.run
         run.add_usage(finished.usage)
+        if state.parent is not None:
+            state.parent.count_nested(usage=finished.usage)
         if finished.stop == "error" and message.is_cut_off:
             run.add_losses(_BROKE_OFF.losses)
             return _BROKE_OFF
@@ -182,16 +202,17 @@ class AgentLoop:
         state, executor = self.state, self.state.executor
         calls = state.open_calls
         left_out: Sequence[ToolCall | MalformedCall] = ()
-        if self._most_calls is not None:
-            room = max(0, self._most_calls - state.calls)
-            calls, left_out = calls[:room], calls[room:]
+        most = state.find_call_limit()
+        if most is not None:
+            calls, left_out = calls[: most[0]], calls[most[0] :]
+        state.calls += len(calls)  # before they run: sub-agents among them count towards the same limit
+        if state.parent is not None:
+            state.parent.count_nested(calls=len(calls))
         ready: list[ToolResult] = []
         is_watched = state.feed is not None or self._listener is not None
         on_result = partial(self._pass_on_result, ready) if is_watched else ready.append
         emit: Callable[[ToolProgress], None] = _ignore if state.feed is None else state.feed.put_soon
-        scope = CallScope(
-            conversation=state.run.conversation, blobs=executor.blobs, emit=emit, workspace=self._workspace
-        )
+        scope = CallScope(None, state.run.conversation, None, executor.blobs, emit, self._workspace, state)
         try:
             answers = await executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
         except asyncio.CancelledError:
@@ -199,14 +220,13 @@ class AgentLoop:
             self._add_results([by_call.get(call.id) or make_cancelled_result(call) for call in calls], calls)
             raise
         self._decisions = None
-        state.calls += len(calls)
         results = [answer for answer in answers if not isinstance(answer, Pending)]
         self._add_results(results, calls)
         if len(results) < len(answers):
             state.run.pending = tuple(answer for answer in answers if isinstance(answer, Pending))
             raise RunStopped("paused")
-        if left_out:
-            reason = f"not run: the limit of {self._most_calls} calls was reached"
+        if most is not None and left_out:
+            reason = f"not run: the limit of {most[1]} calls was reached"
             self._add_results([_make_not_run(call, reason) for call in left_out], left_out)
             raise RunStopped("calls")
 

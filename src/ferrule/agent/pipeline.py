@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, Unpack, overload
 
 from ferrule.agent.options import USE_TOOLS, Map, RunLimits, RunOptions, Step, Then, UseTools
 from ferrule.conversation import Conversation, Message, system, user
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ferrule.blobs import BlobStore
     from ferrule.execution import Approver, Decision, Journal, Policy
     from ferrule.models.protocol import Model, ModelSettings
+    from ferrule.tools.decorator import Tool, ToolSettings
 else:
     OutputT = TypeVar("OutputT")
 
@@ -197,6 +198,21 @@ class Pipeline(Generic[OutputT]):
         output = OutputType(kind, retries)
         output.check()
         return replace(self, output=output)
+
+    def as_tool(
+        self, name: str, description: str, *, handoff: bool = False, **settings: Unpack[ToolSettings]
+    ) -> Tool[..., Any]:
+        """Make this pipeline a tool of another one: a model that calls it with a `task` gets its answer.
+
+        With `handoff`, it takes over the conversation instead: it sees what user and assistant said, and its answer is
+        that of the run. It runs under the limits, policy, journal and trace of the run that calls it, as a part of it:
+        see `ferrule.agent.sub_agents`. `settings` are those of `@tool`, such as `timeout`. Raises
+        `ToolDefinitionError`.
+        """
+        from ferrule.agent.sub_agents import AgentTool
+        from ferrule.tools.decorator import Tool
+
+        return Tool.from_callable(AgentTool(self, name, handoff), name=name, description=description, **settings)
 
     async def run(self, *, decisions: Mapping[str, Decision] | None = None) -> Run[OutputT]:
         """Run until the model is done or a limit is reached.

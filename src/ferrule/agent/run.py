@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from ferrule._util.background import run_synchronously
 from ferrule._util.quick_init import quick_init
@@ -112,15 +112,40 @@ class EventFeed:
                 self._append(item)
 
 
+class EventSink(Protocol):
+    """What takes the events of a run: the feed of a stream, or the progress of the call that a sub-agent answers."""
+
+    async def put(self, item: Event) -> None:
+        """Take an event; it may wait until there is room for it."""
+
+    def add(self, item: Event) -> None:
+        """Take an event at once. Only in the event loop's thread."""
+
+    def put_soon(self, item: Event) -> None:
+        """Take progress from any thread, without waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubRun:
+    """The run of a sub-agent: the call that it answers, the name of its tool, and the run itself."""
+
+    call_id: str
+    name: str
+    run: Run[Any]
+
+
 @dataclass(slots=True)
 class Run(Generic[OutputT]):
     """A conversation in progress, valid at every moment, also after a limit, a `break` or a cancellation."""
 
     conversation: Conversation
     usage: Usage = NO_USAGE
+    """The tokens of all rounds, with those of sub-agents."""
     stopped: str = ""
     """Why it stopped: `done`, `paused`, `cancelled`, `error`, or the limit that was reached: `rounds`, `calls`,
-    `tokens`, `cost`, `time`, `length` (of one message), `context`."""
+    `tokens`, `cost`, `time`, `length` (of one message), `context`; or the reason that a hook gave."""
+    stop_detail: str = ""
+    """A sentence of the hook that stopped it, such as a guardrail; empty otherwise."""
     model: str = ""
     """The name of the model that was asked."""
     mode: str = "api"
@@ -135,22 +160,29 @@ class Run(Generic[OutputT]):
     """What was lost in writing for the model, or in recording its answers; each listed once."""
     error: Exception | None = None
     """The error that ended a run among many, with `errors="keep"`."""
+    sub_runs: tuple[SubRun, ...] = ()
+    """The runs of sub-agents that answered calls of this one, in the order in which they began."""
     _rollout: Rollout | None = field(default=None, repr=False, compare=False)
     _requests: list[Usage] = field(default_factory=list, repr=False, compare=False)
     """The usage of each request: what a long one costs depends on its own length."""
 
     @property
     def cost(self) -> float | None:
-        """The cost in US dollars, None if the model's price isn't known. Raises `SettingsError`."""
+        """The cost in US dollars, with that of sub-agents; None if a price isn't known. Raises `SettingsError`."""
         return self.compute_cost()
 
     def compute_cost(self, prices: PriceSource | None = None) -> float | None:
         """The cost in US dollars by these prices first (see `find_price`), None if none of them is the model's."""
-        price = find_price(self.model, prices)
+        price, own, nested = find_price(self.model, prices), self.usage, 0.0
         if price is None:
             return None
-        is_complete = sum(self._requests, NO_USAGE) == self.usage
-        return price.compute_cost(*(self._requests if is_complete else (self.usage,)))
+        for one in self.sub_runs:
+            cost = one.run.compute_cost(prices)
+            if cost is None:
+                return None
+            own, nested = own - one.run.usage, nested + cost
+        is_complete = sum(self._requests, NO_USAGE) == own
+        return price.compute_cost(*(self._requests if is_complete else (own,))) + nested
 
     def add_usage(self, usage: Usage) -> None:
         """Count the tokens of one more request."""
@@ -172,7 +204,9 @@ class Run(Generic[OutputT]):
         return self.conversation._repr_markdown_() + (f"\n\n({note.strip('()')})" if note else "")
 
     def _describe_stop(self) -> str:
-        return "" if self.stopped in ("", "done") else f"({escape_line(self.stopped)})"
+        if self.stopped in ("", "done"):
+            return ""
+        return f"({escape_line(': '.join(filter(None, (self.stopped, self.stop_detail))))})"
 
     def add_losses(self, reported: Iterable[Loss]) -> tuple[Loss, ...]:
         """Add losses; returns those that are new to the run."""

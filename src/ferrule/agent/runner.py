@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ferrule.agent.batch import CallTogether, RunBarrier, run_together
@@ -12,7 +13,7 @@ from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check
 from ferrule.agent.instrumentation import ListenedRun, listener_factories
 from ferrule.agent.loop import AgentLoop
 from ferrule.agent.options import USE_TOOLS, Then, UseTools
-from ferrule.agent.run import EventFeed, OutputT, Run, StreamedRun
+from ferrule.agent.run import EventSink, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
 from ferrule.agent.tool_search import FEW, NAME, LazyTools, is_large
 from ferrule.errors import ModelError, SettingsError, choose_advice
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ferrule.models.hosted import HostedModel
     from ferrule.models.protocol import Model
 
+_LIMIT_RUN = LimitRun()
 _SHORTEN_CONTEXT = ShortenContext()
 _ONLY_TOOLS = (USE_TOOLS,)
 _NO_LISTENER: AbstractContextManager[None] = nullcontext()
@@ -35,7 +37,7 @@ _CHOICES = ("auto", "required", "none")
 async def run_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> Run[OutputT]:
     """See `Pipeline.run`."""
     run: Run[OutputT] = Run(pipeline.conversation)
-    await _run(pipeline, run, None, decisions)
+    await _run(pipeline, run, RunContext(decisions=decisions))
     return run
 
 
@@ -52,7 +54,7 @@ async def stream_pipeline(
 ) -> AsyncIterator[StreamedRun[OutputT]]:
     """See `Pipeline.stream`."""
     run: StreamedRun[OutputT] = StreamedRun(pipeline.conversation)
-    task = asyncio.create_task(run.work(_run(pipeline, run, run.feed, decisions)))
+    task = asyncio.create_task(run.work(_run(pipeline, run, RunContext(run.feed, decisions))))
     try:
         yield run
     finally:
@@ -61,25 +63,29 @@ async def stream_pipeline(
             await task
 
 
-async def _run(
-    pipeline: Pipeline[Any],
-    run: Run[Any],
-    feed: EventFeed | None = None,
-    decisions: Mapping[str, Decision] | None = None,
-    barrier: RunBarrier | None = None,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Where a run belongs: who reads its events, the runs that it waits for, the run above a sub-agent."""
+
+    feed: EventSink | None = None
+    decisions: Mapping[str, Decision] | None = None
+    barrier: RunBarrier | None = None
+    parent: RunState | None = None
+
+
+async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
     """Run from the first question to the end; `run.stopped` is the reason why it ended."""
     asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
     run.model = pipeline.model.name
     with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
         async with pipeline.registry.open() as registry:
-            loop = _make_loop(pipeline, asked, registry, run, feed, decisions, barrier, listener)
+            loop = _make_loop(pipeline, asked, registry, run, context, listener)
             try:
                 work, seconds = loop.converse(), pipeline.limits.seconds
                 await (work if seconds is None else _run_in_time(work, seconds))
                 run.stopped = "done"
             except RunStopped as stop:
-                run.stopped = stop.reason
+                run.stopped, run.stop_detail = stop.reason, stop.detail
                 if stop.reason != "paused":
                     loop.cancel_open_calls()
             except asyncio.CancelledError:
@@ -89,13 +95,18 @@ async def _run(
     run.mode = getattr(asked, "mode", run.mode)
     for watch in pipeline.watchers:
         await call(watch, run)
-    if feed is not None:
-        await feed.put(RunFinished(run.stopped, run.usage))
+    if context.feed is not None:
+        await context.feed.put(RunFinished(run.stopped, run.usage, run.stop_detail))
+
+
+async def run_under(pipeline: Pipeline[Any], run: Run[Any], parent: RunState, feed: EventSink | None) -> None:
+    """Run as a sub-agent: what it does counts towards the limits of `parent`."""
+    await _run(pipeline, run, RunContext(feed, parent=parent))
 
 
 async def _run_among(pipeline: Pipeline[Any], run: Run[Any], barrier: RunBarrier) -> None:
     """Run one of many."""
-    await _run(pipeline, run, barrier=barrier)
+    await _run(pipeline, run, RunContext(barrier=barrier))
 
 
 def _make_loop(
@@ -103,17 +114,17 @@ def _make_loop(
     asked: Model,
     registry: BoundRegistry,
     run: Run[Any],
-    feed: EventFeed | None,
-    decisions: Mapping[str, Decision] | None,
-    barrier: RunBarrier | None,
+    context: RunContext,
     listener: RunListener | None,
 ) -> AgentLoop:
     """Make the loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
-    options, limits = pipeline.options, pipeline.limits
+    options, parent = pipeline.options, context.parent
     journal = options.journal if listener is None else listener.wrap_journal(options.journal)
     lazy = _choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
 
     def make_executor(tools: BoundRegistry, policy: Policy | None) -> Executor:
+        if parent is not None:  # a hook may replace the policy, but not by one that allows more
+            policy = (policy or options.policy or _inherit(parent.policy)).narrow(parent.policy)
         return Executor(
             tools,
             policy=policy or options.policy,
@@ -123,11 +134,11 @@ def _make_loop(
             on_ask=options.on_ask,
         )
 
-    hooks: list[Hooks] = [LimitRun(limits), _SHORTEN_CONTEXT]
+    hooks: list[Hooks] = [_LIMIT_RUN, _SHORTEN_CONTEXT]
     if lazy is not None:
         hooks.append(OfferLazily(lazy))
     if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
-        hooks += _make_step_hooks(pipeline, barrier)
+        hooks += _make_step_hooks(pipeline, context.barrier)
     if pipeline.hooks:
         hooks += _make_hooks(pipeline.hooks)
     callable_tools = registry if lazy is None else lazy.registry
@@ -135,11 +146,13 @@ def _make_loop(
         near = ", ".join(callable_tools.find_nearest(options.choice)) or "none"
         raise SettingsError(f"choice={options.choice!r} is neither {', '.join(_CHOICES)} nor a tool; nearest: {near}")
     request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
-    state = RunState(run, asked, callable_tools, request, make_executor, feed)
-    return AgentLoop(
-        state, hooks, most_calls=limits.calls, journal=options.journal, workspace=options.workspace,
-        decisions=decisions, listener=listener,
-    )  # fmt: skip
+    state = RunState(run, asked, callable_tools, request, make_executor, context.feed, pipeline, parent)
+    return AgentLoop(state, hooks, decisions=context.decisions, listener=listener)
+
+
+def _inherit(policy: Policy) -> Policy:
+    """A policy that adds nothing to the one that it is narrowed to."""
+    return Policy(profile="all", trusted=policy.trusted)
 
 
 def _choose_lazy_tools(

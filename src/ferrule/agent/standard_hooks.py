@@ -14,7 +14,7 @@ from ferrule.errors import ContextLengthError, SettingsError, ToolRequired
 
 if TYPE_CHECKING:
     from ferrule.agent.hooks import RunState
-    from ferrule.agent.options import RunLimits, RunOptions
+    from ferrule.agent.options import RunOptions
     from ferrule.agent.output import OutputType
     from ferrule.agent.run import Run
     from ferrule.agent.tool_search import LazyTools
@@ -24,20 +24,13 @@ _CALL_ONE = "Call one of your tools before you answer."
 
 
 class LimitRun(Hooks):
-    """Stops a run whose rounds, tokens or dollars are used up."""
-
-    def __init__(self, limits: RunLimits) -> None:
-        self._limits = limits
+    """Stops a run whose rounds, tokens or dollars are used up, or those of a run above it."""
 
     async def before_request(self, state: RunState) -> None:
         """Stop the run instead of asking."""
-        limits, run = self._limits, state.run
-        if limits.rounds is not None and state.rounds >= limits.rounds:
-            state.stop("rounds")
-        if limits.tokens is not None and run.usage.prompt_tokens + run.usage.sampled_tokens >= limits.tokens:
-            state.stop("tokens")
-        if limits.cost is not None and (run.cost or 0.0) >= limits.cost:
-            state.stop("cost")
+        reached = state.find_reached_limit()
+        if reached is not None:
+            state.stop(reached)
 
 
 class ChooseTool(Hooks):

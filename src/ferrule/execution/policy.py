@@ -161,7 +161,8 @@ class Policy:
     If `profile` is None it depends on a tool's origin: `all` for `code`, `ask` for others. `trusted` has patterns of
     the origins (besides `code`) whose annotations, intents and `approval="never"` may also loosen a verdict. `always`
     has the rules that "always" answers added: they override an ask of the profile, and nothing else. An executor adds
-    to them for its own run; with `grants` the answers are stored there instead, for the whole session.
+    to them for its own run; with `grants` the answers are stored there instead, for the whole session. `within` is a
+    policy that this one can only tighten, such as that of the run above a sub-agent: the stricter verdict counts.
 
     Raises `PolicyError` for an unknown profile or an invalid rule.
     """
@@ -171,6 +172,7 @@ class Policy:
     trusted: tuple[str, ...] = ()
     always: tuple[Rule, ...] = ()
     grants: SessionGrants | None = None
+    within: Policy | None = None
 
     def __post_init__(self) -> None:
         if self.profile is not None:
@@ -204,6 +206,12 @@ class Policy:
         `arguments` are JSON values. `workspace` is the folder outside of which the profiles `accept-edits` and `auto`
         ask; links are followed now, so judge again before a later run.
         """
+        own = self._judge_alone(tool, arguments, intent, workspace)
+        return own if self.within is None else pick_stricter(self.within.judge(tool, arguments, intent, workspace), own)
+
+    def _judge_alone(
+        self, tool: PolicySubject, arguments: Mapping[str, Any], intent: Intent | None, workspace: Path | None
+    ) -> Verdict:
         if intent is None:
             verdict = self._judge_effect(tool, arguments, None, workspace)
         else:
@@ -222,10 +230,17 @@ class Policy:
 
     def with_always(self, always: Always) -> Policy:
         """Return the policy after an "always" answer: itself if it has `grants`, which then store the answer."""
+        within = None if self.within is None else self.within.with_always(always)
         if self.grants is None:
-            return replace(self, always=self.always + always.rules)
+            return replace(self, always=self.always + always.rules, within=within)
         self.grants.add(always)
-        return self
+        return self if within is self.within else replace(self, within=within)
+
+    def narrow(self, within: Policy) -> Policy:
+        """Return this policy as one that allows nothing beyond `within`."""
+        if self.within is within:
+            return self
+        return replace(self, within=within if self.within is None else self.within.narrow(within))
 
     def find_unused(self, tools: Iterable[PolicySubject]) -> list[str]:
         """Find rules that name an unknown tool or argument; returns a sentence for each.

@@ -115,7 +115,9 @@ class CallRunner:
         if tool.scope_parameter is not None:
             deadline = None if timeout is None else time.monotonic() + timeout
             blobs = self._limits.blobs
-            own = CallScope(proposal.call, scope.conversation, deadline, blobs, scope.emit, scope.workspace)
+            own = CallScope(
+                proposal.call, scope.conversation, deadline, blobs, scope.emit, scope.workspace, scope.run_state
+            )
             arguments = {**arguments, tool.scope_parameter: own}
         if tool.retries:
             hints = self._authorizer.policy.resolve_hints(tool)

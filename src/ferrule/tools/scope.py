@@ -29,7 +29,8 @@ class CallScope:
     """The surroundings of one call.
 
     `deadline` is a `time.monotonic()` value in seconds, None for no limit. `workspace` is the folder in which a policy
-    may allow access to paths without asking, None if there is none.
+    may allow access to paths without asking, None if there is none. `run_state` belongs to the run that made the call;
+    a tool that runs another agent passes its scope to `run_sub_agent`, which needs it.
     """
 
     call: ToolCall | None = None
@@ -38,6 +39,7 @@ class CallScope:
     blobs: BlobStore = field(default_factory=BlobStore)
     emit: Callable[[ToolProgress], None] = _ignore_progress
     workspace: Path | None = None
+    run_state: object | None = None
 
     def report_progress(self, text: str, fraction: float | None = None) -> None:
         """Report how far this call is; `fraction` lies between 0 and 1. May be called from any thread."""
