@@ -240,6 +240,17 @@ async def test_debugging_shows_offers_calls_and_results_in_full(lines) -> None:
     assert told[-1] == {"debug": "ended", "stopped": "done", "error": None}
 
 
+async def test_debugging_shows_the_prompt_of_text_mode_as_it_is_sent(lines) -> None:
+    call = '<tool_call>\n{"name": "look", "arguments": {"place": "Ulm"}}\n</tool_call>'
+    scripted = ScriptedModel(call, "Done.")
+    await model(scripted).chat("Hm?").using(look, mode="hermes").run()
+    sent = [(one["role"], one["text"]) for one in lines() if one["debug"] == "sent"]
+    asked = scripted.seen[-1]
+    assert sent == [(message.role, message.text) for message in asked.messages]
+    assert "<tools>" in sent[0][1]
+    assert "<tool_response>" in sent[-1][1]
+
+
 async def test_debugging_and_tracing_at_once(spans: InMemorySpanExporter, lines) -> None:
     with pytest.raises(ModelError):
         await model(Claude(ToolCall("a", "look", '{"place": "x"}'))).chat("Hm?").using(look).run()

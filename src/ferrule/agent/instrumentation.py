@@ -13,13 +13,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ferrule.agent.run import Run
-from ferrule.conversation import Conversation, ToolCall, ToolResult
+from ferrule.conversation import Message, ToolCall, ToolResult
 from ferrule.events import MessageFinished
 from ferrule.execution import Journal
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
-    from ferrule.models.protocol import ModelSettings
+    from ferrule.agent.hooks import ModelRequest
+    from ferrule.models.protocol import Model
 
 OTEL, DEBUG = "FERRULE_OTEL", "FERRULE_DEBUG"
 
@@ -27,7 +28,7 @@ OTEL, DEBUG = "FERRULE_OTEL", "FERRULE_DEBUG"
 class RunListener(Protocol):
     """Listens to one run. Its methods must not raise; the run waits while they work."""
 
-    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+    def on_request(self, model: Model, request: ModelRequest) -> None:
         """The model is asked for a message."""
 
     def on_message(self, message: MessageFinished | None) -> None:
@@ -91,9 +92,9 @@ class _ListenerGroup:
     def __init__(self, listeners: Sequence[RunListener]) -> None:
         self._listeners = listeners
 
-    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+    def on_request(self, model: Model, request: ModelRequest) -> None:
         for one in self._listeners:
-            one.on_request(conversation, offered, settings)
+            one.on_request(model, request)
 
     def on_message(self, message: MessageFinished | None) -> None:
         for one in self._listeners:
@@ -123,15 +124,33 @@ class DebugListener:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._offered: Sequence[ToolSpec] | None = None
+        self._sent: tuple[Message, ...] = ()
 
-    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+    def on_request(self, model: Model, request: ModelRequest) -> None:
         """Write the request; the offers only where they differ from those of the request before."""
-        given = settings.model_dump(mode="json", exclude_unset=True)
-        _write_line("asked", model=self._run.model, mode=self._run.mode, messages=len(conversation), settings=given)
-        if self._offered != offered:
-            for spec in offered:
+        given, count = request.settings.model_dump(mode="json", exclude_unset=True), len(request.conversation)
+        _write_line("asked", model=self._run.model, mode=self._run.mode, messages=count, settings=given)
+        if self._offered != request.offered:
+            for spec in request.offered:
                 _write_line("offered", tool=spec.name, description=spec.description, parameters=dict(spec.parameters))
-        self._offered = offered
+        self._offered = request.offered
+        self._write_prompt(model, request)
+
+    def _write_prompt(self, model: Model, request: ModelRequest) -> None:
+        """Write the prompt of text mode as it is sent; of a longer one, only the messages that are new."""
+        from ferrule.errors import DialectError
+        from ferrule.models.text_mode import TextModeModel
+
+        if not isinstance(model, TextModeModel):
+            return
+        try:
+            messages = model.lower(request.conversation, request.offered)[0].messages
+        except DialectError:
+            return  # the request fails with it
+        known = len(self._sent) if messages[: len(self._sent)] == self._sent else 0
+        for message in messages[known:]:
+            _write_line("sent", role=message.role, text=message.text)
+        self._sent = messages
 
     def on_message(self, message: MessageFinished | None) -> None:
         """Write the message and its calls."""

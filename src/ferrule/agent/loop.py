@@ -151,7 +151,7 @@ class AgentLoop:
         if not offers or offers[-1].tools is not request.offered:
             self._record_offer(request)
         if listener is not None:
-            listener.on_request(request.conversation, request.offered, request.settings)
+            listener.on_request(state.model, request)
         events = state.model.stream(request.conversation, request.offered, request.settings)
         try:  # not `aclosing`: entering and leaving it would cost as much as the request itself
             async for event in events:

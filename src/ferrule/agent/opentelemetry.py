@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
-    from ferrule.models.protocol import ModelSettings
+    from ferrule.agent.hooks import ModelRequest
+    from ferrule.models.protocol import Model
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The environment variable that turns on the recording of message content; `true` or `1`."""
@@ -123,8 +124,9 @@ class OtelListener:
     def _make_attributes(self, operation: str) -> dict[str, Any]:
         return {"gen_ai.operation.name": operation, **self._common}
 
-    def on_request(self, conversation: Conversation, offered: Sequence[ToolSpec], settings: ModelSettings) -> None:
+    def on_request(self, model: Model, request: ModelRequest) -> None:  # noqa: ARG002 - a listener's interface
         """Begin the span of a request."""
+        settings = request.settings
         attributes = self._make_attributes("chat")
         for name in _REQUEST:
             value = getattr(settings, name) if name in settings.model_fields_set else None
@@ -133,8 +135,8 @@ class OtelListener:
         if settings.stop:
             attributes["gen_ai.request.stop_sequences"] = list(settings.stop)
         if self._instruments.content:
-            attributes["gen_ai.input.messages"] = dump_input_messages(conversation)
-            attributes["gen_ai.tool.definitions"] = dump_tool_definitions(offered)
+            attributes["gen_ai.input.messages"] = dump_input_messages(request.conversation)
+            attributes["gen_ai.tool.definitions"] = dump_tool_definitions(request.offered)
         self._request_span = _OpenSpan(
             self._instruments.tracer, f"chat {self._common['gen_ai.request.model']}", attributes, is_client=True
         )

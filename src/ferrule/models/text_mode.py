@@ -53,13 +53,15 @@ class TextModeModel:
             settings=model.capabilities.settings - _NOT_IN_TEXT,
         )
 
+    def lower(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> tuple[Conversation, list[Loss]]:
+        """The conversation as the inner model is sent it, in text alone, and what was lost. Raises `DialectError`."""
+        return encode_conversation(self.notation, conversation, tools, user_images=self.capabilities.user_images)
+
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `DialectError` for a conversation that the notation can't express."""
-        lowered, losses = encode_conversation(
-            self.notation, conversation, tools, user_images=self.capabilities.user_images
-        )
+        lowered, losses = self.lower(conversation, tools)
         if losses:
             yield LossesReported(tuple(losses))
         writing = _TextModeMessage(self.notation, conversation.next_call_number, tools)
