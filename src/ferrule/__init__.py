@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from ferrule.tools.registry import ToolRegistry
     from ferrule.tools.scope import CallScope
     from ferrule.tools.toolset import Toolset
-    from ferrule.toolspec import Annotations, ToolSpec
+    from ferrule.toolspec import Annotations, ToolExample, ToolSpec
 
 __version__ = "0.1.0"
 
@@ -175,6 +175,7 @@ _EXPORTS = {
     "tools.toolset": ("Toolset",),
     "toolspec": (
         "Annotations",
+        "ToolExample",
         "ToolSpec",
     ),
 }
@@ -243,6 +244,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolDefinitionError",
+    "ToolExample",
     "ToolFailed",
     "ToolOutput",
     "ToolProgress",

@@ -30,6 +30,17 @@ class Annotations:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolExample:
+    """An author's example of a call: its arguments, and the result that it should have; `...` if none is expected.
+
+    `ferrule tools check --run` calls the tool and compares what the model would read. No model sees it.
+    """
+
+    arguments: Mapping[str, Any]
+    result: Any = ...
+
+
+@dataclass(frozen=True, slots=True)
 class ToolGroup:
     """The Toolset whose methods the tools are; notations with groups write it into the offer."""
 

@@ -14,6 +14,30 @@ from absent_path import NOWHERE
 from ferrule.cli.tool_options import parse_tool_options
 from ferrule.errors import SettingsError
 
+SOUND = """\
+from ferrule import ToolExample, Toolset, tool
+
+
+@tool(examples=[ToolExample({"text": "hi"}, "HI"), {"text": "there"}])
+def shout(text: str) -> str:
+    '''Shout.
+
+    Args:
+        text: What to shout.
+    '''
+    return text.upper()
+
+class Sums(Toolset):
+    @tool(examples=[{"a": 1, "b": 0}])
+    async def add(self, a: int, b: int = 0) -> int:
+        '''Add.
+
+        :param a: one number
+        :param b: another
+        '''
+        return a + b
+"""
+
 
 def test_tools_lists_names_parameters_annotations_and_origins(tool_folder: Path) -> None:
     shown = ferrule("tools", tool_folder).stdout
@@ -33,33 +57,67 @@ def test_tools_as_json_gives_schemas(tool_folder: Path) -> None:
     assert listed["picture"]["approval"] == "always"
 
 
-def test_check_is_silent_about_sound_files(tool_folder: Path) -> None:
-    done = ferrule("tools", "check", tool_folder)
-    assert (done.returncode, done.stdout) == (0, "3 tools on offer, no problems\n")
+def test_check_is_silent_about_sound_files(tmp_path: Path) -> None:
+    (tmp_path / "sound_tool.py").write_text(SOUND)
+    for path in (tmp_path, tmp_path / "sound_tool.py"):
+        done = ferrule("tools", "check", path)
+        assert (done.returncode, done.stdout) == (0, "2 tools on offer, no problems\n")
 
 
-def test_check_reports_problems_and_hides_nothing(tool_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "good_tool.py").write_text((tool_folder / "wait_tool.py").read_text())
+def test_check_reports_all_problems_at_once_and_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a_sound_tool.py").write_text(SOUND)
     (tmp_path / "bad_tool.py").write_text("import no_such_module\n")
     (tmp_path / "empty_tool.py").write_text("")
+    (tmp_path / "mine_tool.py").write_text(
+        "from ferrule import tool\n\n"
+        "@tool\ndef calculator(x: int) -> int:\n    return x\n\n"
+        "@tool(examples=[{'text': 1}])\ndef shout(text: str) -> str:\n    'Shout.'\n    return text\n"
+    )
     done = ferrule("tools", "check", tmp_path)
     assert done.returncode == 1
-    assert "bad_tool.py: ModuleNotFoundError: No module named 'no_such_module' (line 1)" in done.stdout
-    assert "empty_tool.py: it defines no tool" in done.stdout
-    assert done.stdout.endswith("1 tool on offer, 2 problems\n")
+    assert done.stdout.replace(f"{tmp_path}/", "").splitlines() == [
+        "bad_tool.py: ModuleNotFoundError: No module named 'no_such_module' (line 1)",
+        "empty_tool.py: it defines no tool: mark a function @tool, or write a Toolset",
+        "mine_tool.py:3: calculator has no description; write a docstring",
+        "mine_tool.py:3: the parameter 'x' of calculator has no description; describe it in the docstring",
+        "mine_tool.py:3: the name 'calculator' is taken by ferrule itself; give another by name=",
+        "mine_tool.py:7: the parameter 'text' of shout has no description; describe it in the docstring",
+        (
+            "mine_tool.py:7: example 1 of shout: Wrong arguments: text: got the number 1; "
+            'expected a string, in quotes: "1"'
+        ),
+        "mine_tool.py:7: the name 'shout' is taken by a_sound_tool.py:4; give another by name=",
+        "2 tools on offer, 8 problems",
+    ]
+    rows = json.loads(ferrule("tools", "check", tmp_path, "--json").stdout)
+    assert rows["tools"] == ["shout", "add"]
+    assert [row["line"] for row in rows["problems"]] == [None, None, 3, 3, 3, 7, 7, 7]
+    (tmp_path / "mine_tool.py").unlink()
     listed = ferrule("tools", tmp_path)
     assert listed.returncode == 0
-    assert "wait  (from project)" in listed.stdout
+    assert "shout  (from project)" in listed.stdout
     assert len(listed.stderr.splitlines()) == 2
 
 
-def test_check_reports_names_that_are_used_twice(tmp_path: Path) -> None:
-    (tmp_path / "mine_tool.py").write_text(
-        "from ferrule import tool\n\n@tool\ndef calculator(x: int) -> int:\n    return x\n"
-    )
-    done = ferrule("tools", "check", tmp_path, "--json")
-    assert done.returncode == 1
-    assert "two tools are named 'calculator'" in json.loads(done.stdout)["problems"][0]["reason"]
+def test_check_runs_the_examples_under_the_policy_and_compares_results(tmp_path: Path) -> None:
+    (tmp_path / "sound_tool.py").write_text(SOUND)
+    done = ferrule("tools", "check", tmp_path, "--run", "--yes", "--journal", tmp_path / "calls.jsonl")
+    assert (done.returncode, done.stdout) == (0, "2 tools on offer, 3 examples run, no problems\n")
+    assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == 6
+    denied = ferrule("tools", "check", tmp_path, "--run")
+    assert denied.returncode == 1
+    assert "sound_tool.py:4: example 1 of shout: denied: this call needs approval, and nobody can" in denied.stdout
+    (tmp_path / "sound_tool.py").write_text(SOUND.replace("text.upper()", "text").replace("a + b", "a // b"))
+    wrong = ferrule("tools", "check", tmp_path, "--run", "--yes")
+    assert wrong.returncode == 1
+    assert wrong.stdout.replace(f"{tmp_path}/", "").splitlines() == [
+        "sound_tool.py:4: example 1 of shout: expected 'HI', got 'hi'",
+        "sound_tool.py:14: example 1 of add: ZeroDivisionError: integer division or modulo by zero",
+        "2 tools on offer, 3 examples run, 2 problems",
+    ]
+    for words in (("tools", "--run"), ("tools", "check", tmp_path, "--yes")):
+        refused = ferrule(*words)
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
 
 
 def test_call_prints_the_result() -> None:

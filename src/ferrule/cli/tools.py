@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ferrule.cli.options import AsJson, Plugins
+from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, Plugins, PolicyFile, Yes
 
 if TYPE_CHECKING:
-    from ferrule.tools.discovery import DiscoveryProblem
+    from ferrule.session.approvals import Permissions
     from ferrule.tools.registry import ToolLike, ToolRegistry
     from ferrule.toolspec import Annotations, ToolSpec
 
@@ -36,16 +36,32 @@ def tools(
     ] = None,
     plugins: Plugins = False,
     as_json: AsJson = False,
+    run: Annotated[bool, typer.Option("--run", help="With `check`: call each tool as its examples say.")] = False,
+    yes: Yes = False,
+    policy: PolicyFile = None,
+    journal: JournalFile = None,
 ) -> None:
     """List the tools on offer.
 
-    With `check`, report the problems of files that offer none; the exit status is 1 if there are any.
+    With `check`, report all problems of files and their tools; the exit status is 1 if there are any. --yes, --policy
+    and --journal are for --run.
     """
+    from ferrule.errors import SettingsError
+    from ferrule.session.approvals import open_permissions
     from ferrule.session.terminal_output import print_json
 
     words = words or []
+    if run and words[:1] != ["check"]:
+        raise SettingsError("--run is for `ferrule tools check`")
+    if not run and (yes or policy or journal):
+        raise SettingsError("--yes, --policy and --journal are for `ferrule tools check --run`")
     if words[:1] == ["check"]:
-        _print_check([Path(word) for word in words[1:]] or [Path()], as_json)
+        paths = [Path(word) for word in words[1:]] or [Path()]
+        if not run:
+            print_check(paths, None, as_json)
+            return
+        with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
+            print_check(paths, permissions, as_json)
         return
     specs = collect_tools((Path(word) for word in words), plugins).specs
     if as_json:
@@ -101,48 +117,27 @@ def _warn(text: str) -> None:
     print_notice(text)
 
 
-def check_folders(folders: Iterable[Path]) -> tuple[list[str], list[DiscoveryProblem]]:
-    """Find the names of the tools in folders, and the problems of what can't be offered.
+def print_check(paths: list[Path], permissions: Permissions | None, as_json: bool) -> None:
+    """Print the problems of the tools of files and folders; with `permissions`, their examples are called too.
 
-    A duplicate name, also of the calculator, is a problem of its folder. Raises `SettingsError` for a missing folder.
+    Exits with 1 if there are any.
     """
-    from ferrule.builtin_tools import calculator
-    from ferrule.errors import RegistryError, SettingsError
-    from ferrule.tools.discovery import DiscoveryProblem
-    from ferrule.tools.registry import ToolRegistry
-
-    taken = ToolRegistry([calculator])
-    names: list[str] = []
-    problems: list[DiscoveryProblem] = []
-    for folder in folders:
-        if not folder.is_dir():
-            raise SettingsError(f"no such folder: {str(folder)!r}")
-        try:
-            found = ToolRegistry.discover(folder)
-            taken = taken.add(found)
-        except RegistryError as error:
-            problems.append(DiscoveryProblem(folder, str(error)))
-            continue
-        names += found.names
-        problems += found.problems
-    return names, problems
-
-
-def _print_check(folders: list[Path], as_json: bool) -> None:
     from ferrule._util.pluralize import pluralize
     from ferrule._util.terminal_text import escape_line
+    from ferrule.cli.check_tools import check_paths
     from ferrule.session.terminal_output import print_json
 
-    names, problems = check_folders(folders)
+    check = check_paths(paths, permissions)
     if as_json:
-        rows = [{"path": str(problem.path), "reason": problem.reason} for problem in problems]
-        print_json({"tools": names, "problems": rows})
+        rows = [{"path": str(one.path), "line": one.line or None, "reason": one.reason} for one in check.problems]
+        print_json({"tools": check.names, "examples": check.run_count, "problems": rows})
     else:
-        for problem in problems:
+        for problem in check.problems:
             typer.echo(escape_line(str(problem)))
-        found = pluralize(len(problems), "problem") if problems else "no problems"
-        typer.echo(f"{pluralize(len(names), 'tool')} on offer, {found}")
-    if problems:
+        run = f", {pluralize(check.run_count, 'example')} run" if permissions is not None else ""
+        found = pluralize(len(check.problems), "problem") if check.problems else "no problems"
+        typer.echo(f"{pluralize(len(check.names), 'tool')} on offer{run}, {found}")
+    if check.problems:
         raise typer.Exit(1)
 
 

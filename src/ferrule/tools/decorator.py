@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, TypedDict, Unpack, overload
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, TypedDict,
 from ferrule.errors import ToolDefinitionError
 from ferrule.tools.arguments import ArgumentRules, SignatureRules
 from ferrule.tools.signature import read_signature
-from ferrule.toolspec import Annotations, Approval, JSONSchema, ToolGroup, ToolSpec
+from ferrule.toolspec import Annotations, Approval, JSONSchema, ToolExample, ToolGroup, ToolSpec
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
@@ -46,7 +46,8 @@ class ToolSettings(TypedDict, total=False):
     `timeout` is in seconds. `isolate="process"` runs each call in a process that can be killed. A `serial` tool runs
     alone. `retries` counts further attempts after a failed one, for idempotent tools only. `intent` tells a policy what
     a call would do: a function, plain or async, that receives the validated arguments as a dict and returns an
-    `Intent`; for a method of a Toolset, another method of it may be given.
+    `Intent`; for a method of a Toolset, another method of it may be given. `examples` are calls that should succeed: a
+    dict of arguments, or a `ToolExample` with the result too.
     """
 
     annotations: Annotations
@@ -61,6 +62,7 @@ class ToolSettings(TypedDict, total=False):
     serial: bool
     retries: int
     intent: IntentFunction | None
+    examples: Sequence[ToolExample | Mapping[str, Any]]
 
 
 class ToolOptions(ToolSettings, total=False):
@@ -94,6 +96,7 @@ class Tool(Generic[Parameters, Returned]):
     serial: bool = False
     retries: int = 0
     intent: Callable[..., Any] | None = None
+    examples: tuple[ToolExample, ...] = ()
     barrier: object | None = None
     unbound: bool = False
     group: ToolGroup | None = None
@@ -365,7 +368,18 @@ def _collect_settings(options: ToolSettings, subject: str) -> dict[str, Any]:
     rest = {
         name: value for name, value in options.items() if name not in (*_HINTS, "annotations", "name", "description")
     }
+    if "examples" in rest:
+        rest["examples"] = _read_examples(rest["examples"], subject)
     return {"annotations": annotations, **rest}
+
+
+def _read_examples(given: Any, subject: str) -> tuple[ToolExample, ...]:
+    examples = [ToolExample(one) if isinstance(one, Mapping) else one for one in given]
+    if any(not isinstance(one, ToolExample) or not isinstance(one.arguments, Mapping) for one in examples):
+        raise ToolDefinitionError(
+            f'{subject}: an example is a dict of arguments, such as {{"city": "Paris"}}, or a ToolExample'
+        )
+    return tuple(examples)
 
 
 def _is_number(value: object) -> bool:
