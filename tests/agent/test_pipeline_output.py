@@ -85,3 +85,13 @@ async def test_the_typed_dict_of_typing_is_read_on_every_python():
 def test_what_is_no_type_is_refused_at_the_call(kind):
     with pytest.raises(SettingsError, match="parse_as can't use"):
         model(ScriptedModel("x")).parse_as(kind)
+
+
+async def test_a_json_schema_as_the_type_of_an_answer() -> None:
+    schema = {"type": "array", "items": {"$ref": "#/definitions/size"}, "definitions": {"size": {"type": "integer"}}}
+    scripted = ScriptedModel('["a"]', '[1, "2"]')
+    run = await model(scripted).chat("Sizes?").parse_as(schema).run()
+    assert run.output == [1, 2]
+    assert "value[0]: got the string" in scripted.seen[1].messages[-1].text
+    with pytest.raises(SettingsError, match="not a JSON Schema"):
+        model(scripted).parse_as({"type": "nothing"})

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Conversation, system
-from ferrule.errors import FerruleError, SettingsError
+from ferrule.errors import FerruleError, SettingsError, ToolDefinitionError
 from ferrule.tools.pydantic_errors import list_problems
 from ferrule.tools.strict_json import decode_json
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+    from ferrule.tools.schema_only import SchemaRules
+
 _WRAPPED = "value"
+_SHOWN = 80
 _FENCE_OPENS = re.compile(r"```(?:json)?[^\S\n]*+\n")
 _FENCE_CLOSES = re.compile(r"\n[^\S\n]*+```")
 
@@ -75,14 +78,14 @@ class OutputType:
         if not self._is_wrapped:
             return self._own_schema
         own = dict(self._own_schema)
-        definitions = own.pop("$defs", None)
+        definitions: dict[str, Any] = {name: own.pop(name) for name in ("$defs", "definitions") if name in own}
         whole = {
             "type": "object",
             "properties": {_WRAPPED: own},
             "required": [_WRAPPED],
             "additionalProperties": False,
         }
-        return whole if definitions is None else {**whole, "$defs": definitions}
+        return {**whole, **definitions}
 
     def add_instructions(self, conversation: Conversation) -> Conversation:
         """Add the schema to the system message, for a model that can't be constrained to it."""
@@ -101,13 +104,62 @@ class OutputType:
             raise OutputInvalid(f"The answer must be JSON and nothing else: {error}", text) from error
         if self._is_wrapped and isinstance(given, Mapping) and set(given) == {_WRAPPED}:
             given = given[_WRAPPED]
+        return self._validate(given, text)
+
+    def _validate(self, given: Any, text: str) -> Any:
+        """Make the value of decoded JSON. Raises `OutputInvalid`."""
         from pydantic_core import ValidationError
 
         try:
             return self._adapter.validate_json(json.dumps(given))
         except ValidationError as error:
-            problems = "\n".join(f"- {problem}" for problem in list_problems(error, given, self._own_schema))
-            raise OutputInvalid(f"The answer is not what was asked for:\n{problems}", text) from error
+            raise _report_problems(list_problems(error, given, self._own_schema), text) from error
+
+
+class SchemaOutput(OutputType):
+    """An answer that fits a JSON Schema, as plain JSON data."""
+
+    @cached_property
+    def _rules(self) -> SchemaRules:
+        from ferrule.tools.schema_only import SchemaRules
+
+        return SchemaRules(self.schema, dict, "the schema of the answer")
+
+    def check(self) -> None:
+        """Raise `SettingsError` for what is not a JSON Schema."""
+        try:
+            _ = self._rules.schema
+        except ToolDefinitionError as error:
+            raise SettingsError(str(error)) from error
+
+    @cached_property
+    def _own_schema(self) -> dict[str, Any]:
+        own = dict(self.kind)
+        return {"type": "object", **own} if "properties" in own else own
+
+    def _validate(self, given: Any, text: str) -> Any:
+        from ferrule.tools.argument_errors import ArgumentsInvalid
+
+        value = {_WRAPPED: given} if self._is_wrapped else given
+        if not isinstance(value, dict):
+            raise OutputInvalid(f"The answer must be a JSON object, not {json.dumps(given)[:_SHOWN]}", text)
+        try:
+            bound = self._rules.bind(value)
+        except ArgumentsInvalid as error:
+            raise _report_problems(error.problems, text) from error
+        return bound[_WRAPPED] if self._is_wrapped else bound
+
+
+def make_output(kind: Any, retries: int) -> OutputType:
+    """Make the output for a type, or for a JSON Schema given as a mapping. Raises `SettingsError`."""
+    output = SchemaOutput(kind, retries) if isinstance(kind, Mapping) else OutputType(kind, retries)
+    output.check()
+    return output
+
+
+def _report_problems(problems: Iterable[object], text: str) -> OutputInvalid:
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return OutputInvalid(f"The answer is not what was asked for:\n{listed}", text)
 
 
 def _find_fenced(text: str) -> list[str]:

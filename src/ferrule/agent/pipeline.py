@@ -189,15 +189,15 @@ class Pipeline(Generic[OutputT]):
     def parse_as(self, kind: Any, retries: int = 2) -> Pipeline[Any]:
         """Require an answer of this type (a pydantic model, dataclass, TypedDict, `list[int]`, …), as `Run.output`.
 
+        A JSON Schema, given as a dict, makes the output plain JSON data.
+
         The model is constrained to its JSON Schema where it supports that, else the prompt states it. An answer that
         doesn't fit is sent back with what is wrong, `retries` times; then `OutputInvalid` is raised. Raises
         `SettingsError` for a type without a JSON Schema.
         """
-        from ferrule.agent.output import OutputType
+        from ferrule.agent.output import make_output
 
-        output = OutputType(kind, retries)
-        output.check()
-        return replace(self, output=output)
+        return replace(self, output=make_output(kind, retries))
 
     def as_tool(
         self, name: str, description: str, *, handoff: bool = False, **settings: Unpack[ToolSettings]

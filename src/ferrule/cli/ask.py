@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ferrule.cli.session_options import SessionOptions, add_session_options, open_session
+
+if TYPE_CHECKING:
+    from ferrule.session.session import SessionRunner
 
 
 @add_session_options
@@ -22,5 +25,18 @@ def ask(
         raise SettingsError("standard input can be the question or an attachment, not both")
     text = read_text() if question == "-" else question
     with open_session(options) as session:
-        if session.ask(text).stopped != "done":
+        if not answer(session, text):
             raise typer.Exit(1)
+
+
+def answer(session: SessionRunner, question: str) -> bool:
+    """Answer a question; returns whether the answer is complete, and what was asked for."""
+    from ferrule.agent.output import OutputInvalid
+    from ferrule.cli.errors import print_error
+
+    try:
+        return session.ask(question).stopped == "done"
+    except OutputInvalid as error:
+        summary, *problems = str(error).split("\n- ")
+        print_error(" ".join(filter(None, (summary, "; ".join(problems)))))
+        return False

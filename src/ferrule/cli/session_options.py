@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ferrule.agent.pipeline import Pipeline
     from ferrule.models.protocol import Model
+    from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
     from ferrule.session.session import SessionRunner
     from ferrule.tools.registry import ToolRegistry
@@ -70,6 +71,14 @@ class SessionOptions:
             "-a",
             metavar="FILE",
             help="Send an image or a text file with the first question; - is standard input. May be repeated.",
+        ),
+    ] = None
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema",
+            metavar="FILE|JSON",
+            help="A JSON Schema: the answer is checked against it, and printed as JSON without anything else.",
         ),
     ] = None
     base_url: Annotated[
@@ -172,19 +181,18 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
     from ferrule.cli.tools import collect_tools
     from ferrule.session.approvals import open_permissions
     from ferrule.session.persistence import StoreOptions, open_autosave
-    from ferrule.session.renderer import JsonRenderer, Renderer, TextRenderer
     from ferrule.session.session import Session, SessionRunner
     from ferrule.tools.registry import ToolRegistry
 
     attachments = read_attachments(options.attachments or ())
     registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
     pipeline = make_pipeline(options)
-    renderer: Renderer = JsonRenderer() if options.as_json else TextRenderer()
+    renderer = make_renderer(options)
     if options.cost:
         from ferrule.session.cost import CostRenderer
 
-        renderer = CostRenderer(renderer, options.as_json)
-        pipeline = pipeline.hook(renderer)
+        costs = CostRenderer(renderer, options.as_json)
+        renderer, pipeline = costs, pipeline.hook(costs)
     with (
         asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
@@ -235,7 +243,43 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
         pipeline = model(name, fallback=options.fallback, **address).using(mode=options.mode)
     if options.system:
         pipeline = pipeline.system(options.system)
+    if options.schema is not None:
+        pipeline = pipeline.parse_as(read_schema(options.schema))
     return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
+
+
+def make_renderer(options: SessionOptions) -> Renderer:
+    """Make what shows the events: JSON lines, a typed answer alone, or text for people."""
+    if options.as_json:
+        from ferrule.session.renderer import JsonRenderer
+
+        return JsonRenderer()
+    if options.schema is not None:
+        from ferrule.session.typed_answer import TypedAnswerRenderer
+
+        return TypedAnswerRenderer()
+    from ferrule.session.renderer import TextRenderer
+
+    return TextRenderer()
+
+
+def read_schema(given: str) -> dict[str, Any]:
+    """Read a JSON Schema: the text itself if it is an object, or else the file of that name.
+
+    Raises `SettingsError` for what is not a JSON object, and `OSError`.
+    """
+    import json
+
+    from ferrule.errors import SettingsError
+
+    is_inline = given.lstrip().startswith("{")
+    try:
+        schema = json.loads(given if is_inline else Path(given).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"--schema {'' if is_inline else f'{given}: '}not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise SettingsError(f"--schema {given}: a JSON Schema is an object")
+    return schema
 
 
 def check_tools(model: Model, registry: ToolRegistry) -> None:

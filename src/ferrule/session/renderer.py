@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ferrule.session.streamed_text import StreamedText
 
+_PLAIN = (dict, list, str, int, float, bool)
 _STYLED_PIPES = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 """Environment variables that may make rich style output that isn't a terminal."""
 
@@ -70,7 +71,8 @@ class JsonRenderer:
             "sampled": run.usage.sampled_tokens,
         }
         reason = run.stopped or "error"
-        _print_json_line({"event": "finished", "reason": reason, "answer": run.text, "tokens": usage})
+        output = {"output": run.output} if type(run.output) in _PLAIN else {}
+        _print_json_line({"event": "finished", "reason": reason, "answer": run.text, **output, "tokens": usage})
 
     def notify(self, text: str) -> None:
         """Print a notice on stderr."""
