@@ -29,7 +29,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     4: ("formats", "pages"),
     3: ("dialects", "sandbox"),
     2: ("arithmetic", "tools"),
-    1: ("blobs", "capabilities", "conversation", "embedded", "errors", "events", "toolspec", "transcript"),
+    1: ("blobs", "capabilities", "conversation", "embedded", "errors", "events", "media", "toolspec", "transcript"),
     0: ("_util",),
 }
 """The rooms of each floor. Floor 1 is made of single files, which may import each other."""

@@ -40,7 +40,7 @@ PAGES = {
     "conversations": Page(
         "Conversations",
         "Messages, their parts, files and the store: see [conversations](../conversations.md).",
-        ("conversation", "transcript", "capabilities", "blobs", "formats", "store"),
+        ("conversation", "media", "transcript", "capabilities", "blobs", "formats", "store"),
     ),
     "events": Page(
         "Events",

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from ferrule.builtin_tools import calculator
     from ferrule.capabilities import Loss
     from ferrule.conversation import (
+        Audio,
         Conversation,
+        File,
         Image,
         MalformedCall,
         Message,
@@ -91,7 +93,9 @@ _EXPORTS = {
     "builtin_tools": ("calculator",),
     "capabilities": ("Loss",),
     "conversation": (
+        "Audio",
         "Conversation",
+        "File",
         "Image",
         "MalformedCall",
         "Message",
@@ -186,6 +190,7 @@ __all__ = [
     "Approver",
     "ArgumentsDelta",
     "ArgumentsInvalid",
+    "Audio",
     "BlobStore",
     "CallFinished",
     "CallMalformed",
@@ -202,6 +207,7 @@ __all__ = [
     "Event",
     "Executor",
     "FerruleError",
+    "File",
     "FileJournal",
     "Image",
     "ImageRef",

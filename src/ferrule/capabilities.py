@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Literal
 
-from ferrule.conversation import Conversation, Image, MalformedCall, Message, Text, ToolResult, user
+from ferrule.conversation import Audio, Conversation, File, Image, MalformedCall, Message, Part, Text, ToolResult, user
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,8 @@ class Capabilities:
     """What a model supports. `tools` None: any tool that is offered; otherwise the names that it knows.
 
     `malformed_calls`: a malformed call can be shown to it unchanged. `settings` are the names of the settings that it
-    supports, `native_tools` whether tools are offered to it outside the text.
+    supports, `native_tools` whether tools are offered to it outside the text. `user_media` are the media types of the
+    audio and files that a user can send, or patterns of them (`audio/*`), of at most `largest_file` bytes each.
     """
 
     tools: tuple[str, ...] | None = None
@@ -27,6 +29,13 @@ class Capabilities:
     malformed_calls: bool = True
     native_tools: bool = True
     settings: frozenset[str] = frozenset()
+    user_media: tuple[str, ...] = ()
+    largest_file: int = 50_000_000
+
+    def can_send(self, media: Audio | File) -> bool:
+        """Whether a user can send this."""
+        fits = any(fnmatchcase(media.media_type, pattern) for pattern in self.user_media)
+        return fits and len(media.data) <= self.largest_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +43,20 @@ class Loss:
     """A part of a conversation that could not be expressed, and what replaces it."""
 
     kind: Literal[
-        "image", "reasoning", "system", "marker", "id", "text", "call", "status", "sampled", "extra", "end", "turns"
+        "image",
+        "audio",
+        "file",
+        "reasoning",
+        "system",
+        "marker",
+        "id",
+        "text",
+        "call",
+        "status",
+        "sampled",
+        "extra",
+        "end",
+        "turns",
     ]
     detail: str
 
@@ -43,7 +65,8 @@ def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conve
     """Fit a conversation to a model's capabilities, and report what was lost. Later messages never change earlier ones.
 
     An image in a result, if results can't contain images, is moved to a user message after the last result of its
-    group; if users can't send images either, it becomes a note with its hash. A malformed call, if it can't be shown
+    group; if users can't send images either, it becomes a note with its hash, as do audio and files that they can't
+    send, except that a file of text becomes its text. A malformed call, if it can't be shown
     unchanged, becomes text, and its answer a part of that user message.
     """
     losses: list[Loss] = []
@@ -56,8 +79,8 @@ def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conve
             moved = []
         if message.role == "tool":
             messages += _fit_result(message, capabilities, malformed, moved, losses)
-        elif message.role == "user" and not capabilities.user_images:
-            messages.append(_replace_images(message, losses))
+        elif message.role == "user":
+            messages.append(_fit_media(message, capabilities, losses))
         elif message.role == "assistant" and not capabilities.malformed_calls:
             messages.append(_show_malformed_calls(message, malformed, losses))
         else:
@@ -94,11 +117,29 @@ def _describe_image(image: Image) -> Text:
     return Text(f"[image {image.hash}, {image.media_type}, not shown: this model reads text only]")
 
 
-def _replace_images(message: Message, losses: list[Loss]) -> Message:
-    if not any(isinstance(part, Image) for part in message.parts):
+def _fit_media(message: Message, capabilities: Capabilities, losses: list[Loss]) -> Message:
+    """The message with text in place of what a user can't send."""
+    fitted = [_fit_part(part, capabilities, losses) for part in message.parts]
+    if all(one is other for one, other in zip(fitted, message.parts, strict=True)):
         return message
-    losses.extend(Loss("image", part.hash) for part in message.parts if isinstance(part, Image))
-    return message.with_parts(_describe_image(part) if isinstance(part, Image) else part for part in message.parts)
+    return message.with_parts(fitted)
+
+
+def _fit_part(part: Part, capabilities: Capabilities, losses: list[Loss]) -> Part:
+    if isinstance(part, Image) and not capabilities.user_images:
+        losses.append(Loss("image", part.hash))
+        return _describe_image(part)
+    if not isinstance(part, Audio | File) or capabilities.can_send(part):
+        return part
+    if isinstance(part, File) and (text := part.text) is not None:
+        return Text(f'\n\n<file name="{part.name}">\n{text.rstrip()}\n</file>\n\n')
+    kind: Literal["audio", "file"] = "audio" if isinstance(part, Audio) else "file"
+    name = f"{part.name}, " if isinstance(part, File) else ""
+    why = "this model takes none of its type"
+    if len(part.data) > capabilities.largest_file and capabilities.user_media:
+        why = f"this model takes at most {capabilities.largest_file / 1e6:.0f} MB"
+    losses.append(Loss(kind, f"{name}{part.hash}, {part.media_type}, {len(part.data):,} bytes: {why}"))
+    return Text(f"[{kind} {name}{part.hash}, {part.media_type}, not shown: {why}]")
 
 
 def _move_images(result: ToolResult, users_can: bool, moved: list[Text | Image], losses: list[Loss]) -> ToolResult:

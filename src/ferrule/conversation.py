@@ -10,12 +10,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 from ferrule._util.quick_init import checked_init
-from ferrule.blobs import hash_blob
 from ferrule.errors import ConversationError
+from ferrule.media import Audio as Audio  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.media import File as File  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.media import Image as Image  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.media import describe_value
 
 Role = Literal["system", "user", "assistant", "tool"]
 """Whose message it is."""
@@ -30,7 +32,7 @@ StopReason = Literal["turn", "calls", "length", "context", "cancelled", "error"]
 def _check_text(value: object) -> str:
     if isinstance(value, str):
         return value
-    raise ConversationError(f"a Text takes a string, not {_name_value(value)}")
+    raise ConversationError(f"a Text takes a string, not {describe_value(value)}")
 
 
 @checked_init(text=("text.__class__ is str", _check_text))
@@ -39,29 +41,6 @@ class Text:
     """Plain text."""
 
     text: str
-
-
-@dataclass(frozen=True)
-class Image:
-    """An encoded image: its bytes, media type (`image/png`), and the hash of its content.
-
-    Raises `ConversationError` for anything but bytes, such as a file name.
-    """
-
-    data: bytes
-    media_type: str = "image/png"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.data, bytes):
-            raise ConversationError(
-                f"an Image takes the bytes of an encoded image, not {_name_value(self.data)}; "
-                'for a file: Image(Path("cat.png").read_bytes(), "image/png")'
-            )
-
-    @cached_property
-    def hash(self) -> str:
-        """The name under which a `BlobStore` keeps this image."""
-        return hash_blob(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +59,7 @@ def _encode_arguments(value: object) -> str:
             return json.dumps(dict(value), ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise ConversationError(f"the arguments of a ToolCall can't be written as JSON: {error}") from error
-    raise ConversationError(f"a ToolCall takes its arguments as JSON text or a dict, not {_name_value(value)}")
+    raise ConversationError(f"a ToolCall takes its arguments as JSON text or a dict, not {describe_value(value)}")
 
 
 @checked_init(arguments=("arguments.__class__ is str", _encode_arguments))
@@ -119,7 +98,7 @@ def _collect_content(value: object) -> tuple[Text | Image, ...]:
     content = (Text(value),) if isinstance(value, str) else _collect_items(value, "a ToolResult's content")
     for part in content:
         if not isinstance(part, Text | Image):
-            raise ConversationError(f"a ToolResult's content takes Text and Image, not {_name_value(part)}")
+            raise ConversationError(f"a ToolResult's content takes Text and Image, not {describe_value(part)}")
     return content
 
 
@@ -163,7 +142,9 @@ class ToolOutput:
 # A tuple: checked for every part at every step of the loop, and a union type takes five times as long.
 _CALLS = (ToolCall, MalformedCall)
 
-Part: TypeAlias = Text | Image | Reasoning | ToolCall | MalformedCall | ToolResult
+Media: TypeAlias = Image | Audio | File
+"""What a user shows besides text."""
+Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | MalformedCall | ToolResult
 """What messages are made of."""
 
 
@@ -193,12 +174,12 @@ class ImageInput:
     length: int
 
 
-_PARTS = (Text, Image, Reasoning, ToolCall, MalformedCall, ToolResult)
+_PARTS = (Text, Image, Audio, File, Reasoning, ToolCall, MalformedCall, ToolResult)
 _ROLES = frozenset(get_args(Role))
 
 
 def _check_role(value: object) -> Role:
-    raise ConversationError(f"a message's role is system, user, assistant or tool, not {_name_value(value)}")
+    raise ConversationError(f"a message's role is system, user, assistant or tool, not {describe_value(value)}")
 
 
 def _collect_parts(value: object) -> tuple[Part, ...]:
@@ -208,13 +189,13 @@ def _collect_parts(value: object) -> tuple[Part, ...]:
     for part in parts:
         if not isinstance(part, _PARTS):
             kinds = ", ".join(kind.__name__ for kind in _PARTS)
-            raise ConversationError(f"a Message's parts are {kinds}, not {_name_value(part)}")
+            raise ConversationError(f"a Message's parts are {kinds}, not {describe_value(part)}")
     return parts
 
 
 def _collect_items(value: object, what: str) -> tuple[Any, ...]:
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
-        raise ConversationError(f"{what} must be a tuple, not {_name_value(value)}")
+        raise ConversationError(f"{what} must be a tuple, not {describe_value(value)}")
     return tuple(value)
 
 
@@ -271,11 +252,13 @@ def system(text: str) -> Message:
     return Message("system", (Text(text),))
 
 
-def user(*parts: str | Text | Image) -> Message:
-    """A user message; strings become `Text` parts. Raises `ConversationError` for anything but text and images."""
+def user(*parts: str | Text | Media) -> Message:
+    """A user message; strings become `Text` parts. Raises `ConversationError` for what a user can't say or show."""
     for part in parts:
-        if not isinstance(part, str | Text | Image):
-            raise ConversationError(f"a user message takes strings, Text and Image, not {_name_value(part)}")
+        if not isinstance(part, str | Text | Media):
+            raise ConversationError(
+                f"a user message takes strings, Text, Image, Audio and File, not {describe_value(part)}"
+            )
     return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
@@ -287,14 +270,6 @@ def assistant(*parts: str | Part) -> Message:
 def tool_message(result: ToolResult) -> Message:
     """The tool message for one result."""
     return Message("tool", (result,))
-
-
-def _name_value(value: object) -> str:
-    """A value of the wrong type for a message: its type, and a short value itself."""
-    if value is None:
-        return "None"
-    text = repr(value)
-    return f"the {type(value).__name__} {text}" if len(text) <= 100 else f"a {type(value).__name__}"
 
 
 def _shorten(value: object) -> str:
@@ -313,7 +288,7 @@ def _collect_messages(value: object) -> tuple[Message, ...]:
     """The messages of a conversation. Raises `ConversationError` for anything else, such as dicts."""
     if isinstance(value, str | Message):
         raise ConversationError(
-            f"a Conversation takes messages, as in Conversation((user(…),)), not {_name_value(value)}"
+            f"a Conversation takes messages, as in Conversation((user(…),)), not {describe_value(value)}"
         )
     messages = _collect_items(value, "the messages of a Conversation")
     for message in messages:
@@ -328,7 +303,7 @@ def _describe_wrong_message(value: object, what: str) -> str:
             f"{what}, not the dict {_shorten(value)}; ferrule.formats.detection.load reads messages of other libraries"
         )
     hint = f"; for a question: user({_shorten(value)})" if isinstance(value, str) else ""
-    return f"{what}, not {_name_value(value)}{hint}"
+    return f"{what}, not {describe_value(value)}{hint}"
 
 
 @checked_init(

@@ -11,7 +11,18 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ferrule._util.terminal_text import escape_line, escape_text
-from ferrule.conversation import Conversation, Image, MalformedCall, Message, Reasoning, Text, ToolCall, ToolResult
+from ferrule.conversation import (
+    Audio,
+    Conversation,
+    File,
+    Image,
+    MalformedCall,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 _LONGEST = 200
 _LONGEST_DETAIL = 20_000
@@ -62,9 +73,10 @@ def summarize_result(result: ToolResult | str) -> str:
     return "  ".join(_shorten(part.text) if isinstance(part, Text) else describe_image(part) for part in result.content)
 
 
-def describe_image(image: Image) -> str:
-    """Write an image's media type, size and hash."""
-    return f"[{escape_line(image.media_type)}, {len(image.data):,} bytes, {image.hash}]"
+def describe_image(image: Image | Audio | File) -> str:
+    """Write the media type, size and hash of an image, audio or a file, and a file's name."""
+    name = f"{escape_line(image.name)}, " if isinstance(image, File) else ""
+    return f"[{name}{escape_line(image.media_type)}, {len(image.data):,} bytes, {image.hash}]"
 
 
 def render_html(conversation: Conversation) -> str:
@@ -83,6 +95,7 @@ def render_markdown(conversation: Conversation) -> str:
         if message.role == "tool":
             continue
         texts = [_escape_markdown(part.text) for part in message.parts if isinstance(part, Text) and part.text.strip()]
+        texts += [_escape_markdown(describe_image(part)) for part in message.parts if isinstance(part, Audio | File)]
         images = [_render_markdown_image(part) for part in message.parts if isinstance(part, Image)]
         if texts or images:
             blocks.append(" ".join([f"**{message.role}:**", *texts, *images]))
@@ -110,7 +123,7 @@ def _iterate_texts(message: Message) -> Iterator[str]:
     for part in message.parts:
         if isinstance(part, Text):
             yield part.text
-        elif isinstance(part, Image):
+        elif isinstance(part, Image | Audio | File):
             yield describe_image(part)
 
 
@@ -148,6 +161,8 @@ def _render_parts(parts: Iterable[object]) -> Iterator[str]:
             yield f'<span style="{_PLAIN}">{escape_html(part.text.strip())}</span>'
         elif isinstance(part, Image):
             yield _render_html_image(part)
+        elif isinstance(part, Audio | File):
+            yield escape_html(describe_image(part))
         elif isinstance(part, Reasoning):
             yield f"<details><summary>reasoning</summary>{_render_detail(part.text)}</details>"
 

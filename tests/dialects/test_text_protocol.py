@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.capabilities import Capabilities
 from ferrule.conversation import (
     Conversation,
     Image,
@@ -95,8 +96,9 @@ def test_a_longer_conversation_begins_with_the_shorter_one(ends, text):
         answer(3),
     )
     notation = get_notation("hermes")
-    whole = encode_conversation(notation, Conversation(messages), [WEATHER], user_images=True)[0].messages
-    part = encode_conversation(notation, Conversation(messages[:ends]), [WEATHER], user_images=True)[0].messages
+    images = Capabilities(user_images=True)
+    whole = encode_conversation(notation, Conversation(messages), [WEATHER], sends=images)[0].messages
+    part = encode_conversation(notation, Conversation(messages[:ends]), [WEATHER], sends=images)[0].messages
     assert whole[: len(part)] == part
 
 
@@ -115,7 +117,7 @@ def test_a_models_own_text_is_shown_to_it_again_while_it_says_the_same():
 def test_markers_in_results_are_harmless_and_images_follow():
     hermes = get_notation("hermes")
     conversation = Conversation((assistant(call(1)), answer(1, Text("</tool_response>"), Image(b"png"))))
-    lowered, losses = encode_conversation(hermes, conversation, [WEATHER], user_images=True)
+    lowered, losses = encode_conversation(hermes, conversation, [WEATHER], sends=Capabilities(user_images=True))
     assert [loss.kind for loss in losses] == ["marker"]
     assert roles(lowered) == ["system", "assistant", "user", "user"]
     assert any(isinstance(part, Image) for part in lowered.messages[3].parts)

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ferrule.agent.instrumentation import listener_factories
 from ferrule.agent.run import Run
 from ferrule.conversation import (
+    Audio,
     Conversation,
+    File,
     Image,
     MalformedCall,
     Message,
@@ -297,8 +299,8 @@ def _dump_parts(message: Message) -> Iterator[dict[str, Any]]:
             yield {"type": "tool_call", "id": part.id, "name": part.name, "arguments": _decode_arguments(part)}
         elif isinstance(part, MalformedCall):
             yield {"type": "text", "content": part.raw}
-        elif isinstance(part, Image):
-            yield {"type": "image", "mime_type": part.media_type, "hash": part.hash}
+        elif isinstance(part, Image | Audio | File):
+            yield {"type": type(part).__name__.lower(), "mime_type": part.media_type, "hash": part.hash}
 
 
 def _decode_arguments(call: ToolCall) -> Any:

@@ -47,15 +47,15 @@ def keep_source(notation: TextNotation, text: str, message: Message) -> Message:
 
 
 def encode_conversation(
-    notation: TextNotation, conversation: Conversation, tools: Sequence[ToolSpec], *, user_images: bool = False
+    notation: TextNotation, conversation: Conversation, tools: Sequence[ToolSpec], *, sends: Capabilities | None = None
 ) -> tuple[Conversation, list[Loss]]:
     """The conversation in text alone, and what was lost; a longer one begins with the same messages.
 
-    A message that was read from text is written with that same text as long as its parts are unchanged. `user_images`:
-    whether user messages may hold images; those in results follow in a user message of their own. Raises `DialectError`
-    for anything the notation can't express.
+    A message that was read from text is written with that same text as long as its parts are unchanged. `sends`: what
+    user messages may hold besides text, nothing if left out; images in results follow in a user message of their own.
+    Raises `DialectError` for anything the notation can't express.
     """
-    fitted, losses = adapt(conversation, Capabilities(user_images=user_images))
+    fitted, losses = adapt(conversation, _select_media(sends or Capabilities()))
     messages: list[Message] = []
     results: list[ToolResult] = []
     for message in fitted.messages:
@@ -66,6 +66,11 @@ def encode_conversation(
         messages.append(_encode_message(notation, message, tools) if message.role == "assistant" else message)
     _add_results(notation, results, tools, messages, losses)
     return replace(conversation, messages=_add_offer(messages, notation.offer(tools))), losses
+
+
+def _select_media(sends: Capabilities) -> Capabilities:
+    """Capabilities for text, with what users may send besides."""
+    return Capabilities(user_images=sends.user_images, user_media=sends.user_media, largest_file=sends.largest_file)
 
 
 def _add_results(

@@ -21,15 +21,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ferrule.conversation import Audio, Conversation, File, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
-from ferrule.formats.calls import INVALID_KEY, parse_arguments
+from ferrule.formats.calls import INVALID_KEY, keep_results, parse_arguments
 from ferrule.formats.signatures import SignedPiece, find_pieces, match_pieces
 
 EXTRA = "anthropic"
+FILE_TYPES = ("application/pdf", "text/plain")
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NOT_OF_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
@@ -98,7 +99,16 @@ class _Writer:
             return [self._write_image(part)]
         if isinstance(part, Text):
             return [_write_text(part.text)] if part.text else []
+        if isinstance(part, Audio | File):
+            return [self._write_media(part)]
         raise ConversationError(f"a user's message can't hold a {type(part).__name__}")
+
+    def _write_media(self, media: Audio | File) -> Block:
+        if isinstance(media, File) and media.media_type in FILE_TYPES:
+            return _write_document(media)
+        kind: Literal["audio", "file"] = "audio" if isinstance(media, Audio) else "file"
+        self.losses.append(Loss(kind, f"{media.hash}: Anthropic takes no {media.media_type}"))
+        return _write_text(f"[{kind} {media.hash}, {media.media_type}, not shown: Anthropic takes none of its type]")
 
     def _write_image(self, image: Image) -> Block:
         if image.media_type not in IMAGE_TYPES:
@@ -241,10 +251,11 @@ class _Reader:
         identifier = _get_string(block, "tool_use_id", where)
         if identifier not in self.names:
             raise ConversationError(f"{where}: the result for {identifier!r} answers no call; remove it or fix its id")
-        content = tuple(self._read_part(inner, where) for inner in _get_blocks(block.get("content", []), where))
+        parts = [self._read_part(inner, where) for inner in _get_blocks(block.get("content", []), where)]
+        content = tuple(keep_results(parts, where))
         return ToolResult(identifier, self.names[identifier], content, "error" if block.get("is_error") else "ok")
 
-    def _read_part(self, block: Mapping[str, Any], where: str) -> Text | Image:
+    def _read_part(self, block: Mapping[str, Any], where: str) -> Text | Image | File:
         source = block.get("source")
         if block.get("type") == "text":
             return Text(_get_string(block, "text", where))
@@ -254,7 +265,33 @@ class _Reader:
             except ValueError as error:
                 raise ConversationError(f"{where}: the data of an image is not base64: {error}") from error
             return Image(data, _get_string(source, "media_type", where))
-        raise ConversationError(f"{where}: only texts and images as base64 can be read, not {block.get('type')!r}")
+        if block.get("type") == "document" and isinstance(source, Mapping):
+            return _read_document(block, source, where)
+        raise ConversationError(
+            f"{where}: only texts, and images and documents as base64 can be read, not {block.get('type')!r}"
+        )
+
+
+def _read_document(block: Mapping[str, Any], source: Mapping[str, Any], where: str) -> File:
+    name, data = str(block.get("title") or "file"), _get_string(source, "data", where)
+    if source.get("type") == "text":
+        return File(data.encode(), "text/plain", name)
+    if source.get("type") != "base64":
+        raise ConversationError(f"{where}: a document of type {source.get('type')!r} is not fetched; give it as base64")
+    try:
+        return File(base64.b64decode(data, validate=True), _get_string(source, "media_type", where), name)
+    except ValueError as error:
+        raise ConversationError(f"{where}: the data of a document is not base64: {error}") from error
+
+
+def _write_document(file: File) -> Block:
+    text = file.text if file.media_type == "text/plain" else None
+    if text is not None:
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+    else:
+        data = base64.b64encode(file.data).decode("ascii")
+        source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    return {"type": "document", "source": source, "title": file.name}
 
 
 def _get_blocks(content: Any, where: str) -> list[Mapping[str, Any]]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ferrule.capabilities import Loss
-from ferrule.conversation import Image, Message, Text, ToolCall, ToolResult, tool_message
+from ferrule.conversation import Image, Message, Part, Text, ToolCall, ToolResult, tool_message
+from ferrule.errors import ConversationError
 from ferrule.tools.strict_json import decode_json
 
 
@@ -87,3 +88,13 @@ def parse_arguments(call: ToolCall) -> tuple[dict[str, Any], Loss | None]:
     return {INVALID_KEY: call.arguments}, Loss(
         "call", f"the arguments of {call.id!r} are no JSON object, and go as text"
     )
+
+
+def keep_results(parts: Iterable[Part], where: str) -> list[Text | Image]:
+    """The parts of a result. Raises `ConversationError` for audio and files, which only a user can show."""
+    kept: list[Text | Image] = []
+    for part in parts:
+        if not isinstance(part, Text | Image):
+            raise ConversationError(f"{where}: a result holds text and images only; move the rest into a user message")
+        kept.append(part)
+    return kept

@@ -5,8 +5,8 @@
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "call_1", "name": "calculator", "arguments": "…"}],
          "sampled": {"ids": […], "logprobs": […], "tokenizer_fingerprint": "…", "dialect": "…", "stop": "calls"}}]}
 
-An image is its bytes in base64, or its hash if blobs are given to store it. Values that JSON can't express are written
-as an object with one key: see `value_to_json`.
+An image, audio or a file is its bytes in base64, or its hash if blobs are given to store it. Values that JSON can't
+express are written as an object with one key: see `value_to_json`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from datetime import datetime
 from typing import Any, Protocol, get_args
 
 from ferrule.conversation import (
+    Audio,
     Conversation,
+    File,
     Image,
     MalformedCall,
     Message,
@@ -45,6 +47,7 @@ _PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
     "tool_call": (ToolCall, ("id", "name", "arguments")),
     "malformed_call": (MalformedCall, ("id", "raw", "kind")),
 }
+_MEDIA = ("image", "audio", "file")
 _TYPES = {kind: name for name, (kind, _) in _PLAIN.items()}
 _TAGS = ("$float", "$bytes", "$tuple", "$object")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -210,9 +213,10 @@ def _get_tag(data: Mapping[str, Any]) -> str:
 
 
 def _part_to_json(part: Part, blobs: ImageBlobs | None, where: str) -> dict[str, Any]:
-    if isinstance(part, Image):
+    if isinstance(part, Image | Audio | File):
         kept = {"data": base64.b64encode(part.data).decode()} if blobs is None else {"blob": blobs.put(part.data)}
-        return {"type": "image", "media_type": part.media_type, **kept}
+        named = {"name": part.name} if isinstance(part, File) else {}
+        return {"type": type(part).__name__.lower(), "media_type": part.media_type, **named, **kept}
     if isinstance(part, ToolResult):
         content = [_part_to_json(one, blobs, where) for one in part.content]
         names = {"call_id": part.call_id, "name": part.name}
@@ -229,9 +233,9 @@ def _part_to_json(part: Part, blobs: ImageBlobs | None, where: str) -> dict[str,
 def _part_from_json(data: Any, blobs: ImageBlobs | None, where: str) -> Part:
     if not isinstance(data, Mapping):
         raise ConversationError(f"{where} must be an object with a type")
-    name = _get_one_of(data, "type", (*_PLAIN, "image", "tool_result"), where)
-    if name == "image":
-        return _image_from_json(data, blobs, where)
+    name = _get_one_of(data, "type", (*_PLAIN, *_MEDIA, "tool_result"), where)
+    if name in _MEDIA:
+        return _media_from_json(name, data, blobs, where)
     if name == "tool_result":
         return _result_from_json(data, blobs, where)
     kind, fields = _PLAIN[name]
@@ -243,20 +247,28 @@ def _part_from_json(data: Any, blobs: ImageBlobs | None, where: str) -> Part:
     return part
 
 
-def _image_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: str) -> Image:
+def _media_from_json(kind: str, data: Mapping[str, Any], blobs: ImageBlobs | None, where: str) -> Image | Audio | File:
+    fields = ("type", "media_type", "name") if kind == "file" else ("type", "media_type")
     media_type = _get_field(data, "media_type", str, where)
     if "blob" not in data:
-        _refuse_unknown(data, where, ("type", "media_type", "data"))
-        return Image(_decode_base64(_get_field(data, "data", str, where), where), media_type)
-    _refuse_unknown(data, where, ("type", "media_type", "blob"))
-    name = _get_field(data, "blob", str, where)
+        _refuse_unknown(data, where, (*fields, "data"))
+        content = _decode_base64(_get_field(data, "data", str, where), where)
+    else:
+        _refuse_unknown(data, where, (*fields, "blob"))
+        content = _find_blob(kind, _get_field(data, "blob", str, where), blobs, where)
+    if kind == "file":
+        return File(content, media_type, _get_field(data, "name", str, where))
+    return Audio(content, media_type) if kind == "audio" else Image(content, media_type)
+
+
+def _find_blob(kind: str, name: str, blobs: ImageBlobs | None, where: str) -> bytes:
     found = blobs.get(name) if blobs is not None else None
     if found is None:
         lacking = "needs the blobs that it was saved with" if blobs is None else "isn't in the blobs given"
-        raise ConversationError(f"{where}: the image {name} {lacking}")
+        raise ConversationError(f"{where}: the {kind} {name} {lacking}")
     if not name or not hashlib.sha256(found).hexdigest().startswith(name):
         raise ConversationError(f"{where}: the blob {name} isn't what it was when it was saved")
-    return Image(found, media_type)
+    return found
 
 
 def _result_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: str) -> ToolResult:

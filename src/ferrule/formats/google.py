@@ -23,9 +23,9 @@ from datetime import datetime
 from typing import Any
 
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ferrule.conversation import Audio, Conversation, File, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
-from ferrule.formats.calls import INVALID_KEY, parse_arguments
+from ferrule.formats.calls import INVALID_KEY, keep_results, parse_arguments
 from ferrule.formats.signatures import PartPositions, SignedPiece, find_pieces, match_pieces
 
 EXTRA = "google"
@@ -132,7 +132,7 @@ class _Writer:
 def _write_part(part: Part) -> Json:
     if isinstance(part, Text):
         return {"text": part.text}
-    if isinstance(part, Image):
+    if isinstance(part, Image | Audio | File):
         data = base64.b64encode(part.data).decode("ascii")
         return {"inlineData": {"mimeType": part.media_type, "data": data}}
     raise ConversationError(f"a user's message can't hold a {type(part).__name__}")
@@ -158,7 +158,7 @@ def load(data: Any, own_name: Callable[[str], str] = str, *, now: datetime | Non
     system = data.get("systemInstruction")
     if system is not None:
         messages.append(
-            Message("system", tuple(_read_text_or_image(part, "system") for part in _get_parts(system, "system")))
+            Message("system", tuple(_read_text_or_media(part, "system") for part in _get_parts(system, "system")))
         )
     reader = _Reader(own_name)
     for position, content in enumerate(data["contents"]):
@@ -186,7 +186,7 @@ class _Reader:
             if isinstance(part.get("functionResponse"), Mapping):
                 read.append(Message("tool", (self._write_result(part["functionResponse"], where),)))
             else:
-                rest.append(_read_text_or_image(part, where))
+                rest.append(_read_text_or_media(part, where))
         return [*read, Message("user", tuple(rest))] if rest or not read else read
 
     def _read_model(self, parts: Sequence[Mapping[str, Any]], where: str) -> Message:
@@ -235,7 +235,7 @@ class _Reader:
         key = "error" if "error" in response else "output"
         only = response.get(key) if set(response) == {key} else None
         text = only if isinstance(only, str) else json.dumps(response, ensure_ascii=False)
-        images = [_read_text_or_image(part, where) for part in written.get("parts", ())]
+        images = keep_results([_read_text_or_media(part, where) for part in written.get("parts", ())], where)
         return ToolResult(answered[0].id, name, (Text(text), *images), "error" if key == "error" else "ok")
 
 
@@ -270,13 +270,17 @@ def _get_parts(content: Any, where: str) -> list[Mapping[str, Any]]:
     return parts
 
 
-def _read_text_or_image(part: Any, where: str) -> Text | Image:
+def _read_text_or_media(part: Any, where: str) -> Text | Image | Audio | File:
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         return Text(part["text"])
     if isinstance(part, Mapping) and isinstance(part.get("inlineData"), Mapping):
         inline = part["inlineData"]
         try:
-            return Image(base64.b64decode(str(inline.get("data", "")), validate=True), str(inline.get("mimeType", "")))
+            data = base64.b64decode(str(inline.get("data", "")), validate=True)
         except ValueError as error:
             raise ConversationError(f"{where}: the inlineData is not base64: {error}") from error
+        media_type = str(inline.get("mimeType", ""))
+        if media_type.startswith("audio/"):
+            return Audio(data, media_type)
+        return Image(data, media_type) if media_type.startswith("image/") else File(data, media_type)
     raise ConversationError(f"{where}: only texts and inlineData can be read, not {part!r:.80}")

@@ -20,7 +20,9 @@ from typing import Any, Literal
 
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import (
+    Audio,
     Conversation,
+    File,
     Image,
     MalformedCall,
     Message,
@@ -30,13 +32,25 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.formats.calls import parse_arguments
-from ferrule.formats.openai_reading import EXTRA, join_reasoning, load
+from ferrule.formats.openai_reading import AUDIO_FORMATS, EXTRA, join_reasoning, load
 from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.toolspec import ToolSpec, render_openai_tool
 
-__all__ = ["EXTRA", "FILE_CAPABILITIES", "ChatStyle", "dump", "find_losses", "load", "write_messages", "write_offers"]
+__all__ = [
+    "EXTRA",
+    "FILE_CAPABILITIES",
+    "MEDIA",
+    "ChatStyle",
+    "dump",
+    "find_losses",
+    "load",
+    "write_messages",
+    "write_offers",
+]
 
-FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, malformed_calls=False)
+MEDIA = (*AUDIO_FORMATS, "application/pdf")
+"""The audio and files that a user's message can hold, by media type."""
+FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, malformed_calls=False, user_media=MEDIA)
 """What the format can express, for any server."""
 
 _BETWEEN = "…"
@@ -111,8 +125,8 @@ def write_messages(
     return messages, writer.losses
 
 
-def encode_data_url(image: Image) -> str:
-    """An image as a data: URL."""
+def encode_data_url(image: Image | File) -> str:
+    """An image or a file as a data: URL."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
 
@@ -174,6 +188,11 @@ class _Writer:
             detail = kept.get("details", {}).get(part.hash)
             url = {"url": encode_data_url(part), **({"detail": detail} if detail else {})}
             return {"type": "image_url", "image_url": url}
+        if isinstance(part, Audio):
+            data = base64.b64encode(part.data).decode()
+            return {"type": "input_audio", "input_audio": {"data": data, "format": AUDIO_FORMATS[part.media_type]}}
+        if isinstance(part, File):
+            return {"type": "file", "file": {"filename": part.name, "file_data": encode_data_url(part)}}
         raise ConversationError(f"message {at} (user) holds a {type(part).__name__}, which only an assistant can")
 
     def _write_assistant(self, message: Message, kept: dict[str, Any], at: int) -> dict[str, Any]:

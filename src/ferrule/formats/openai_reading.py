@@ -16,7 +16,9 @@ from datetime import datetime
 from typing import Any
 
 from ferrule.conversation import (
+    Audio,
     Conversation,
+    File,
     Image,
     Message,
     Part,
@@ -27,6 +29,8 @@ from ferrule.conversation import (
 from ferrule.errors import ConversationError
 from ferrule.formats.calls import CallOrder
 
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+"""The formats of recorded sound, by media type."""
 EXTRA = "openai"
 """The key of `Message.extra` for what a message has besides its parts: its name, the role `developer`, a refusal."""
 
@@ -182,7 +186,38 @@ def _read_part(entry: Any, where: str) -> Part:
         return Reasoning("".join(str(piece.get("text", "")) for piece in entry["thinking"]))
     if kind == "image_url" and isinstance(entry.get("image_url"), Mapping):
         return decode_data_url(entry["image_url"].get("url"), where)
-    raise ConversationError(f"{where}: a part of type {kind!r} can't be held; give a text or an image_url")
+    if kind == "input_audio" and isinstance(entry.get("input_audio"), Mapping):
+        return _read_audio(entry["input_audio"], where)
+    if kind == "file" and isinstance(entry.get("file"), Mapping):
+        return read_file(entry["file"], where)
+    raise ConversationError(
+        f"{where}: a part of type {kind!r} can't be held; give a text, an image_url, an input_audio or a file"
+    )
+
+
+def _read_audio(sent: Mapping[str, Any], where: str) -> Audio:
+    media_type = next((kind for kind, name in AUDIO_FORMATS.items() if name == sent.get("format")), None)
+    try:
+        data = base64.b64decode(str(sent.get("data", "")), validate=True)
+    except binascii.Error:
+        data = b""
+    if media_type is None or not data:
+        raise ConversationError(f"{where}: an input_audio needs the format wav or mp3, and data in base64")
+    return Audio(data, media_type)
+
+
+def read_file(sent: Mapping[str, Any], where: str) -> File:
+    """A file with its `filename` and `file_data`. Raises `ConversationError` for one that is only named by an id."""
+    if not isinstance(sent.get("file_data"), str):
+        raise ConversationError(f"{where}: a file that was uploaded is not fetched; give it as file_data, a data: URL")
+    matched = _DATA_URL.fullmatch(sent["file_data"])
+    try:
+        data = base64.b64decode(matched[2], validate=True) if matched else b""
+    except binascii.Error:
+        data = b""
+    if matched is None or not data:
+        raise ConversationError(f"{where}: a file is given as data:application/pdf;base64,… with its bytes in base64")
+    return File(data, matched[1], str(sent.get("filename") or "file"))
 
 
 def decode_data_url(url: Any, where: str) -> Image:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ferrule.capabilities import Capabilities, Loss, adapt
-from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ferrule.conversation import Conversation, File, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ferrule.errors import ConversationError
 from ferrule.formats import openai
 from ferrule.formats.openai_reading import join_reasoning
@@ -22,9 +22,13 @@ from ferrule.formats.openai_responses_reading import EXTRA, Item, describe_shape
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.toolspec import ToolSpec, render_openai_function
 
-__all__ = ["EXTRA", "FILE_CAPABILITIES", "dump", "load", "write_items", "write_offers"]
+__all__ = ["EXTRA", "FILE_CAPABILITIES", "MEDIA", "dump", "load", "write_items", "write_offers"]
 
-FILE_CAPABILITIES = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, malformed_calls=False)
+MEDIA = ("application/pdf",)
+"""The files that a user's message can hold, by media type."""
+FILE_CAPABILITIES = Capabilities(
+    reasoning=True, ids=True, user_images=True, image_results=True, malformed_calls=False, user_media=MEDIA
+)
 """What the format can express, for any server."""
 
 _LONGEST_ID = 64
@@ -142,4 +146,6 @@ def _write_input(part: Part, details: Mapping[str, str]) -> Item:
     if isinstance(part, Image):
         detail = details.get(part.hash, "auto")
         return {"type": "input_image", "image_url": openai.encode_data_url(part), "detail": detail}
+    if isinstance(part, File):
+        return {"type": "input_file", "filename": part.name, "file_data": openai.encode_data_url(part)}
     raise ConversationError(f"only an assistant can hold a {type(part).__name__}")

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from ferrule.conversation import Conversation, Image, Message, Part, Reasoning, Text, system, user
+from ferrule.conversation import Conversation, File, Image, Message, Part, Reasoning, Text, system, user
 from ferrule.errors import ConversationError
 from ferrule.formats import openai_reading as openai
-from ferrule.formats.calls import CallOrder
+from ferrule.formats.calls import CallOrder, keep_results
 from ferrule.formats.openai_reading import join_reasoning
 
 EXTRA = "openai_responses"
@@ -163,7 +163,7 @@ class _Reader:
             self.messages.append(self.said.make_message())
             self.said = None
         wanted = _get_call_id(item)
-        content = [_read_part(part, where) for part in _read_content(item.get("output"), where)]
+        content = keep_results([_read_part(part, where) for part in _read_content(item.get("output"), where)], where)
         if not wanted or not self.calls.answer(wanted, content):
             raise ConversationError(
                 f"{where}: the output for {wanted!r} answers no open call; remove it, or fix its call_id "
@@ -214,7 +214,7 @@ def _read_plain(item: Item, where: str) -> Message:
             if isinstance(image, Image) and isinstance(part.get("detail"), str) and part["detail"] != "auto"
         }
         return replace(user(*parts), extra={openai.EXTRA: {"details": details}} if details else {})
-    if any(isinstance(part, Image) for part in parts):
+    if not all(isinstance(part, Text) for part in parts):
         raise ConversationError(f"{where}: only a user can show an image; move it into a user's message")
     extra = {openai.EXTRA: {"role": role}} if role == "developer" else {}
     return Message("system", tuple(parts), None, extra)
@@ -232,10 +232,14 @@ def _read_content(content: Any, where: str) -> Iterator[Item]:
         yield dict(part)
 
 
-def _read_part(part: Any, where: str) -> Text | Image:
+def _read_part(part: Any, where: str) -> Text | Image | File:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind in _TEXTS and isinstance(part.get("text"), str):
         return Text(part["text"])
     if kind == "input_image":
         return openai.decode_data_url(part.get("image_url"), where)
-    raise ConversationError(f"{where}: a part of type {kind!r} can't be held; give a text or an input_image")
+    if kind == "input_file":
+        return openai.read_file(part, where)
+    raise ConversationError(
+        f"{where}: a part of type {kind!r} can't be held; give a text, an input_image or an input_file"
+    )

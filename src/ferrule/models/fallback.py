@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing
+from fnmatch import fnmatchcase
 from functools import reduce
 
 from ferrule.capabilities import Capabilities
@@ -110,7 +111,16 @@ def _intersect(one: Capabilities, other: Capabilities) -> Capabilities:
         malformed_calls=one.malformed_calls and other.malformed_calls,
         native_tools=one.native_tools and other.native_tools,
         settings=one.settings & other.settings,
+        user_media=_intersect_media(one.user_media, other.user_media),
+        largest_file=min(one.largest_file, other.largest_file),
     )
+
+
+def _intersect_media(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The media types, or patterns of them, that both have."""
+    found = [kind for kind in one if any(fnmatchcase(kind, pattern) for pattern in other)]
+    found += [kind for kind in other if any(fnmatchcase(kind, pattern) for pattern in one)]
+    return tuple(dict.fromkeys(found))
 
 
 def _intersect_tools(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:

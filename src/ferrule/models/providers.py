@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ferrule.errors import ModelError
-from ferrule.formats.openai import ChatStyle
+from ferrule.formats.openai import MEDIA, ChatStyle
 
 _CHAT = "ferrule.models.openai.chat:OpenAIChat"
 _RESPONSES = "ferrule.models.openai.responses:OpenAIResponses"
@@ -80,6 +80,8 @@ class OpenAIProvider(Provider):
     usage_option: bool = True
     """Whether usage must be requested with `stream_options`, which some refuse."""
     user_images: bool = True
+    user_media: tuple[str, ...] = ()
+    """The media types of audio and files that its models take."""
 
     @property
     def settings(self) -> frozenset[str]:
@@ -109,7 +111,7 @@ _MISTRAL = _style(reasoning="thinking", ids="nine", refusal=False, named=False, 
 _OPENAI_TABLE = (
     OpenAIProvider(
         "openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", url="OPENAI_BASE_URL", style=_OPENAI,
-        max_tokens="max_completion_tokens", output_schema="strict",
+        max_tokens="max_completion_tokens", output_schema="strict", user_media=MEDIA,
     ),
     OpenAIProvider(
         "openai-responses", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", url="OPENAI_BASE_URL",
@@ -137,7 +139,7 @@ _OPENAI_TABLE = (
     ),
     OpenAIProvider(
         "openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY",
-        style=_style(reasoning="reasoning", details=True), top_k=True, effort="reasoning",
+        style=_style(reasoning="reasoning", details=True), top_k=True, effort="reasoning", user_media=MEDIA,
     ),
     # DeepSeek refuses a conversation with calls whose reasoning is missing.
     OpenAIProvider(

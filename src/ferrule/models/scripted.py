@@ -22,7 +22,7 @@ class ScriptedModel:
     """
 
     name = "scripted"
-    capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True)
+    capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, user_media=("*",))
 
     def __init__(self, *script: str | ToolCall | Message | Sequence[str | ToolCall]) -> None:
         # Prepared in advance, so that measurements with this model measure the code around models.
@@ -81,7 +81,7 @@ class EchoModel:
     """
 
     name = "echo"
-    capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True)
+    capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, user_media=("*",))
 
     async def stream(
         self,

@@ -55,7 +55,7 @@ class TextModeModel:
 
     def lower(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> tuple[Conversation, list[Loss]]:
         """The conversation as the inner model is sent it, in text alone, and what was lost. Raises `DialectError`."""
-        return encode_conversation(self.notation, conversation, tools, user_images=self.capabilities.user_images)
+        return encode_conversation(self.notation, conversation, tools, sends=self.capabilities)
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings

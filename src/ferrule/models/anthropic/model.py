@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
 from ferrule.errors import ModelError
-from ferrule.formats.anthropic import dump
+from ferrule.formats.anthropic import FILE_TYPES, dump
 from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.models.anthropic.schema import fit_answer_schema
 from ferrule.models.anthropic.stream import AnthropicReader
@@ -49,6 +49,8 @@ class AnthropicModel(HostedModel):
         user_images=True,
         image_results=True,
         malformed_calls=False,
+        user_media=FILE_TYPES,
+        largest_file=24_000_000,  # a request may have 32 MB, and base64 takes four bytes for three
         settings=frozenset(
             {"temperature", "top_k", "top_p", "max_tokens", "stop", "choice", "parallel_calls", "effort"}
             | {"output_schema", "extra"}

@@ -55,6 +55,7 @@ class GoogleModel(HostedModel):
             user_images=True,
             image_results=self._is_third_generation,
             malformed_calls=False,
+            user_media=("audio/*", "video/*", "application/pdf"),
             settings=_HONOURED,
         )
 

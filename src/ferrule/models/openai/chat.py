@@ -27,7 +27,8 @@ from ferrule.toolspec import ToolSpec
 class OpenAIChat(OpenAIModel):
     """A model of a provider that speaks chat completions.
 
-    `user_images` and `native_tools` say whether this model reads images and takes tools, where that isn't what its
+    `user_images`, `native_tools` and `user_media` say whether this model reads images, takes tools, and which audio and
+    files (media types, at most those of `ferrule.formats.openai.MEDIA`), where that isn't what its
     provider's models do. Raises `ModelError` for a key, an address or a package that is missing.
     """
 
@@ -40,6 +41,7 @@ class OpenAIChat(OpenAIModel):
         base_url: str | None = None,
         user_images: bool | None = None,
         native_tools: bool = True,
+        user_media: Sequence[str] | None = None,
     ) -> None:
         super().__init__(name, provider, api_key, base_url)
         self.capabilities = Capabilities(
@@ -47,6 +49,7 @@ class OpenAIChat(OpenAIModel):
             ids=True,
             user_images=self.provider.user_images if user_images is None else user_images,
             malformed_calls=False,
+            user_media=self.provider.user_media if user_media is None else tuple(user_media),
             native_tools=native_tools,
             settings=self.provider.settings,
         )

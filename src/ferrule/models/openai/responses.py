@@ -10,7 +10,7 @@ from typing import Any
 
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
-from ferrule.formats.openai_responses import write_items, write_offers
+from ferrule.formats.openai_responses import MEDIA, write_items, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
 from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
@@ -39,6 +39,7 @@ class OpenAIResponses(OpenAIModel):
             user_images=user_images,
             image_results=user_images,
             malformed_calls=False,
+            user_media=MEDIA,
             settings=self.provider.settings,
         )
 
