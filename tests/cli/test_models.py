@@ -14,7 +14,9 @@ import pytest
 from scripted_http import ScriptedServer
 from terminals import assert_refused, environment, ferrule
 
+from ferrule.cli.models import list_models
 from ferrule.cli.session_options import PROVIDERS
+from ferrule.models.naming import make_hosted_model
 from ferrule.models.providers import PROVIDERS as KNOWN
 
 CALL = '{"expression": "12 * 34"}'
@@ -147,15 +149,28 @@ def test_echo() -> None:
     assert ferrule("ask", "Hello there", "--model", "echo").stdout == "Hello there\n"
 
 
-def test_the_list_says_what_is_ready() -> None:
-    done = ferrule("models", **{**KEYS, "GROQ_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+def test_the_list_says_what_each_can_do_and_is_ready() -> None:
+    done = ferrule("models", **{**KEYS, "GROQ_API_KEY": "k"})
     assert (done.returncode, done.stderr) == (0, "")
-    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
-    assert lines["groq:MODEL"].endswith("https://api.groq.com/openai/v1; GROQ_API_KEY: set")
-    assert lines["openai:MODEL"].endswith("http://127.0.0.1:9/v1; OPENAI_API_KEY: not set")
-    assert lines["vllm:MODEL"].endswith("VLLM_API_KEY: not set, not needed")
-    assert "needs --base-url" in lines["compatible:MODEL"]
-    assert {"embedded", "local:FOLDER", "echo"} <= set(lines)
+    table, _, legend = done.stdout.partition("\n\n")
+    rows = {line.split()[0]: line.split(maxsplit=4)[1:] for line in table.splitlines()}
+    assert rows["model"] == ["tools", "images", "schema", "key"]
+    assert rows["embedded"] == ["calculator", "no", "no", "not needed"]
+    assert rows["local:FOLDER"] == ["varies", "varies", "no", "not needed"]
+    assert rows["groq:MODEL"] == ["api", "yes", "yes", "set"]
+    assert rows["deepseek:MODEL"] == ["api", "no", "no", "not set"]
+    assert rows["vllm:MODEL"] == ["api", "yes", "yes", "not needed"]
+    assert {f"{name}:MODEL" for name in KNOWN} <= set(rows)
+    assert "--mode NOTATION" in legend
+    assert max(map(len, done.stdout.splitlines())) < 80
+
+
+def test_one_provider_with_its_address_and_key() -> None:
+    done = ferrule("models", "openai", **{**KEYS, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    assert "address  http://127.0.0.1:9/v1 (change it by OPENAI_BASE_URL)" in done.stdout
+    assert "key      OPENAI_API_KEY: not set; save one with: ferrule keys set openai" in done.stdout
+    assert "give it by --base-url" in ferrule("models", "compatible:x", **KEYS).stdout
+    assert_refused(ferrule("models", "opnai"), "unknown provider 'opnai'", "openai")
 
 
 def test_the_list_as_json() -> None:
@@ -164,8 +179,22 @@ def test_the_list_as_json() -> None:
     assert google["address"] == "https://generativelanguage.googleapis.com"
     assert google["keys"] == ["GEMINI_API_KEY", "GOOGLE_API_KEY"]
     assert (google["key_is_set"], google["package"], google["is_installed"]) == (False, "httpx2", True)
+    can = {name: google[name] for name in ("tools", "images", "schema", "streams", "text_mode")}
+    assert can == {"tools": "api", "images": True, "schema": True, "streams": True, "text_mode": True}
     assert listed["compatible:MODEL"]["address"] is None
     assert not listed["ollama:MODEL"]["needs_key"]
+    assert (listed["embedded"]["tools"], listed["embedded"]["text_mode"]) == ("calculator", False)
+    assert listed["local:FOLDER"]["images"] is None
+    assert json.loads(ferrule("models", "google", "--json", **KEYS).stdout) == google
+
+
+def test_the_list_agrees_with_the_models() -> None:
+    for name in KNOWN:
+        row = next(one for one in list_models() if one["name"] == f"{name}:MODEL")
+        made = make_hosted_model(name, "m-1", api_key="k", base_url="http://127.0.0.1:9/v1").capabilities
+        assert row["images"] == made.user_images
+        assert row["schema"] == ("output_schema" in made.settings)
+        assert made.native_tools
 
 
 def test_the_options_help_names_every_provider() -> None:

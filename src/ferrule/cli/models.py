@@ -1,9 +1,10 @@
-"""`ferrule models`: the names of models, and which providers are ready."""
+"""`ferrule models`: the names of models, what each can do, and which providers are ready."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,70 +13,124 @@ from ferrule.cli.options import AsJson
 if TYPE_CHECKING:
     from ferrule.models.providers import Provider
 
+_VARIES = "varies"
+_LEGEND = """\
+tools: how they are offered; --mode NOTATION offers them in the text, to local
+models and those of every provider. images: read from -a. schema: held to that
+of --schema; the prompt states it elsewhere. All write answers as a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """What is known of a model, or of the models of a provider; None where that depends on the model."""
+
+    name: str
+    what: str
+    tools: str | None
+    """`api`, `text`, the names of the only tools, or `none`."""
+    images: bool | None
+    schema: bool | None
+    streams: bool | None = True
+    text_mode: bool | None = True
+    """Whether tools can be offered in the text instead."""
+
+
 _IN_PROCESS = (
-    ("embedded", "the model in the package, which uses the calculator"),
-    ("local:FOLDER", "a checkpoint in Hugging Face's layout"),
-    ("echo", "repeats what it is asked"),
+    ModelRow(
+        "embedded", "the model in the package, which uses the calculator", "calculator", False, False, text_mode=False
+    ),
+    ModelRow("local:FOLDER", "a checkpoint in Hugging Face's layout", None, None, False),
+    ModelRow("echo", "repeats what it is asked", "none", False, False, text_mode=False),
 )
 
 
-def models(as_json: AsJson = False) -> None:
-    """List models and providers, with their addresses, keys and packages. No request is made."""
+def models(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[PROVIDER]", help="Only this one, with its address and key.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List models and providers, with what they can do, and whether their keys are set. No request is made."""
     from ferrule.session.terminal_output import print_json
 
     if as_json:
-        print_json(list_models())
-    else:
-        for line in format_models():
-            typer.echo(line)
+        print_json(list_models() if name is None else _provider_to_json(_find_provider(name)))
+        return
+    for line in format_models() if name is None else format_provider(_find_provider(name)):
+        typer.echo(line)
 
 
 def list_models() -> list[dict[str, Any]]:
     """List the local models, the providers and the plugins, as data."""
     from ferrule.models.providers import PROVIDERS
-    from ferrule.tools.plugins import find_plugins
 
-    in_process = [{"name": name, "what": what} for name, what in _IN_PROCESS]
-    plugins = [{"name": f"{one.name}:MODEL", "what": f"a plugin of {one.package}"} for one in find_plugins("models")]
-    return [*in_process, *map(_provider_to_json, PROVIDERS.values()), *plugins]
+    return [*map(asdict, _IN_PROCESS), *map(_provider_to_json, PROVIDERS.values()), *map(asdict, _list_plugins())]
 
 
 def format_models() -> Iterator[str]:
-    """Yield the same as lines for people."""
+    """Yield the same as a table for people, of at most 80 columns."""
     from ferrule._util.terminal_text import escape_line
+    from ferrule.models import http
     from ferrule.models.providers import PROVIDERS
+
+    rows = [(row, "not needed") for row in _IN_PROCESS]
+    rows += [(_make_row(one), _describe_key_state(one)) for one in PROVIDERS.values()]
+    rows += [(row, _VARIES) for row in _list_plugins()]
+    yield f"{'model':24}{'tools':12}{'images':8}{'schema':8}key"
+    for row, key in rows:
+        name = escape_line(row.name)
+        yield f"{name:24}{row.tools or _VARIES:12}{_say(row.images):8}{_say(row.schema):8}{key}"
+    yield ""
+    yield _LEGEND
+    yield "ferrule models PROVIDER shows its address and key; ferrule keys set saves one."
+    if not http.is_installed():
+        yield f"The providers need: pip install 'ferrule[{http.EXTRA}]'"
+
+
+def format_provider(one: Provider) -> Iterator[str]:
+    """Yield lines about one provider."""
+    row = _make_row(one)
+    variable = f" (change it by {one.url})" if one.url else ""
+    yield f"{row.name}  {one.label}"
+    yield f"  address  {one.address or 'give it by --base-url'}{variable if one.address else ''}"
+    yield f"  key      {' or '.join(one.keys)}: {_describe_key_state(one)}; save one with: ferrule keys set {one.name}"
+    yield f"  tools    {row.tools}, or in the text by --mode NOTATION"
+    yield f"  images   {_say(row.images)}"
+    yield f"  schema   {_say(row.schema)}"
+
+
+def _find_provider(name: str) -> Provider:
+    from ferrule.cli.keys import find_key_provider
+
+    return find_key_provider(name)
+
+
+def _make_row(one: Provider) -> ModelRow:
+    # Providers with an API of their own have no such fields: theirs takes images and schemas.
+    images, schema = getattr(one, "user_images", True), getattr(one, "output_schema", True)
+    return ModelRow(f"{one.name}:MODEL", one.label, "api", images, schema is not None)
+
+
+def _list_plugins() -> list[ModelRow]:
     from ferrule.tools.plugins import find_plugins
 
-    providers = PROVIDERS.values()
-    names = [*(name for name, _ in _IN_PROCESS), *(f"{one.name}:MODEL" for one in providers)]
-    width = max(map(len, names))
-    for name, what in _IN_PROCESS:
-        yield f"{name:{width}}  {what}"
-    for one in providers:
-        notes = (one.address or "needs --base-url", _describe_key(one), *_find_missing_package())
-        yield f"{one.name + ':MODEL':{width}}  {'; '.join(notes)}"
-    for plugin in find_plugins("models"):
-        yield f"{escape_line(plugin.name) + ':MODEL':{width}}  a plugin of {escape_line(plugin.package)}"
+    found = find_plugins("models")
+    return [ModelRow(f"{one.name}:MODEL", f"a plugin of {one.package}", None, None, None, None) for one in found]
 
 
-def _describe_key(one: Provider) -> str:
-    state = "set" if one.key_is_set else "not set" if one.needs_key else "not set, not needed"
-    return f"{' or '.join(one.keys)}: {state}"
+def _describe_key_state(one: Provider) -> str:
+    return "set" if one.key_is_set else "not set" if one.needs_key else "not needed"
 
 
-def _find_missing_package() -> Iterator[str]:
-    from ferrule.models import http
-
-    if not http.is_installed():
-        yield f"needs pip install 'ferrule[{http.EXTRA}]'"
+def _say(answer: bool | None) -> str:
+    return _VARIES if answer is None else "yes" if answer else "no"
 
 
 def _provider_to_json(one: Provider) -> dict[str, Any]:
     from ferrule.models import http
 
     return {
-        "name": f"{one.name}:MODEL",
-        "what": one.label,
+        **asdict(_make_row(one)),
         "address": one.address or None,
         "keys": list(one.keys),
         "key_is_set": one.key_is_set,
