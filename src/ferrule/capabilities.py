@@ -14,7 +14,8 @@ class Capabilities:
     """What a model supports. `tools` None: any tool that is offered; otherwise the names that it knows.
 
     `malformed_calls`: a malformed call can be shown to it unchanged. `settings` are the names of the settings that it
-    supports, `native_tools` whether tools are offered to it outside the text. `user_media` are the media types of the
+    supports, `native_tools` whether tools are offered to it outside the text, `tools_optional` whether it can be asked
+    without all of `tools` on offer, or in another notation than its own. `user_media` are the media types of the
     audio and files that a user can send, or patterns of them (`audio/*`), of at most `largest_file` bytes each.
     """
 
@@ -28,6 +29,7 @@ class Capabilities:
     image_results: bool = False
     malformed_calls: bool = True
     native_tools: bool = True
+    tools_optional: bool = True
     settings: frozenset[str] = frozenset()
     user_media: tuple[str, ...] = ()
     largest_file: int = 50_000_000

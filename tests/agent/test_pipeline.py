@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from absent_path import NOWHERE
-from ferrule.agent.pipeline import model
+from ferrule.agent.pipeline import Pipeline, model
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, MalformedCall, ToolCall, ToolResult, assistant, tool_message, user
-from ferrule.errors import ModelError, SettingsError
+from ferrule.errors import ConversationError, ModelError, SettingsError
 from ferrule.events import Event, MessageFinished, ResultReady, RunFinished, TextDelta, ToolProgress
 from ferrule.execution import FileJournal, Policy, Rule
 from ferrule.models.scripted import ScriptedModel
@@ -204,12 +204,40 @@ async def test_the_synchronous_face_refuses_inside_of_a_loop() -> None:
 def test_names_and_settings_that_can_not_be_are_refused() -> None:
     with pytest.raises(ModelError, match="embedded"):
         model("nonsense")
+    with pytest.raises(ModelError, match=r"'embeded'; did you mean embedded\?"):
+        model("embeded")
     with pytest.raises(ModelError, match="missing"):
         model(f"local:{NOWHERE}/at/all")
-    with pytest.raises(SettingsError, match="temperature"):
+    with pytest.raises(SettingsError, match=r"^with_\(…\): temperature: input should be greater than .*, not -1$"):
         model(ScriptedModel()).with_(temperature=-1)
+    with pytest.raises(SettingsError, match=r"temperature: input should be a valid number, .*, not 'hot'; top_p: .*$"):
+        model(ScriptedModel()).with_(temperature="hot", top_p=3)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"argument 'temperature'; sampling settings are given to with_\(…\)$"):
+        model("embedded", temperature=3)
     with pytest.raises(TypeError, match="max_round"):
         model(ScriptedModel()).using(calculator, max_round=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("asked", [model(ScriptedModel("Hi.")), model(ScriptedModel("Hi.")).system("Be kind.")])
+async def test_a_missing_question_is_refused_before_the_model_is_asked(asked: Pipeline[None]) -> None:
+    with pytest.raises(ConversationError, match=r"there is no question to answer; add one with chat\(…\)"):
+        await asked.run()
+    assert (await asked.chat("Hello").run()).text == "Hi."
+
+
+async def test_the_embedded_model_is_asked_only_as_it_was_trained() -> None:
+    @tool
+    def other() -> str:
+        """Do something else."""
+        return ""
+
+    asked = model("embedded").chat("What is 2 + 2?")
+    with pytest.raises(ModelError, match=r"trained to call calculator; offer it with using\(calculator\)"):
+        await asked.run()
+    with pytest.raises(ModelError, match=r"can only use calculator, not other; leave that out, or ask another model"):
+        await asked.using(calculator, other).run()
+    with pytest.raises(ModelError, match=r"its own notation, not in hermes; leave out mode=…"):
+        await asked.using(calculator, mode="hermes").run()
 
 
 async def test_progress_of_one_call_coalesces_while_nobody_reads() -> None:

@@ -95,3 +95,8 @@ async def test_a_json_schema_as_the_type_of_an_answer() -> None:
     assert "value[0]: got the string" in scripted.seen[1].messages[-1].text
     with pytest.raises(SettingsError, match="not a JSON Schema"):
         model(scripted).parse_as({"type": "nothing"})
+
+
+def test_an_answer_of_another_type_is_called_the_answer() -> None:
+    with pytest.raises(OutputInvalid, match=r"^The answer is not what was asked for:\n- answer: got the string"):
+        OutputType(list[int]).parse('"none"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from terminals import SOURCE, ferrule
+from terminals import SOURCE, assert_refused, ferrule
 
 pytestmark = pytest.mark.skipif(
     not Path(SOURCE, "ferrule", "embedded", "model.safetensors").is_file(),
@@ -30,7 +30,21 @@ def test_a_chat_goes_on() -> None:
 def test_other_tools_are_refused_before_anything_is_written(tool_folder: Path) -> None:
     done = ferrule("ask", "Shout hello.", "--tools", tool_folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "ferrule: embedded can only use calculator, not shout, picture, wait\n"
+    assert done.stderr == (
+        "ferrule: embedded can only use calculator, not shout, picture, wait; leave those out, or choose another "
+        "--model\n"
+    )
+
+
+def test_what_the_model_never_learned_is_refused_before_anything_is_written() -> None:
+    assert_refused(
+        ferrule("ask", "What is 2 + 2?", "--no-tools"),
+        "embedded was trained to call calculator; leave out --no-tools, or choose another --model",
+    )
+    assert_refused(
+        ferrule("ask", "What is 2 + 2?", "--mode", "hermes"),
+        "trained to write calls in its own notation, not in hermes; leave out --mode, or choose another --model",
+    )
 
 
 def test_render_needs_no_more_than_a_conversation(tmp_path: Path) -> None:

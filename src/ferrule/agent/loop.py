@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, list_own_methods
+from ferrule.agent.model_checks import check_question
 from ferrule.agent.run import OfferRecord, Run
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, MalformedCall, Text, ToolCall, ToolResult, assistant, tool_message
@@ -114,6 +115,8 @@ class AgentLoop:
             state.request = ModelRequest(state.run.conversation, state.offered, self._settings)
             for before_request in self._before_request:
                 await before_request(state)
+            if not state.rounds:
+                check_question(state.request.conversation)
             state.rounds += 1
             if state.parent is not None:
                 state.parent.count_nested(rounds=1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Conversation, system
 from ferrule.errors import FerruleError, SettingsError, ToolDefinitionError
+from ferrule.tools.argument_errors import WHOLE, ArgumentProblem
 from ferrule.tools.pydantic_errors import list_problems
 from ferrule.tools.strict_json import decode_json
 
@@ -113,7 +114,7 @@ class OutputType:
         try:
             return self._adapter.validate_json(json.dumps(given))
         except ValidationError as error:
-            raise _report_problems(list_problems(error, given, self._own_schema), text) from error
+            raise _report_problems(list_problems(error, given, self._own_schema), text, self._own_schema) from error
 
 
 class SchemaOutput(OutputType):
@@ -146,7 +147,7 @@ class SchemaOutput(OutputType):
         try:
             bound = self._rules.bind(value)
         except ArgumentsInvalid as error:
-            raise _report_problems(error.problems, text) from error
+            raise _report_problems(error.problems, text, self._own_schema) from error
         return bound[_WRAPPED] if self._is_wrapped else bound
 
 
@@ -157,8 +158,11 @@ def make_output(kind: Any, retries: int) -> OutputType:
     return output
 
 
-def _report_problems(problems: Iterable[object], text: str) -> OutputInvalid:
-    listed = "\n".join(f"- {problem}" for problem in problems)
+def _report_problems(problems: Iterable[ArgumentProblem], text: str, schema: Mapping[str, Any]) -> OutputInvalid:
+    # The problems of a call's arguments and of an answer are found alike; only the whole is called differently.
+    is_field = WHOLE in schema.get("properties", {})
+    named = (replace(one, field="answer") if one.field == WHOLE and not is_field else one for one in problems)
+    listed = "\n".join(f"- {problem}" for problem in named)
     return OutputInvalid(f"The answer is not what was asked for:\n{listed}", text)
 
 

@@ -123,6 +123,9 @@ class Pipeline(Generic[OutputT]):
         extra: dict[str, Any] = _KEEP,
     ) -> Pipeline[OutputT]:
         """Change settings of the model (see `ModelSettings`). Raises `SettingsError` for an invalid value."""
+        from pydantic import ValidationError
+
+        from ferrule._util.invalid_fields import describe_invalid_fields
         from ferrule.models.protocol import ModelSettings
 
         changes = {
@@ -134,8 +137,8 @@ class Pipeline(Generic[OutputT]):
         given = {name: value for name, value in changes.items() if value is not _KEEP}
         try:
             merged = ModelSettings.model_validate({**before, **given})
-        except ValueError as error:
-            raise SettingsError(f"settings of the model: {error}") from error
+        except ValidationError as error:
+            raise SettingsError(f"with_(…): {describe_invalid_fields(error)}") from error
         return replace(self, settings=merged)
 
     def within(

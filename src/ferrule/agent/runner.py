@@ -12,6 +12,7 @@ from ferrule.agent.batch import CallTogether, RunBarrier, run_together
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
 from ferrule.agent.instrumentation import ListenedRun, listener_factories
 from ferrule.agent.loop import AgentLoop
+from ferrule.agent.model_checks import check_text_mode, check_tools
 from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventSink, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
@@ -145,6 +146,8 @@ def _make_loop(
     if options.choice is not None and options.choice not in (*_CHOICES, *callable_tools.names):
         near = ", ".join(callable_tools.find_nearest(options.choice)) or "none"
         raise SettingsError(f"choice={options.choice!r} is neither {', '.join(_CHOICES)} nor a tool; nearest: {near}")
+    if not asked.capabilities.tools_optional:
+        check_tools(asked, callable_tools.names)
     request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
     state = RunState(run, asked, callable_tools, request, make_executor, context.feed, pipeline, parent)
     return AgentLoop(state, hooks, decisions=context.decisions, listener=listener)
@@ -228,4 +231,5 @@ def select_mode(model: Model, mode: str) -> tuple[Model, str]:
     from ferrule.models.text_mode import TextModeModel
 
     name = DEFAULT_NOTATION if mode == "auto" else mode
+    check_text_mode(model, name)
     return TextModeModel(model, get_notation(name)), name

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
     from ferrule.session.session import SessionRunner
-    from ferrule.tools.registry import ToolRegistry
 
 PROVIDERS = (
     "openai, openai-responses, anthropic, google, vllm, sglang, llamacpp, ollama, lmstudio, groq, openrouter, deepseek,"
@@ -177,6 +176,7 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
     """
     import asyncio
 
+    from ferrule.agent.model_checks import check_tools
     from ferrule.cli.attachments import read_attachments
     from ferrule.cli.tools import collect_tools
     from ferrule.session.approvals import open_permissions
@@ -206,7 +206,7 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
                 workspace=Path.cwd(), attachments=attachments,
             )  # fmt: skip
             runner.run(session.refresh_tools())
-            check_tools(_select_model(pipeline, options.mode), session.registry)
+            check_tools(_select_model(pipeline, options.mode), session.registry.names)
             session.check_resumed()
             yield SessionRunner(session, runner)
         finally:
@@ -280,16 +280,6 @@ def read_schema(given: str) -> dict[str, Any]:
     if not isinstance(schema, dict):
         raise SettingsError(f"--schema {given}: a JSON Schema is an object")
     return schema
-
-
-def check_tools(model: Model, registry: ToolRegistry) -> None:
-    """Raise `ModelError` if the model can't use a tool of the registry."""
-    from ferrule.errors import ModelError
-
-    known = model.capabilities.tools
-    unusable = [] if known is None else [name for name in registry.names if name not in known]
-    if known is not None and unusable:
-        raise ModelError(f"{model.name} can only use {', '.join(known) or 'no tool'}, not {', '.join(unusable)}")
 
 
 def _select_model(pipeline: Pipeline, mode: str) -> Model:

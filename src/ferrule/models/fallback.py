@@ -110,6 +110,7 @@ def _intersect(one: Capabilities, other: Capabilities) -> Capabilities:
         image_results=one.image_results and other.image_results,
         malformed_calls=one.malformed_calls and other.malformed_calls,
         native_tools=one.native_tools and other.native_tools,
+        tools_optional=one.tools_optional and other.tools_optional,
         settings=one.settings & other.settings,
         user_media=_intersect_media(one.user_media, other.user_media),
         largest_file=min(one.largest_file, other.largest_file),

@@ -55,12 +55,14 @@ class LocalModel:
         self.tokenizer = tokenizer
         self.dialect = dialect
         self.image_tokens = image_tokens
+        self.tools_optional = True
+        """Whether it can be asked without the tools that it knows: see `Capabilities`."""
 
     @property
     def capabilities(self) -> Capabilities:
         """The dialect's capabilities, without images where their tokens aren't known, and with the settings that
         sampling honours."""
-        capabilities = replace(self.dialect.capabilities, settings=BASIC_SETTINGS)
+        capabilities = replace(self.dialect.capabilities, settings=BASIC_SETTINGS, tools_optional=self.tools_optional)
         if self.image_tokens is None:
             capabilities = replace(capabilities, user_images=False, image_results=False)
         return capabilities

@@ -41,7 +41,11 @@ def get_model(name: str, *, record: str | Path | None = None, **options: Any) ->
     except TypeError as error:
         if "unexpected keyword argument" not in str(error) and "takes no arguments" not in str(error):
             raise
-        raise SettingsError(f"model({name!r}): {str(error).partition(') ')[2] or error}") from error
+        from ferrule.models.protocol import ModelSettings
+
+        is_setting = any(f"'{option}'" in str(error) for option in options if option in ModelSettings.model_fields)
+        advice = "; sampling settings are given to with_(…)" if is_setting else ""
+        raise SettingsError(f"model({name!r}): {str(error).partition(') ')[2] or error}{advice}") from error
     from ferrule.models.suggestions import describe_unknown_model
 
     raise ModelError(describe_unknown_model(name))

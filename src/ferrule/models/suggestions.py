@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _IN_PROCESS = ("embedded", "echo")
+_MOST_LETTERS_OFF = 2
 _MAKERS = {
     r"gpt-\d|chatgpt|o[1-9]\b": "openai",
     r"claude": "anthropic",
@@ -55,5 +56,6 @@ def _find_candidates(provider: str, colon: str, model: str, providers: list[str]
         if ("/" in whole or Path(whole, "config.json").is_file()) and Path(whole).is_dir():
             yield f"local:{whole}"
         yield from find_nearest_names(provider, _IN_PROCESS)[:1]
-    near = find_nearest_names(provider, ("local", *providers))
-    yield from (f"{one}:{model or ('FOLDER' if one == 'local' else 'MODEL')}" for one in near[:1])
+    for one in find_nearest_names(provider, ("local", *providers)):
+        if abs(len(one) - len(provider)) <= _MOST_LETTERS_OFF:
+            yield f"{one}:{model or ('FOLDER' if one == 'local' else 'MODEL')}"

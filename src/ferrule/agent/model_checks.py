@@ -1,0 +1,43 @@
+"""What is refused before a model is asked: tools and modes that it wasn't trained with, and a missing question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ferrule.errors import ConversationError, ModelError, choose_advice
+
+if TYPE_CHECKING:
+    from ferrule.conversation import Conversation
+    from ferrule.models.protocol import Model
+
+
+def check_tools(model: Model, names: Sequence[str]) -> None:
+    """Raise `ModelError` if the model can't use one of these tools, or needs one that isn't among them."""
+    known = model.capabilities.tools
+    if known is None:
+        return
+    other = choose_advice("ask another model", "choose another --model")
+    unusable = [name for name in names if name not in known]
+    if unusable:
+        raise ModelError(
+            f"{model.name} can only use {', '.join(known) or 'no tool'}, not {', '.join(unusable)}; "
+            f"leave {'that' if len(unusable) == 1 else 'those'} out, or {other}"
+        )
+    missing = [name for name in known if name not in names]
+    if missing and not model.capabilities.tools_optional:
+        offer = choose_advice(f"offer it with using({', '.join(missing)})", "leave out --no-tools")
+        raise ModelError(f"{model.name} was trained to call {', '.join(missing)}; {offer}, or {other}")
+
+
+def check_text_mode(model: Model, mode: str) -> None:
+    """Raise `ModelError` if calls in another notation would make the model write nonsense."""
+    if not model.capabilities.tools_optional:
+        advice = choose_advice("leave out mode=…, or ask another model", "leave out --mode, or choose another --model")
+        raise ModelError(f"{model.name} was trained to write calls in its own notation, not in {mode}; {advice}")
+
+
+def check_question(conversation: Conversation) -> None:
+    """Raise `ConversationError` if there is nothing to answer."""
+    if all(message.role == "system" for message in conversation.messages):
+        raise ConversationError("there is no question to answer; add one with chat(…)")
