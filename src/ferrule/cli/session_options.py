@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ferrule.agent.pipeline import Pipeline
     from ferrule.models.protocol import Model
+    from ferrule.session.approvals import Permissions
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
     from ferrule.session.session import SessionRunner
@@ -197,7 +198,7 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
         asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
         open_autosave(StoreOptions(options.store, options.keep, options.resume)) as autosave,
-        _open_servers(options, runner) as servers,
+        _open_servers(options, runner, pipeline, permissions) as servers,
     ):
         try:
             granted = permissions.trust(*(servers.origins if servers is not None and options.trust else ()))
@@ -289,13 +290,16 @@ def _select_model(pipeline: Pipeline, mode: str) -> Model:
     return select_mode(pipeline.model, mode)[0]
 
 
-def _open_servers(options: SessionOptions, runner: asyncio.Runner) -> AbstractContextManager[SessionServers | None]:
+def _open_servers(
+    options: SessionOptions, runner: asyncio.Runner, pipeline: Pipeline, permissions: Permissions
+) -> AbstractContextManager[SessionServers | None]:
     from ferrule.errors import SettingsError
 
     if not options.mcp:
         if options.trust:
             raise SettingsError("--trust is for the servers of --mcp, but there are none")
         return nullcontext()
+    from ferrule.session.server_requests import ServerRequests
     from ferrule.session.servers import open_servers
 
-    return open_servers(options.mcp, options.mcp_timeout, runner)
+    return open_servers(options.mcp, options.mcp_timeout, runner, ServerRequests(pipeline, permissions))

@@ -10,6 +10,8 @@ import concurrent.futures
 import json
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Protocol, TextIO
 
 from ferrule._util.terminal_text import escape_line
@@ -45,14 +47,12 @@ class TerminalApprover:
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Show the call and wait for a valid answer."""
-        async with self._asking:
-            if self._reading is not None and self._reading.done():
-                self._reading = None  # typed in answer to a question that was withdrawn
+        async with self.take_turn():
             rest = self._show_page(render_call(request))
-            self._say(*render_reason(request))
+            self.say(*render_reason(request))
             while True:
-                self._say(_render_choices(request, len(rest)), end=" ")
-                line = await self._read_line()
+                self.say(_render_choices(request, len(rest)), end=" ")
+                line = await self.read_line()
                 if line is None:
                     return Decision.deny("nobody answered", _BY)
                 if rest and line.strip().casefold() in ("m", "more"):
@@ -62,9 +62,17 @@ class TerminalApprover:
                 if decision is not None:
                     return decision
 
+    @asynccontextmanager
+    async def take_turn(self) -> AsyncIterator[None]:
+        """Wait until no other question is open, and keep others waiting: for another question to the person."""
+        async with self._asking:
+            if self._reading is not None and self._reading.done():
+                self._reading = None  # typed in answer to a question that was withdrawn
+            yield
+
     def _show_page(self, lines: list[str]) -> list[str]:
         """Show the first of these lines and return the others."""
-        self._say(*lines[:_PAGE])
+        self.say(*lines[:_PAGE])
         return lines[_PAGE:]
 
     async def _parse_answer(self, answer: str, request: ApprovalRequest) -> Decision | None:
@@ -78,27 +86,28 @@ class TerminalApprover:
                 return Decision.always(_BY)
             case "e" | "edit":
                 return await self._edit(rest.strip())
-        self._say("please answer with one of the letters")
+        self.say("please answer with one of the letters")
         return None
 
     async def _edit(self, typed: str) -> Decision | None:
         if not typed:
-            self._say("the arguments as one line of JSON:", end=" ")
-            typed = await self._read_line() or ""
+            self.say("the arguments as one line of JSON:", end=" ")
+            typed = await self.read_line() or ""
         try:
             arguments = json.loads(typed)
         except ValueError as error:
-            self._say(f"not valid JSON: {escape_line(str(error))}")
+            self.say(f"not valid JSON: {escape_line(str(error))}")
             return None
         if not isinstance(arguments, dict):
-            self._say("not a JSON object")
+            self.say("not a JSON object")
             return None
         return Decision.edit(arguments, _BY)
 
-    def _say(self, *lines: str, end: str = "\n") -> None:
+    def say(self, *lines: str, end: str = "\n") -> None:
+        """Write lines for the person."""
         print("\n".join(lines), end=end, file=self._output or sys.stdout, flush=True)
 
-    async def _read_line(self) -> str | None:
+    async def read_line(self) -> str | None:
         """Read a line; None at the end of the input.
 
         A blocking read can't be cancelled: the next question reuses it, and reads again if it comes back empty.

@@ -23,6 +23,7 @@ from ferrule.errors import FerruleError, RegistryError, SettingsError, ToolFaile
 from ferrule.mcp.connection import ServerConnection, describe_error
 from ferrule.mcp.content import check_structured, read_failure, read_parts
 from ferrule.mcp.remote_tools import make_tools, rename_taken
+from ferrule.mcp.requests import ClientAnswers, Elicit, Sample
 from ferrule.mcp.target import choose_name, parse_target
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import ToolRegistry
@@ -48,12 +49,13 @@ class MCPServer:
     `name` is used in its origin and the prefix of its tools; by default it is derived from the command or address.
     `timeout` is for each call and `start_timeout` for starting, both in seconds. `env` is added to the few
     variables that a started server inherits, `cwd` is its folder; `headers` go with each request to an address.
-    `on_change` gets the new registry each time the server reports that its tools changed.
+    `on_change` gets the new registry each time the server reports that its tools changed. `elicit` asks a person what
+    the server wants to know, `sample` a model for a message: the server may ask only for what is given.
 
     Raises `SettingsError` for an invalid command or address; an unreachable server is an error when it is opened.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first have defaults
         self,
         server: str | Sequence[str],
         *,
@@ -64,6 +66,8 @@ class MCPServer:
         cwd: str | Path | None = None,
         headers: Mapping[str, str] | None = None,
         on_change: Callable[[ToolRegistry], None] | None = None,
+        elicit: Elicit | None = None,
+        sample: Sample | None = None,
     ) -> None:
         self._target = parse_target(server, env, cwd, headers)
         self.name = choose_name(self._target, name)
@@ -74,6 +78,7 @@ class MCPServer:
         self._timeout = timeout
         self._start_timeout = start_timeout
         self._on_change = on_change
+        self._answers = ClientAnswers(elicit, sample)
         self._connection: ServerConnection | None = None
         self._listed: ServerConnection | None = None
         self._tools: tuple[Tool, ...] = ()
@@ -145,7 +150,9 @@ class MCPServer:
             if self._connection is not None:
                 self._left.add(self._connection)
             # After a cancelled caller, the next one waits only for the rest of the start.
-            self._connection = ServerConnection(self.name, self._target, self._start_timeout, self._on_tools_changed)
+            self._connection = ServerConnection(
+                self.name, self._target, self._start_timeout, self._on_tools_changed, self._answers
+            )
         connection = self._connection
         await connection.wait_until_ready()
         if connection is not self._listed:

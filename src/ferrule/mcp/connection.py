@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule._util.terminal_text import escape_line
 from ferrule.errors import RegistryError
 from ferrule.mcp.incoming import quiet_sdk, watch_transport
+from ferrule.mcp.requests import ClientAnswers, make_elicitation_callback, make_sampling_callback
 from ferrule.mcp.target import ServerTarget
 
 if TYPE_CHECKING:
@@ -54,7 +55,15 @@ class ServerConnection:
     `reports_changes` is whether it can be relied on to report that.
     """
 
-    def __init__(self, name: str, target: ServerTarget, start_timeout: float, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: ServerTarget,
+        start_timeout: float,
+        on_change: Callable[[], None],
+        answers: ClientAnswers,
+    ) -> None:
+        self._answers = answers
         self.is_lost = False
         self.listing: Sequence[Tool] = ()
         self.dropped: list[str] = []
@@ -142,8 +151,11 @@ class ServerConnection:
         transport = watch_transport(
             self._target.open_transport(), self._mark_lost, self._note_unreadable, self.dropped.append
         )
+        elicit, sample = self._answers.elicit, self._answers.sample
         client = Client(
             transport,
+            elicitation_callback=None if elicit is None else make_elicitation_callback(self._name, elicit),
+            sampling_callback=None if sample is None else make_sampling_callback(self._name, sample),
             message_handler=self._on_message,
             cache=None,
             client_info=Implementation(name=NAME, version=read_own_version()),

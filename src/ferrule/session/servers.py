@@ -9,20 +9,35 @@ from contextlib import contextmanager
 from ferrule.errors import RegistryError
 from ferrule.mcp.client import MCPServer
 from ferrule.mcp.remote_tools import rename_taken
+from ferrule.mcp.requests import ClientAnswers
+from ferrule.session.server_requests import ServerRequests
 from ferrule.session.terminal_output import print_notice, print_warnings
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import ToolRegistry
+
+_TIMEOUT = 60.0
+"""Seconds that a call may take."""
+_PATIENT_TIMEOUT = 600.0
 
 
 class SessionServers:
     """The servers of a session, given by their commands or addresses. Unreachable ones are skipped, with a warning.
 
-    `start_timeout` is how many seconds each may take to be ready. Raises `SettingsError` for an invalid command or
-    address.
+    `start_timeout` is how many seconds each may take to be ready; `requests` answers what they ask. Raises
+    `SettingsError` for an invalid command or address.
     """
 
-    def __init__(self, servers: Sequence[str], start_timeout: float) -> None:
-        self._servers = [MCPServer(server, start_timeout=start_timeout) for server in servers]
+    def __init__(self, servers: Sequence[str], start_timeout: float, requests: ServerRequests | None = None) -> None:
+        self.requests = requests
+        answers = ClientAnswers() if requests is None else requests.answers
+        # A call in which a person is asked takes as long as the person does.
+        timeout = _PATIENT_TIMEOUT if answers.elicit is not None or answers.sample is not None else _TIMEOUT
+        self._servers = [
+            MCPServer(
+                server, start_timeout=start_timeout, timeout=timeout, elicit=answers.elicit, sample=answers.sample
+            )
+            for server in servers
+        ]
         self._opened: list[MCPServer] = []
 
     @property
@@ -73,12 +88,14 @@ def _warn(error: RegistryError) -> None:
 
 
 @contextmanager
-def open_servers(servers: Sequence[str], start_timeout: float, runner: asyncio.Runner) -> Iterator[SessionServers]:
-    """Open servers in the runner's event loop.
+def open_servers(
+    servers: Sequence[str], start_timeout: float, runner: asyncio.Runner, requests: ServerRequests | None = None
+) -> Iterator[SessionServers]:
+    """Open servers in the runner's event loop; `requests` answers what they ask.
 
     Raises `SettingsError` for an invalid command or address, or if the MCP SDK isn't installed.
     """
-    opened = SessionServers(servers, start_timeout)
+    opened = SessionServers(servers, start_timeout, requests)
     with print_warnings("ferrule.mcp"):
         try:
             runner.run(opened.open())

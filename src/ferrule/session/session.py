@@ -83,6 +83,8 @@ class Session:
         self.attachments = tuple(attachments)
         self.registry = self._own_tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry([*tools])
         self._servers = servers
+        if servers is not None and servers.requests is not None:
+            servers.requests.attach(self.policy, self._clear_line)
         self._approver = SessionApprover(self.permissions.approver, self._clear_line)
         self._pipeline = pipeline.using(approver=self._approver, journal=self.permissions.journal, workspace=workspace)
         self._reported_losses: set[Loss] = set()
