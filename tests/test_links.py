@@ -38,3 +38,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_pages_of_the_site_link_to_no_file_outside_of_it(page: Path) -> None:
     targets = [(page.parent / target).resolve() for target, _ in LINK.findall(read_prose(page)) if target]
     assert [str(target) for target in targets if not target.is_relative_to(ROOT / "docs")] == []
+
+
+def test_the_first_page_links_to_every_other() -> None:
+    linked = {target for target, _ in LINK.findall(read_prose(ROOT / "docs" / "index.md"))}
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"} <= linked

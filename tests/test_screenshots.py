@@ -21,6 +21,12 @@ def test_there_are_no_other_pictures() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_a_picture_is_on_a_page(name: str) -> None:
+    pages = [path.read_text(encoding="utf-8") for path in FOLDER.parent.glob("*.md")]
+    assert any(f"(screenshots/{name}.svg)" in page for page in pages)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_picture_fetches_nothing(name: str) -> None:
     picture = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     assert "@font-face" not in picture
