@@ -24,6 +24,7 @@ COMMANDS = (
     "dialects",
     "parse",
     "synth",
+    "completion",
     "keys",
     "history",
     "mcp",

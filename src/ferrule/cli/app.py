@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 from typer.main import get_command
 
 from ferrule import __version__
+from ferrule.cli.completion import VARIABLE, find_completed_command
 from ferrule.cli.configuration import read_defaults
 
 COMMANDS = {
@@ -24,6 +26,7 @@ COMMANDS = {
     "dialects": "dialects:dialects",
     "parse": "parse:parse",
     "synth": "synth:synth",
+    "completion": "completion:completion",
     "keys": "keys:keys",
     "history": "history:history",
     "mcp": "mcp:mcp",
@@ -47,7 +50,8 @@ def make_app(only: str | None = None) -> typer.Typer:
         name="ferrule",
         rich_markup_mode=None,
         no_args_is_help=True,
-        add_completion=False,
+        # Its options are of no use to a single command, and take a while to make.
+        add_completion=only is None or VARIABLE in os.environ,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_handle_global_options)
@@ -64,7 +68,7 @@ def make_app(only: str | None = None) -> typer.Typer:
 def run_requested_command() -> None:
     """Run the command named by this process's arguments. Raises what the command raises, and `SystemExit`."""
     gc.set_threshold(_GC_THRESHOLD)
-    named = sys.argv[1] if len(sys.argv) > 1 else None
+    named = sys.argv[1] if len(sys.argv) > 1 else find_completed_command()
     command = get_command(make_app(named if named in COMMANDS else None))
     # Standalone, it would print a wrong option itself, in four lines.
     raise SystemExit(command(prog_name="ferrule", standalone_mode=False, default_map=read_defaults(named)))

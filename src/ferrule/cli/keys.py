@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from ferrule.cli.completion import complete_provider
 from ferrule.cli.options import AsJson
 
 if TYPE_CHECKING:
     from ferrule.models.providers import Provider
 
-Name: TypeAlias = Annotated[str, typer.Argument(metavar="PROVIDER", help="Its name, such as openai; see `models`.")]
+Name: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROVIDER", help="Its name, such as openai; see `models`.", autocompletion=complete_provider
+    ),
+]
 
 keys = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 

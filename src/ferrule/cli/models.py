@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ferrule.cli.completion import complete_provider
 from ferrule.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ _IN_PROCESS = (
 
 def models(
     name: Annotated[
-        str | None, typer.Argument(metavar="[PROVIDER]", help="Only this one, with its address and key.")
+        str | None,
+        typer.Argument(
+            metavar="[PROVIDER]", help="Only this one, with its address and key.", autocompletion=complete_provider
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

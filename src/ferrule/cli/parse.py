@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ferrule.cli.completion import complete_family
 from ferrule.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _BLOCK = 65_536
 
 def parse(
     file: Annotated[Path, typer.Argument(help="What the model wrote; - reads standard input as it arrives.")],
-    dialect: Annotated[str, typer.Option(help="The family: see `ferrule dialects`.")],
+    dialect: Annotated[str, typer.Option(help="The family: see `ferrule dialects`.", autocompletion=complete_family)],
     tools: Annotated[Path | None, typer.Option(help="A JSON list of tools, in OpenAI's or Anthropic's shape.")] = None,
     opens: Annotated[str, typer.Option(help="How the prompt ended, such as <think> if it opened reasoning.")] = "",
     repair: Annotated[bool, typer.Option(help="Repair calls with small errors.")] = True,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from ferrule.cli.completion import complete_dialect
 from ferrule.cli.options import AsJson, FormatName
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ _TRAINED, _UNTRAINED = "green", "bright_black"
 def render(
     file: Annotated[Path, typer.Argument(help="Conversations as JSON or JSON lines; - reads standard input.")],
     dialect: Annotated[
-        str | None, typer.Option(help="A family with turns, see `ferrule dialects`; default: by the tokenizer.")
+        str | None,
+        typer.Option(
+            help="A family with turns, see `ferrule dialects`; default: by the tokenizer.",
+            autocompletion=complete_dialect,
+        ),
     ] = None,
     tokenizer: Annotated[
         str, typer.Option(metavar="WHERE", help="embedded, a tokenizer.json, or a folder with one.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from ferrule.cli.completion import complete_mode, complete_model
 from ferrule.cli.options import (
     APPROVAL_HINT,
     AsJson,
@@ -51,6 +52,7 @@ class SessionOptions:
             "-m",
             metavar="MODEL",
             envvar="FERRULE_MODEL",
+            autocompletion=complete_model,
             help=f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`.",
         ),
     ] = "embedded"
@@ -96,13 +98,18 @@ class SessionOptions:
             "--mode",
             metavar="MODE",
             envvar="FERRULE_MODE",
+            autocompletion=complete_mode,
             help="How calls are written: auto, api, or the name of a notation of `dialects`.",
         ),
     ] = "auto"
     fallback: Annotated[
         str | None,
         typer.Option(
-            "--fallback", metavar="MODEL", envvar="FERRULE_FALLBACK", help="The model to ask if the first one fails."
+            "--fallback",
+            metavar="MODEL",
+            envvar="FERRULE_FALLBACK",
+            autocompletion=complete_model,
+            help="The model to ask if the first one fails.",
         ),
     ] = None
     tools: ToolFolders = None
