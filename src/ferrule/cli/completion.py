@@ -18,7 +18,7 @@ def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", hel
 
     In bash: eval "$(ferrule completion bash)"
     """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined] - typer uses it there itself
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     from ferrule.errors import SettingsError
 
