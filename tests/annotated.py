@@ -8,7 +8,7 @@ import pytest
 import typing_extensions
 from pydantic import BaseModel, Field, field_validator
 
-from ferrule.tools.arguments import ArgumentsInvalid
+from ferrule.errors import ArgumentsInvalid
 from ferrule.tools.decorator import Tool, tool
 
 

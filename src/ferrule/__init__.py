@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferrule.agent.output import OutputInvalid
     from ferrule.agent.pipeline import Pipeline, model
     from ferrule.agent.run import Run, StreamedRun
     from ferrule.blobs import BlobStore
@@ -33,12 +32,14 @@ if TYPE_CHECKING:
         user,
     )
     from ferrule.errors import (
+        ArgumentsInvalid,
         ContextLengthError,
         ConversationError,
         DialectError,
         EngineError,
         FerruleError,
         ModelError,
+        OutputInvalid,
         Overloaded,
         PluginError,
         PolicyError,
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     from ferrule.models.protocol import Model, ModelSettings
     from ferrule.models.recording import record
     from ferrule.models.scripted import ScriptedModel
-    from ferrule.tools.arguments import ArgumentsInvalid
     from ferrule.tools.decorator import Tool, tool
     from ferrule.tools.intent import Diff, Effect, ImageRef, Intent
     from ferrule.tools.registry import ToolRegistry
@@ -87,7 +87,6 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "agent.pipeline": ("Pipeline", "model"),
-    "agent.output": ("OutputInvalid",),
     "agent.run": ("Run", "StreamedRun"),
     "blobs": ("BlobStore",),
     "builtin_tools": ("calculator",),
@@ -109,12 +108,14 @@ _EXPORTS = {
         "user",
     ),
     "errors": (
+        "ArgumentsInvalid",
         "ContextLengthError",
         "ConversationError",
         "DialectError",
         "EngineError",
         "FerruleError",
         "ModelError",
+        "OutputInvalid",
         "Overloaded",
         "PluginError",
         "PolicyError",
@@ -163,7 +164,6 @@ _EXPORTS = {
     ),
     "models.recording": ("record",),
     "models.scripted": ("ScriptedModel",),
-    "tools.arguments": ("ArgumentsInvalid",),
     "tools.decorator": (
         "Tool",
         "tool",

@@ -4,7 +4,11 @@ Each message says what was wrong, where, and what to do. Errors for a *model* to
 results, not exceptions; tools raise `ToolRetry` and `ToolFailed` to return one.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 advise_commands: ContextVar[bool] = ContextVar("advise_commands", default=False)
 """Whether errors advise commands of a shell instead of Python: the command line sets this."""
@@ -73,6 +77,37 @@ class RequestNotRecorded(ModelError):  # noqa: N818 - a state
 
 class ToolRequired(ModelError):  # noqa: N818 - a requirement
     """A model had to call a tool and did not, even when asked again."""
+
+
+class OutputInvalid(FerruleError):  # noqa: N818 - it says what the output is
+    """The answer still isn't of the requested type after the retries; `text` is the last answer."""
+
+    def __init__(self, message: str, text: str = "") -> None:
+        super().__init__(message)
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentProblem:
+    """One wrong field: its path (`stops[2].city`), the value given (empty if that adds nothing), and what is wrong."""
+
+    field: str
+    given: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: got {self.given}; {self.reason}" if self.given else f"{self.field}: {self.reason}"
+
+
+class ArgumentsInvalid(FerruleError):  # noqa: N818 - it says what the arguments are, as the result's status does
+    """The arguments of a call don't fit its tool; the text names each wrong field, one per line."""
+
+    def __init__(self, problems: Iterable[ArgumentProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("Wrong arguments:\n" + "\n".join(f"- {problem}" for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type[ArgumentsInvalid], tuple[tuple[ArgumentProblem, ...]]]:
+        return type(self), (self.problems,)
 
 
 class PolicyError(FerruleError):

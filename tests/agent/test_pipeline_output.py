@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from ferrule.agent.output import OutputInvalid, OutputType
+from ferrule.agent.output import OutputType
 from ferrule.agent.pipeline import model
-from ferrule.errors import SettingsError
+from ferrule.errors import OutputInvalid, SettingsError
 from ferrule.models.scripted import ScriptedModel
 
 

@@ -15,12 +15,11 @@ from sdk_server import PIXEL
 from ferrule import tool
 from ferrule.agent.pipeline import model
 from ferrule.conversation import Image, Text, ToolCall
-from ferrule.errors import RegistryError, SettingsError
+from ferrule.errors import ArgumentsInvalid, RegistryError, SettingsError
 from ferrule.events import ToolProgress
 from ferrule.execution import Policy
 from ferrule.mcp import MCPServer, serving
 from ferrule.models.scripted import ScriptedModel
-from ferrule.tools.arguments import ArgumentsInvalid
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
 from ferrule.toolspec import Annotations

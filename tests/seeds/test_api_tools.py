@@ -12,8 +12,7 @@ from scripted_http import Reply, ScriptedServer
 
 from ferrule import Pipeline, Run, Tool, Toolset, model, tool
 from ferrule.conversation import Conversation, user
-from ferrule.errors import ToolRequired
-from ferrule.tools.arguments import ArgumentsInvalid
+from ferrule.errors import ArgumentsInvalid, ToolRequired
 
 WEATHER = "🌦 🌡️+6°C 🌬️↘35km/h"
 ANSWER = "The weather in London is currently overcast with light rain."

@@ -22,8 +22,7 @@ from annotated import (
     problem,
     taking,
 )
-from ferrule.errors import FerruleError
-from ferrule.tools.arguments import ArgumentsInvalid
+from ferrule.errors import ArgumentsInvalid, FerruleError
 from ferrule.tools.decorator import Tool, tool
 
 # ---- arguments

@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from ferrule.errors import ToolDefinitionError
-from ferrule.tools.arguments import ArgumentsInvalid
+from ferrule.errors import ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 

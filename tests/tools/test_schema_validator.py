@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.errors import ToolDefinitionError
-from ferrule.tools.arguments import ArgumentsInvalid
+from ferrule.errors import ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.decorator import Tool
 
 CATASTROPHIC = "^(a+)+$"

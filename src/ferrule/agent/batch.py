@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ferrule.agent.run import Run
@@ -31,15 +31,16 @@ async def run_together(
     work: Callable[[PipelineT, Run[Any], RunBarrier], Awaitable[None]],
     concurrency: int | None,
     errors: Literal["raise", "keep"],
+    on_end: Callable[[int, Run[Any]], None],
 ) -> list[Run[Any]]:
-    """Run each pipeline by `work`, which updates its `Run`. See `Pipeline.run_batch`."""
+    """Run each pipeline by `work`, which updates its `Run`; `on_end` gets each that ends. See `Pipeline.run_batch`."""
     if concurrency is not None and concurrency < 1:
         raise SettingsError(f"concurrency must be at least 1, not {concurrency}")
     slots = None if concurrency is None else asyncio.Semaphore(concurrency)
     barrier = RunBarrier(len(pipelines), slots)
     runs = barrier.runs = [Run(pipeline.conversation) for pipeline in pipelines]
 
-    async def run_one(pipeline: PipelineT, run: Run[Any]) -> None:
+    async def run_one(index: int, pipeline: PipelineT, run: Run[Any]) -> None:
         try:
             async with slots or nullcontext():
                 await work(pipeline, run, barrier)
@@ -49,15 +50,39 @@ async def run_together(
             run.error, run.stopped = error, "error"
         finally:
             await barrier.leave()
+        on_end(index, run)
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            for pipeline, run in zip(pipelines, runs, strict=True):
-                tasks.create_task(run_one(pipeline, run))
+            for index, (pipeline, run) in enumerate(zip(pipelines, runs, strict=True)):
+                tasks.create_task(run_one(index, pipeline, run))
     except BaseExceptionGroup as several:
         # The first error itself, no group: the same as when a single pipeline is run.
         raise several.exceptions[0] from several
     return runs
+
+
+def ignore_end(_index: int, _run: Run[Any]) -> None:
+    """Show nothing when a run ends."""
+
+
+@contextmanager
+def show_progress(total: int) -> Iterator[Callable[[int, Run[Any]], None]]:
+    """Show a progress bar of runs on stderr; yields what is to be called when one ends."""
+    # Only a batch that shows its progress needs it.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task, failed = bar.add_task("runs", total=total), 0
+
+        def advance(_index: int, run: Run[Any]) -> None:
+            nonlocal failed
+            failed += run.error is not None
+            bar.update(task, advance=1, description=f"runs, {failed} failed" if failed else "runs")
+
+        yield advance
 
 
 class RunBarrier:

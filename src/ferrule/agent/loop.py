@@ -120,7 +120,9 @@ class AgentLoop:
             state.rounds += 1
             if state.parent is not None:
                 state.parent.count_nested(rounds=1)
-            finished = await self._request(state.request)
+            request = state.request
+            state.run._request = (request.conversation, request.offered, state.model.capabilities.user_images)
+            finished = await self._request(request)
             state.stop_reason = "error" if finished is None else finished.stop
             if state.stop_reason != "error" or finished is None or not finished.message.is_cut_off:
                 return

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Conversation, system
-from ferrule.errors import FerruleError, SettingsError, ToolDefinitionError
-from ferrule.tools.argument_errors import WHOLE, ArgumentProblem
+from ferrule.errors import ArgumentProblem, OutputInvalid, SettingsError, ToolDefinitionError
+from ferrule.tools.argument_errors import WHOLE
 from ferrule.tools.pydantic_errors import list_problems
 from ferrule.tools.strict_json import decode_json
 
@@ -24,14 +24,6 @@ _WRAPPED = "value"
 _SHOWN = 80
 _FENCE_OPENS = re.compile(r"```(?:json)?[^\S\n]*+\n")
 _FENCE_CLOSES = re.compile(r"\n[^\S\n]*+```")
-
-
-class OutputInvalid(FerruleError):  # noqa: N818 - it says what the output is
-    """The answer still isn't of the requested type after the retries; `text` is the last answer."""
-
-    def __init__(self, message: str, text: str = "") -> None:
-        super().__init__(message)
-        self.text = text
 
 
 class OutputType:
@@ -139,7 +131,7 @@ class SchemaOutput(OutputType):
         return {"type": "object", **own} if "properties" in own else own
 
     def _validate(self, given: Any, text: str) -> Any:
-        from ferrule.tools.argument_errors import ArgumentsInvalid
+        from ferrule.errors import ArgumentsInvalid
 
         value = {_WRAPPED: given} if self._is_wrapped else given
         if not isinstance(value, dict):

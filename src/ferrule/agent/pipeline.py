@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -24,7 +24,7 @@ from ferrule.models.naming import get_model
 from ferrule.tools.registry import ToolLike, ToolRegistry
 
 if TYPE_CHECKING:
-    from ferrule.agent.hooks import Hooks
+    from ferrule.agent.hooks import Hooks, RunState
     from ferrule.agent.output import OutputType
     from ferrule.agent.run import OutputT, Run, StreamedRun
     from ferrule.blobs import BlobStore
@@ -78,8 +78,15 @@ class Pipeline(Generic[OutputT]):
         """Add a user message, or continue a whole conversation, also one left by a pause."""
         return replace(self, conversation=_add_to(self.conversation, message))
 
-    def system(self, text: str) -> Pipeline[OutputT]:
-        """Add a system message."""
+    def system(self, text: str | Callable[[RunState], str | Awaitable[str]]) -> Pipeline[OutputT]:
+        """Add a system message, or a function of the run's state, sync or async, that is asked before each request.
+
+        What a function returns is shown to the model, and isn't recorded in the conversation.
+        """
+        if callable(text):
+            from ferrule.agent.standard_hooks import SystemText
+
+            return replace(self, hooks=(*self.hooks, SystemText(text)))
         return replace(self, conversation=self.conversation.add(system(text)))
 
     def using(  # noqa: PLR0913 - each option by its name, so that mypy finds a wrong one
@@ -241,13 +248,32 @@ class Pipeline(Generic[OutputT]):
         *,
         concurrency: int | None = None,
         errors: Literal["raise", "keep"] = "raise",
+        progress: bool = False,
     ) -> list[Run[OutputT]]:
         """Run once for each input, at most `concurrency` at a time; the runs are in the order of the inputs.
 
-        The first error stops them all; with `errors="keep"` it is stored as `Run.error` of its run.
+        The first error stops them all; with `errors="keep"` it is stored as `Run.error` of its run. `progress` shows a
+        bar on stderr. Raises `TypeError` for a single question.
         """
-        each = [self.chat(one) for one in inputs]
-        runs: list[Run[OutputT]] = await _get_runner().run_pipelines(each, concurrency, errors)
+        each = _add_each(self, inputs)
+        runs: list[Run[OutputT]] = await _get_runner().run_pipelines(each, concurrency, errors, progress)
+        return runs
+
+    def iterate_batch(
+        self,
+        inputs: Iterable[str | Message | Conversation],
+        *,
+        concurrency: int | None = None,
+        errors: Literal["raise", "keep"] = "raise",
+        progress: bool = False,
+    ) -> AsyncGenerator[tuple[int, Run[OutputT]], None]:
+        """`run_batch`, yielding each run as soon as it ends, with the index of its input.
+
+        Leaving the loop early cancels the others, at once if the generator is closed (`contextlib.aclosing`).
+        """
+        each = _add_each(self, inputs)
+        runs: AsyncGenerator[tuple[int, Run[OutputT]], None]
+        runs = _get_runner().iterate_pipelines(each, concurrency, errors, progress)
         return runs
 
     def stream(
@@ -279,11 +305,34 @@ class Pipeline(Generic[OutputT]):
         *,
         concurrency: int | None = None,
         errors: Literal["raise", "keep"] = "raise",
+        progress: bool = False,
     ) -> list[Run[OutputT]]:
         """`run_batch`."""
         from ferrule._util.background import run_synchronously
 
-        return run_synchronously(self.run_batch(inputs, concurrency=concurrency, errors=errors))
+        return run_synchronously(self.run_batch(inputs, concurrency=concurrency, errors=errors, progress=progress))
+
+    def iterate_batch_sync(
+        self,
+        inputs: Iterable[str | Message | Conversation],
+        *,
+        concurrency: int | None = None,
+        errors: Literal["raise", "keep"] = "raise",
+        progress: bool = False,
+    ) -> Iterator[tuple[int, Run[OutputT]]]:
+        """`iterate_batch`; leaving the loop early cancels the other runs."""
+        from ferrule._util.background import run_synchronously
+
+        runs = self.iterate_batch(inputs, concurrency=concurrency, errors=errors, progress=progress)
+
+        async def read_next() -> tuple[int, Run[OutputT]] | None:
+            return await anext(runs, None)
+
+        try:
+            while (one := run_synchronously(read_next())) is not None:
+                yield one
+        finally:
+            run_synchronously(runs.aclose())
 
     def stream_sync(
         self, *, decisions: Mapping[str, Decision] | None = None
@@ -319,6 +368,13 @@ def _add_to(conversation: Conversation, message: str | Message | Conversation) -
     if not isinstance(message, str | Message):
         raise TypeError(f"chat() takes a text, a Message or a Conversation, not {type(message).__name__}")
     return conversation.add(user(message) if isinstance(message, str) else message)
+
+
+def _add_each(pipeline: Pipeline[OutputT], inputs: Iterable[Any]) -> list[Pipeline[OutputT]]:
+    """Ask each question. Raises `TypeError` for a single one: a text would be taken for its characters."""
+    if isinstance(inputs, str | bytes | Message | Conversation | Mapping) or not isinstance(inputs, Iterable):
+        raise TypeError(f"a batch takes a list of questions, not one {type(inputs).__name__}; for one, chat(…).run()")
+    return [pipeline.chat(one) for one in inputs]
 
 
 Options = TypeVar("Options", RunOptions, RunLimits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
@@ -162,6 +162,8 @@ class Run(Generic[OutputT]):
     """The error that ended a run among many, with `errors="keep"`."""
     sub_runs: tuple[SubRun, ...] = ()
     """The runs of sub-agents that answered calls of this one, in the order in which they began."""
+    _request: tuple[Conversation, Sequence[ToolSpec], bool] | None = field(default=None, repr=False, compare=False)
+    """What was shown and offered with the last request, and whether the model takes images."""
     _rollout: Rollout | None = field(default=None, repr=False, compare=False)
     _requests: list[Usage] = field(default_factory=list, repr=False, compare=False)
     """The usage of each request: what a long one costs depends on its own length."""
@@ -207,6 +209,21 @@ class Run(Generic[OutputT]):
         if self.stopped in ("", "done"):
             return ""
         return f"({escape_line(': '.join(filter(None, (self.stopped, self.stop_detail))))})"
+
+    @property
+    def sent(self) -> Conversation:
+        """The last request as the model was sent it: with what hooks added and, in text mode, with the prompt that
+        describes the tools, and with calls and results as text. Before the first request, the conversation.
+        """
+        if self._request is None:
+            return self.conversation
+        conversation, offered, user_images = self._request
+        if self.mode == "api":
+            return conversation
+        from ferrule.dialects.catalogue import get_notation
+        from ferrule.dialects.text_protocol import encode_conversation
+
+        return encode_conversation(get_notation(self.mode), conversation, offered, user_images=user_images)[0]
 
     def add_losses(self, reported: Iterable[Loss]) -> tuple[Loss, ...]:
         """Add losses; returns those that are new to the run."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ferrule.agent.batch import CallTogether, RunBarrier, run_together
+from ferrule.agent.batch import CallTogether, RunBarrier, ignore_end, run_together, show_progress
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
 from ferrule.agent.instrumentation import ListenedRun, listener_factories
 from ferrule.agent.loop import AgentLoop
@@ -17,7 +17,8 @@ from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventSink, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
 from ferrule.agent.tool_search import FEW, NAME, LazyTools, is_large
-from ferrule.errors import ModelError, SettingsError, choose_advice
+from ferrule.conversation import Conversation, Text
+from ferrule.errors import ConversationError, ModelError, SettingsError, choose_advice
 from ferrule.events import RunFinished
 from ferrule.execution import Decision, Executor, Policy
 from ferrule.tools.registry import BoundRegistry
@@ -43,10 +44,36 @@ async def run_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Deci
 
 
 async def run_pipelines(
-    pipelines: Sequence[Pipeline[OutputT]], concurrency: int | None, errors: Literal["raise", "keep"]
+    pipelines: Sequence[Pipeline[OutputT]],
+    concurrency: int | None,
+    errors: Literal["raise", "keep"],
+    progress: bool = False,
 ) -> list[Run[OutputT]]:
     """See `Pipeline.run_batch`."""
-    return await run_together(pipelines, _run_among, concurrency, errors)
+    with show_progress(len(pipelines)) if progress else nullcontext(ignore_end) as on_end:
+        return await run_together(pipelines, _run_among, concurrency, errors, on_end)
+
+
+async def iterate_pipelines(
+    pipelines: Sequence[Pipeline[OutputT]], concurrency: int | None, errors: Literal["raise", "keep"], progress: bool
+) -> AsyncGenerator[tuple[int, Run[OutputT]], None]:
+    """See `Pipeline.iterate_batch`."""
+    ended: asyncio.Queue[tuple[int, Run[OutputT]] | None] = asyncio.Queue()
+    with show_progress(len(pipelines)) if progress else nullcontext(ignore_end) as show_end:
+
+        def pass_on(index: int, run: Run[Any]) -> None:
+            show_end(index, run)
+            ended.put_nowait((index, run))
+
+        task = asyncio.create_task(run_together(pipelines, _run_among, concurrency, errors, pass_on))
+        task.add_done_callback(lambda _: ended.put_nowait(None))
+        try:
+            while (one := await ended.get()) is not None:
+                yield one
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -75,7 +102,11 @@ class RunContext:
 
 
 async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
-    """Run from the first question to the end; `run.stopped` is the reason why it ended."""
+    """Run from the first question to the end; `run.stopped` is the reason why it ended.
+
+    Raises `ConversationError` if there is nothing to answer.
+    """
+    _check_question(run.conversation)
     asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
     run.model = pipeline.model.name
     with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
@@ -193,6 +224,15 @@ def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Ite
             yield CallTogether(step.callback, waits, barrier or RunBarrier(1))
     if pipeline.output is not None:
         yield ParseOutput(pipeline.output)
+
+
+def _check_question(conversation: Conversation) -> None:
+    messages = conversation.messages
+    if all(message.role == "system" for message in messages):
+        raise ConversationError("there is no question to answer: add one with chat(…) before the pipeline is run")
+    last = messages[-1]
+    if last.role == "user" and all(isinstance(part, Text) and not part.text.strip() for part in last.parts):
+        raise ConversationError("the question is empty: give chat(…) a text")
 
 
 async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.hooks import Hooks
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation
+from ferrule.conversation import Conversation, system
 from ferrule.errors import ContextLengthError, SettingsError, ToolRequired
 
 if TYPE_CHECKING:
@@ -31,6 +31,28 @@ class LimitRun(Hooks):
         reached = state.find_reached_limit()
         if reached is not None:
             state.stop(reached)
+
+
+class SystemText(Hooks):
+    """Adds a system text that a function of the run's state returns, before each request. See `Pipeline.system`."""
+
+    def __init__(self, make: Callable[[RunState], str | Awaitable[str]]) -> None:
+        self._make = make
+
+    async def before_request(self, state: RunState) -> None:
+        """Add the text to the recorded system messages. Raises `SettingsError` if it isn't a text."""
+        text = await call(self._make, state)
+        if not isinstance(text, str):
+            name = getattr(self._make, "__qualname__", repr(self._make))
+            raise SettingsError(f"{name}, given to system(), must return a text, not {type(text).__name__}")
+        if not text:
+            return
+        conversation = state.request.conversation
+        head = next((at for at, one in enumerate(conversation.messages) if one.role != "system"), len(conversation))
+        # One message, since not every model takes two.
+        before = "\n\n".join([*(message.text for message in conversation.messages[:head]), text])
+        messages = (system(before), *conversation.messages[head:])
+        state.request.conversation = Conversation(messages, conversation.now)
 
 
 class ChooseTool(Hooks):
@@ -106,7 +128,7 @@ class ParseOutput(Hooks):
 
     async def after_message(self, state: RunState) -> None:
         """Parse the answer. Raises `OutputInvalid` when no retries are left."""
-        from ferrule.agent.output import OutputInvalid
+        from ferrule.errors import OutputInvalid
 
         if state.open_calls or not state.is_complete:
             return

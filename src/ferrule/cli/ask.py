@@ -31,8 +31,8 @@ def ask(
 
 def answer(session: SessionRunner, question: str) -> bool:
     """Answer a question; returns whether the answer is complete, and what was asked for."""
-    from ferrule.agent.output import OutputInvalid
     from ferrule.cli.errors import print_error
+    from ferrule.errors import OutputInvalid
 
     try:
         return session.ask(question).stopped == "done"

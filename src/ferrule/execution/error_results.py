@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Literal
 
 from ferrule.conversation import MalformedCall, ResultStatus, Text, ToolCall, ToolResult
-from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.tools.argument_errors import ArgumentsInvalid
+from ferrule.errors import ArgumentsInvalid, ToolFailed, ToolRetry
 
 
 class RaisedElsewhere(Exception):  # noqa: N818 - a stand-in for another exception

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from ferrule.conversation import Text, ToolResult
-from ferrule.errors import ToolFailed, ToolRetry
+from ferrule.errors import ArgumentsInvalid, ToolFailed, ToolRetry
 from ferrule.execution.authorize import Authorizer, PermittedCall, RefusedCall, find_timeout
 from ferrule.execution.error_results import (
     TimeoutAction,
@@ -32,7 +32,6 @@ from ferrule.execution.journal import CallRecord, Journal, record_cancelled, rec
 from ferrule.execution.locks import LockHolder, get_lock
 from ferrule.execution.results import ResultLimits, make_data, make_parts
 from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
-from ferrule.tools.argument_errors import ArgumentsInvalid
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 

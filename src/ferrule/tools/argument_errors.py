@@ -7,11 +7,10 @@ Schema in words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from ferrule.errors import FerruleError
+from ferrule.errors import ArgumentProblem
 
 WHOLE = "arguments"
 """The field of a problem that concerns the arguments as a whole."""
@@ -22,29 +21,6 @@ MAX_PROBLEMS = 50
 _MAX_VALUE_LENGTH = 100
 _MAX_NAME_LENGTH = 100
 _MAX_NAMES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentProblem:
-    """One wrong field: its path (`stops[2].city`), the value given (empty if that adds nothing), and what is wrong."""
-
-    field: str
-    given: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: got {self.given}; {self.reason}" if self.given else f"{self.field}: {self.reason}"
-
-
-class ArgumentsInvalid(FerruleError):  # noqa: N818 - it says what the arguments are, as the result's status does
-    """The arguments of a call don't fit its tool; the text names each wrong field, one per line."""
-
-    def __init__(self, problems: Iterable[ArgumentProblem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("Wrong arguments:\n" + "\n".join(f"- {problem}" for problem in self.problems))
-
-    def __reduce__(self) -> tuple[type[ArgumentsInvalid], tuple[tuple[ArgumentProblem, ...]]]:
-        return type(self), (self.problems,)
 
 
 def format_path(path: Sequence[str | int]) -> str:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ferrule.errors import ToolDefinitionError
-from ferrule.tools.argument_errors import ArgumentProblem, ArgumentsInvalid
+from ferrule.errors import ArgumentProblem, ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.docstrings import ParsedDocstring, read_docstring
 from ferrule.tools.signature import (
     Parameter,

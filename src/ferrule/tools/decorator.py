@@ -173,7 +173,8 @@ class Tool(Generic[Parameters, Returned]):
 
     def with_instance(self, instance: object) -> Tool[..., Returned]:
         """The tool of a method, bound to its object."""
-        method = self.function.__get__(instance, type(instance))
+        # A static method is a tool of the object too, but isn't given it.
+        method = self.function.__get__(instance, type(instance)) if self.unbound else self.function
         intent = self.intent
         if intent is not None and _takes_self(intent):
             intent = intent.__get__(instance, type(instance))
@@ -196,6 +197,11 @@ class Tool(Generic[Parameters, Returned]):
     def output_schema(self) -> JSONSchema | None:
         """The JSON Schema of what it returns, from the return type; None for text, images and types without one."""
         return self.rules.output_schema
+
+    @property
+    def schema(self) -> JSONSchema:
+        """`parameters`, by the name that other libraries use."""
+        return self.parameters
 
     @property
     def unchecked_rules(self) -> tuple[str, ...]:

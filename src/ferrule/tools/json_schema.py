@@ -27,8 +27,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError, to_jsonable_python
 
 from ferrule.conversation import Image, Text, ToolOutput
-from ferrule.errors import ToolDefinitionError
-from ferrule.tools.argument_errors import ArgumentsInvalid
+from ferrule.errors import ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.pydantic_errors import decode_nested_json, find_boolean_problem, list_problems
 from ferrule.tools.signature import MISSING, Parameter
 from ferrule.tools.strict_json import decode_arguments, encode_json

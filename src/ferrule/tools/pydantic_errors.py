@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ferrule.errors import ArgumentProblem
 from ferrule.tools.argument_errors import (
     MAX_PROBLEMS,
-    ArgumentProblem,
     describe_value,
     format_path,
     report_missing_field,

@@ -357,7 +357,7 @@ def _check_makeable(toolset: type[Toolset]) -> None:
 
 def _require_tools(tools: tuple[Tool, ...], toolset: type[Toolset]) -> tuple[Tool, ...]:
     if not tools:
-        raise RegistryError(f"the Toolset {toolset.__name__} has no method marked @tool")
+        raise RegistryError(f"the Toolset {toolset.__name__} has no method marked @tool, and no public one")
     return tools
 
 

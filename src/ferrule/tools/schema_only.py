@@ -12,12 +12,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from ferrule.errors import ToolDefinitionError
+from ferrule.errors import ArgumentProblem, ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.argument_errors import (
     MAX_PROBLEMS,
     WHOLE,
-    ArgumentProblem,
-    ArgumentsInvalid,
     describe_value,
     format_path,
     report_missing_field,

@@ -10,7 +10,8 @@ import math
 from collections import Counter
 from typing import Any, NoReturn
 
-from ferrule.tools.argument_errors import WHOLE, ArgumentProblem, ArgumentsInvalid, describe_value
+from ferrule.errors import ArgumentProblem, ArgumentsInvalid
+from ferrule.tools.argument_errors import WHOLE, describe_value
 
 
 def _refuse_constant(text: str) -> NoReturn:

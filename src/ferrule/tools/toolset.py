@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from ferrule.errors import ToolDefinitionError
-from ferrule.tools.decorator import Tool
+from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.docstrings import read_first_paragraph
 from ferrule.toolspec import ToolGroup
 
 
 class Toolset:
     """Base of objects with tools: methods marked `@tool`, sync or async, that share the state of `self`.
+
+    Where no method is marked, each public one is a tool, except `open` and `close`.
 
     Given to a registry as a class or factory, it is created anew for each run, and its `open` and `close` methods
     (plain or async, if it has them) are called around that run. Given as an instance, it is shared on purpose, and its
@@ -47,7 +50,24 @@ def find_method_tools(toolset: type[Toolset]) -> tuple[Tool, ...]:
 def _find_marked(toolset: type[Toolset]) -> tuple[Tool, ...]:
     names = dict.fromkeys(name for base in reversed(toolset.__mro__) for name in vars(base))
     found = (inspect.getattr_static(toolset, name) for name in names)
-    return tuple(one for one in found if isinstance(one, Tool))
+    return tuple(one for one in found if isinstance(one, Tool)) or _make_public_tools(toolset)
+
+
+def _make_public_tools(toolset: type[Toolset]) -> tuple[Tool, ...]:
+    """Make the public methods of a class without a marked one tools, as the seed's tool classes are written.
+
+    Raises `ToolDefinitionError` for a method that can't be one.
+    """
+    own = [base for base in reversed(toolset.__mro__) if base not in (Toolset, object, ABC, Generic)]
+    names = dict.fromkeys(name for base in own for name in vars(base) if not name.startswith("_"))
+    methods = {name: inspect.getattr_static(toolset, name) for name in names if name not in ("open", "close")}
+    try:
+        return tuple(tool(one) for one in methods.values() if inspect.isfunction(one) or isinstance(one, staticmethod))
+    except ToolDefinitionError as error:
+        raise ToolDefinitionError(
+            f"{error}. No method of {toolset.__name__} is marked @tool, so each public one is a tool: mark those that "
+            "are, or begin the names of the others with '_'"
+        ) from error
 
 
 def find_required_arguments(toolset: type[Toolset]) -> list[str]:
