@@ -81,7 +81,7 @@ async def test_a_single_question_is_no_batch(wrong: Any) -> None:
 @pytest.mark.parametrize("before", [(), (system("Be brief."),)])
 async def test_a_question_that_is_missing_is_refused_before_a_model_is_asked(before: Any) -> None:
     scripted = ScriptedModel("Hm.")
-    with pytest.raises(ConversationError, match=r"no question to answer: add one with chat\(…\)"):
+    with pytest.raises(ConversationError, match=r"no question to answer; add one with chat\(…\)"):
         await model(scripted).chat(Conversation(before)).run()
     with pytest.raises(ConversationError, match="the question is empty"):
         await model(scripted).chat(Conversation(before)).chat(" \n").run()

@@ -121,7 +121,7 @@ class AgentLoop:
             if state.parent is not None:
                 state.parent.count_nested(rounds=1)
             request = state.request
-            state.run._request = (request.conversation, request.offered, state.model.capabilities.user_images)
+            state.run._request = (request.conversation, request.offered, state.model.capabilities)
             finished = await self._request(request)
             state.stop_reason = "error" if finished is None else finished.stop
             if state.stop_reason != "error" or finished is None or not finished.message.is_cut_off:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.conversation import Text
 from ferrule.errors import ConversationError, ModelError, choose_advice
 
 if TYPE_CHECKING:
@@ -41,3 +42,6 @@ def check_question(conversation: Conversation) -> None:
     """Raise `ConversationError` if there is nothing to answer."""
     if all(message.role == "system" for message in conversation.messages):
         raise ConversationError("there is no question to answer; add one with chat(…)")
+    last = conversation.messages[-1]
+    if last.role == "user" and all(isinstance(part, Text) and not part.text.strip() for part in last.parts):
+        raise ConversationError("the question is empty; give chat(…) a text")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol
 from ferrule._util.background import run_synchronously
 from ferrule._util.quick_init import quick_init
 from ferrule._util.terminal_text import escape_line
-from ferrule.capabilities import Loss
+from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation
 from ferrule.events import NO_USAGE, Event, MessageFinished, ToolProgress, Usage
 from ferrule.execution import Pending
@@ -162,8 +162,10 @@ class Run(Generic[OutputT]):
     """The error that ended a run among many, with `errors="keep"`."""
     sub_runs: tuple[SubRun, ...] = ()
     """The runs of sub-agents that answered calls of this one, in the order in which they began."""
-    _request: tuple[Conversation, Sequence[ToolSpec], bool] | None = field(default=None, repr=False, compare=False)
-    """What was shown and offered with the last request, and whether the model takes images."""
+    _request: tuple[Conversation, Sequence[ToolSpec], Capabilities] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """What was shown and offered with the last request, and what the model takes."""
     _rollout: Rollout | None = field(default=None, repr=False, compare=False)
     _requests: list[Usage] = field(default_factory=list, repr=False, compare=False)
     """The usage of each request: what a long one costs depends on its own length."""
@@ -217,13 +219,13 @@ class Run(Generic[OutputT]):
         """
         if self._request is None:
             return self.conversation
-        conversation, offered, user_images = self._request
+        conversation, offered, capabilities = self._request
         if self.mode == "api":
             return conversation
         from ferrule.dialects.catalogue import get_notation
         from ferrule.dialects.text_protocol import encode_conversation
 
-        return encode_conversation(get_notation(self.mode), conversation, offered, user_images=user_images)[0]
+        return encode_conversation(get_notation(self.mode), conversation, offered, sends=capabilities)[0]
 
     def add_losses(self, reported: Iterable[Loss]) -> tuple[Loss, ...]:
         """Add losses; returns those that are new to the run."""

@@ -17,8 +17,7 @@ from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventSink, OutputT, Run, StreamedRun
 from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
 from ferrule.agent.tool_search import FEW, NAME, LazyTools, is_large
-from ferrule.conversation import Conversation, Text
-from ferrule.errors import ConversationError, ModelError, SettingsError, choose_advice
+from ferrule.errors import ModelError, SettingsError, choose_advice
 from ferrule.events import RunFinished
 from ferrule.execution import Decision, Executor, Policy
 from ferrule.tools.registry import BoundRegistry
@@ -102,11 +101,7 @@ class RunContext:
 
 
 async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
-    """Run from the first question to the end; `run.stopped` is the reason why it ended.
-
-    Raises `ConversationError` if there is nothing to answer.
-    """
-    _check_question(run.conversation)
+    """Run from the first question to the end; `run.stopped` is the reason why it ended."""
     asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
     run.model = pipeline.model.name
     with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
@@ -224,15 +219,6 @@ def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Ite
             yield CallTogether(step.callback, waits, barrier or RunBarrier(1))
     if pipeline.output is not None:
         yield ParseOutput(pipeline.output)
-
-
-def _check_question(conversation: Conversation) -> None:
-    messages = conversation.messages
-    if all(message.role == "system" for message in messages):
-        raise ConversationError("there is no question to answer: add one with chat(…) before the pipeline is run")
-    last = messages[-1]
-    if last.role == "user" and all(isinstance(part, Text) and not part.text.strip() for part in last.parts):
-        raise ConversationError("the question is empty: give chat(…) a text")
 
 
 async def _run_in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:

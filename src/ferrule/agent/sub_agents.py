@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ferrule.agent.hooks import RunState
 from ferrule.agent.run import OutputT, Run, SubRun
-from ferrule.conversation import Conversation, Image, Message, Text, ToolCall, user
+from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, Text, ToolCall, user
 from ferrule.errors import ToolFailed
 from ferrule.events import CallFinished, Event, MessageFinished, ResultReady, TextDelta, ToolProgress
 from ferrule.tools.scope import CallScope
@@ -112,8 +112,8 @@ def _join_conversations(own: Conversation, above: Conversation, task: str) -> Co
     messages: list[Message] = list(own.messages)
     for message in above.messages:
         if message.role in ("user", "assistant"):
-            parts = tuple(part for part in message.parts if isinstance(part, Text | Image))
-            if any(isinstance(part, Image) or part.text.strip() for part in parts):
+            parts = tuple(part for part in message.parts if not isinstance(part, ToolCall | MalformedCall | Reasoning))
+            if any(not isinstance(part, Text) or part.text.strip() for part in parts):
                 messages.append(Message(message.role, parts))
     if messages and messages[-1].role == "user":
         last = messages.pop()
