@@ -83,7 +83,7 @@ def test_a_policy_is_obeyed(reckoner: str, tmp_path: Path) -> None:
 def test_a_rule_for_an_unknown_tool_is_a_notice_printed_once(reckoner: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('[[rules]]\ntool = "calcluator"\naction = "deny"\n')
-    notice = "ferrule: the rule deny for 'calcluator' matches no tool; there are: calculator\n"
+    notice = "ferrule: the rule deny for 'calcluator' matches no tool; did you mean calculator?\n"
     assert ferrule("ask", QUESTION, "--model", reckoner, "--policy", policy).stderr == notice
     assert ferrule("chat", "--model", reckoner, "--policy", policy, typed=f"{QUESTION}\n{QUESTION}\n").stderr == notice
 

@@ -1,10 +1,11 @@
 """`ferrule dialects` and `ferrule parse`, as a stranger types them."""
 
 import json
+import re
 import subprocess
 
 import pytest
-from terminals import COMMAND, environment, ferrule
+from terminals import COMMAND, Terminal, environment, ferrule
 
 TEXT = (
     "<think>\nParis, then.\n</think>\n\nLet me look.\n"
@@ -128,3 +129,12 @@ def test_an_unknown_family_names_those_there_are():
     done = ferrule("parse", "--dialect", "hermmes", "-", typed="x")
     assert done.returncode == 2
     assert "hermes" in done.stderr
+
+
+@pytest.mark.parametrize("columns", ["80", "30"])
+def test_names_of_dialects_are_in_one_piece_on_a_narrow_terminal(columns: str) -> None:
+    names = [family["name"] for family in json.loads(ferrule("dialects", "--json").stdout)]
+    with Terminal("dialects", COLUMNS=columns) as terminal:
+        assert terminal.ended() == 0
+    words = re.sub(r"\x1b\[[\d;]*m", "", terminal.shown).split()
+    assert set(names) <= set(words)

@@ -104,7 +104,7 @@ def test_search_shows_where(store: Store, path: Path) -> None:
     assert history(path, "search", "HM.") == f'{name}  1 assistant  Hm. calculator {{"expression": "12 * 34"}}\n'
     (hit,) = json.loads(history(path, "search", "408", "--limit", "1", "--json"))
     assert (hit["id"], hit["position"], hit["role"], hit["title"]) == (name, 3, "assistant", "What is 12 * 34?")
-    assert history(path, "search", "camel") == ""
+    assert ferrule("history", "search", "camel", "--store", path).stderr == "ferrule: no saved message has 'camel'\n"
     assert json.loads(history(path, "search", "camel", "--json")) == []
     assert_refused(ferrule("history", "search", " ", "--store", path), "the search is empty")
 
@@ -192,7 +192,8 @@ def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
     name = done.stderr.split()[-1]
     assert ferrule("history", **home).stdout.split()[0] == name
     data = {**home, "XDG_DATA_HOME": str(tmp_path / "data")}
-    assert_refused(ferrule("history", **data), str(tmp_path / "data" / "ferrule" / "conversations.db"))
+    assert "no conversations are saved" in ferrule("history", **data).stderr
+    assert_refused(ferrule("history", "show", "x", **data), str(tmp_path / "data" / "ferrule" / "conversations.db"))
 
 
 def test_a_chat_is_kept_and_gone_on_with(path: Path) -> None:
@@ -242,3 +243,15 @@ def test_a_chat_is_saved_in_our_format_unless_its_name_or_an_option_names_anothe
     assert done.stderr.count("/save needs a file name") == 2
     shown = {ferrule("render", tmp_path / name).stdout for name in saved}
     assert len(shown) == 1
+
+
+def test_where_nothing_is_saved_a_line_says_so(tmp_path: Path) -> None:
+    done = ferrule("history", XDG_DATA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "ferrule: no conversations are saved; ask and chat save them with --keep\n"
+    assert ferrule("history", "--json", XDG_DATA_HOME=str(tmp_path)).stdout == "[]\n"
+    assert not [*tmp_path.iterdir()]
+    store = tmp_path / "kept.db"
+    ferrule("ask", "Hello", "--model", "echo", "--store", store)
+    done = ferrule("history", "search", "goodbye", "--store", store)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "ferrule: no saved message has 'goodbye'\n")

@@ -64,3 +64,8 @@ def test_a_plugins_model_is_asked(path: str) -> None:
     assert ferrule(path, "ask", "Hi", "--model", "acme:turbo").stdout == "hello from turbo\n"
     assert_refused(ferrule(path, "ask", "Hi", "--model", "broken:x"), "broken", "acme-plugins 1.2", "no licence")
     assert "acme:MODEL" in ferrule(path, "models").stdout
+
+
+def test_without_plugins_a_line_says_so() -> None:
+    done = ferrule(str(SOURCE), "plugins")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "ferrule: no installed package has plugins\n")

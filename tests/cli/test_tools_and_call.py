@@ -250,4 +250,8 @@ def test_a_call_is_not_told_of_rules_for_other_tools(tool_folder: Path, tmp_path
     policy.write_text(f'trusted = ["project"]\n{rules}', encoding="utf-8")
     done = ferrule("call", "shout", "--text", "hi", "--tools", tool_folder, "--policy", policy)
     assert json.loads(done.stdout)["text"] == "HI"
-    assert done.stderr == "ferrule: the rule deny for 'shuot' matches no tool; there are: shout\n"
+    assert done.stderr == "ferrule: the rule deny for 'shuot' matches no tool; did you mean shout?\n"
+
+
+def test_a_word_that_is_no_option_is_refused_with_both_ways_to_give_arguments() -> None:
+    assert_refused(ferrule("call", "calculator", "3"), "'3' is not an option", "--name value", "--json-arguments '{…}'")

@@ -82,6 +82,7 @@ def test_what_is_no_preview(data: Any) -> None:
 
 def test_a_diff_in_text() -> None:
     assert str(Diff("a.txt", "one\ntwo\n", "one\n2\n")) == "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2"
+    assert str(Diff("/tmp/a.txt", "x", "y")).splitlines()[:2] == ["--- a/tmp/a.txt", "+++ b/tmp/a.txt"]
     assert str(Diff("a.txt", "", "x")) == "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file"
     assert str(Diff("a.txt", "x\n", "x\n")) == ""
 

@@ -10,9 +10,12 @@ import typer
 from ferrule.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ferrule.dialects.family import Family
 
-_WIDE = 240
+_WIDE, _WIDE_ENOUGH, _NARROW = 240, 180, 60
+_TURNS_OF_A_LINE = 2
 
 
 def dialects(as_json: AsJson = False) -> None:
@@ -29,26 +32,43 @@ def dialects(as_json: AsJson = False) -> None:
 
 
 def print_families(known: Sequence[Family]) -> None:
-    """Print a table with one row a family."""
-    from rich import box
+    """Print a table with one row a family; a narrow terminal shows its names and models alone."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("family", "notation", "models", "calls begin with", "reasoning", "no place for", "turns"):
-        table.add_column(title, overflow="fold")
-    for family in known:
-        data = family_to_json(family)
-        openers = " ".join(opener.replace("\n", "\\n") for opener in data["openers"]) or "(no marker)"
-        losses = ", ".join(data["losses"]) or "–"
-        row = (family.name, data["notation"], family.models, openers, data["reasoning"] or "–", losses)
-        table.add_row(*row, ", ".join(data["turns"]) or "–")
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         # A pipe has no width, and names must not be broken across lines.
         console.width = _WIDE
-    console.print(table)
+    if console.width < _NARROW:
+        for family in known:
+            console.print(family.name, soft_wrap=True)
+            console.print(f"  {family.models}", style="dim")
+    else:
+        console.print(_make_table(known, has_details=console.width >= _WIDE_ENOUGH))
     console.print(f"{len(known)} families; each is read as it streams, and written.")
+    if console.width < _WIDE_ENOUGH:
+        console.print("A wider terminal and --json show the markers of calls as well.")
+
+
+def _make_table(known: Sequence[Family], has_details: bool) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("family", no_wrap=True)
+    detailed = ("notation", "models", "calls begin with", "reasoning", "no place for")
+    for title in detailed if has_details else ("models",):
+        table.add_column(title, overflow="fold")
+    table.add_column("turns", no_wrap=True)
+    for family in known:
+        data = family_to_json(family)
+        openers = " ".join(opener.replace("\n", "\\n") for opener in data["openers"]) or "(no marker)"
+        losses = ", ".join(data["losses"]) or "–"
+        details = (data["notation"], family.models, openers, data["reasoning"] or "–", losses)
+        # A name can be copied only from one line.
+        turns = ("\n" if len(data["turns"]) > _TURNS_OF_A_LINE else ", ").join(data["turns"]) or "–"
+        table.add_row(family.name, *(details if has_details else (family.models,)), turns)
+    return table
 
 
 def list_dialect_names(family: Family) -> tuple[str, ...]:

@@ -100,7 +100,8 @@ def _open_history(context: typer.Context, store: Path | None) -> History:
     """Open the store named by the option before or after the subcommand's name."""
     from ferrule.session.persistence import find_store_path
 
-    return History(find_store_path(store or context.obj))
+    named = store or context.obj
+    return History(find_store_path(named), named is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +112,23 @@ class History:
     """
 
     path: Path
+    is_named: bool
+    """Whether the person named the file; the user's own need not exist."""
 
     def list(self, limit: int, as_json: bool) -> None:
         """Print a line for each conversation."""
-        from ferrule.session.terminal_output import print_json
+        from ferrule.session.terminal_output import print_json, print_notice
 
-        with self._open() as store:
-            summaries = store.list(limit)
+        summaries: Sequence[ConversationSummary] = ()
+        # A person who hasn't saved anything has no store of their own yet.
+        if self.path.exists() or self.is_named:
+            with self._open() as store:
+                summaries = store.list(limit)
         if as_json:
             print_json([_summary_to_json(summary) for summary in summaries])
             return
+        if not summaries:
+            print_notice("no conversations are saved; ask and chat save them with --keep")
         for summary in summaries:
             _print_styled((summary.id, _ID), (f"  {_describe_summary(summary)}  {_escape_line(summary.title)}", ""))
 
@@ -143,13 +151,15 @@ class History:
 
     def search(self, text: str, limit: int, as_json: bool) -> None:
         """Print a line for each message found."""
-        from ferrule.session.terminal_output import print_json
+        from ferrule.session.terminal_output import print_json, print_notice
 
         with self._open() as store:
             hits = store.search(text, limit)
         if as_json:
             print_json([asdict(hit) for hit in hits])
             return
+        if not hits:
+            print_notice(f"no saved message has {text!r}")
         for hit in hits:
             _print_styled((hit.id, _ID), (f"  {hit.position} {hit.role}  ", ""), (_escape_line(hit.excerpt), ""))
 

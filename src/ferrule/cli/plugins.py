@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 def plugins(as_json: AsJson = False) -> None:
     """List the tools, models and dialects of installed packages. Each is imported, to check that it can be."""
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal_output import print_json, print_notice
 
     if as_json:
         print_json(list(list_plugins()))
         return
-    for row in list_plugins():
+    rows = list(list_plugins())
+    for row in rows:
         typer.echo(_format_row(row))
+    if not rows:
+        print_notice("no installed package has plugins")
 
 
 def list_plugins() -> Iterator[dict[str, Any]]:

@@ -56,7 +56,9 @@ def _split_options(words: list[str], schema: JSONSchema) -> Iterator[tuple[str, 
     while words:
         word = words.pop(0)
         if not word.startswith("--") or len(word) < 3:
-            raise SettingsError(f"{word!r} is not an option; write arguments as --name value")
+            raise SettingsError(
+                f"{word!r} is not an option; write arguments as --name value, or all as --json-arguments '{{…}}'"
+            )
         option, has_value, text = word[2:].partition("=")
         name = _find_parameter(option, properties)
         is_flag = "boolean" in _list_json_types(properties.get(name, {}), schema)

@@ -86,6 +86,10 @@ class RefusedCall:
     verdict: Verdict | None = None
 
 
+_warned: dict[str | tuple[str, type[Warning], int], int] = {}
+"""What Python's warnings remember, so that each problem is shown once."""
+
+
 class Authorizer:
     """Decides on calls. `policy` is the current one: an "always" answer adds a rule to it.
 
@@ -113,7 +117,8 @@ class Authorizer:
         self._defaults: dict[str, dict[str, Any]] = {}
         if policy.rules:
             for problem in policy.find_unused(registry.tools):
-                warnings.warn(problem, PolicyWarning, stacklevel=3)
+                # Not at the line that runs the tools, which is ferrule's own: the rule was written elsewhere.
+                warnings.warn_explicit(problem, PolicyWarning, "<policy>", 0, registry=_warned)
 
     async def authorize(
         self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None = None

@@ -247,12 +247,16 @@ class Policy:
 
         Builds the schemas of `tools`. Raises `ToolDefinitionError` for a type without a schema.
         """
+        from ferrule.tools.registry import find_nearest_names
+
         tools, problems = tuple(tools), []
         for rule in self.rules:
             named = [tool for tool in tools if rule.names(tool)]
             if not named and tools:
-                offered = ", ".join(tool.name for tool in tools)
-                problems.append(f"the rule {rule.action} for {rule.tool!r} matches no tool; there are: {offered}")
+                names = [tool.name for tool in tools]
+                near = find_nearest_names(rule.tool, names)
+                cure = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+                problems.append(f"the rule {rule.action} for {rule.tool!r} matches no tool; {cure}")
             missing = [
                 name for name in rule.arguments if name != "*" and not any(_has_argument(tool, name) for tool in named)
             ]

@@ -66,8 +66,10 @@ def read_policy(path: str | Path) -> Policy:
     """Read a policy from a TOML file. Raises `PolicyError`, whose text names the file and field."""
     try:
         data = tomllib.loads(Path(path).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path}: can't be read: {error}") from error
+    except OSError as error:
+        raise PolicyError(f"{path}: can't be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{path}: not TOML: {error}") from error
     return parse_policy(data, str(path))

@@ -66,15 +66,18 @@ def escape_pattern(text: str) -> str:
 
 
 def make_folder_pattern(effect: Effect) -> str:
-    """Return a pattern for the folder of a read or written path and everything below it, else for just the target."""
+    """Return a pattern for all below the folder of a read or written path or address, else for just the target."""
     target = _normalize_target(effect)
     folder = posixpath.dirname(target) if effect.kind in ("read", "write") else ""
-    return f"{escape_pattern(folder)}/*" if folder not in ("", "/") else escape_pattern(target)
+    is_whole = folder in ("", "/") or (_ADDRESS.match(target) is not None and target.count("/") < 3)
+    return escape_pattern(target) if is_whole else f"{escape_pattern(folder)}/*"
 
 
 def _normalize_target(effect: Effect) -> str:
-    # `src/../../etc/passwd` must not look like something below `src/`.
-    return normalize_path(effect.target) if effect.kind in ("read", "write") else effect.target
+    # `src/../../etc/passwd` must not look like something below `src/`. Of an address, the form is checked when it is
+    # matched: its two slashes must stay.
+    is_path = effect.kind in ("read", "write") and not _ADDRESS.match(effect.target)
+    return normalize_path(effect.target) if is_path else effect.target
 
 
 def _match_value(value: Any, pattern: str, every: bool) -> bool:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Conversation
-from ferrule.errors import ConversationError
+from ferrule.errors import ConversationError, choose_advice
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -118,7 +118,8 @@ class ConversationRow:
             f"SELECT {cls.COLUMNS} FROM conversations WHERE substr(id, 1, length(?1)) = ?1", (name.lower(),)
         ).fetchmany(2)
         if not name or not rows:
-            raise ConversationError(f"no conversation has the id {name!r}; `ferrule history` lists them")
+            advice = choose_advice("Store.list() returns them", "`ferrule history` lists them")
+            raise ConversationError(f"no conversation has the id {name!r}; {advice}")
         if len(rows) > 1:
             raise ConversationError(f"several ids begin with {name!r}; give more characters")
         return cls(*rows[0])

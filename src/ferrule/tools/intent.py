@@ -40,7 +40,8 @@ class Diff:
         # Slow to import, and only needed when a person is asked.
         from difflib import unified_diff
 
-        names = f"a/{self.path}", f"b/{self.path}"
+        path = self.path.lstrip("/")
+        names = f"a/{path}", f"b/{path}"
         lines = unified_diff(_split_lines(self.before), _split_lines(self.after), *names, lineterm="")
         return "\n".join(lines)
 
