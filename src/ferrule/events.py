@@ -199,6 +199,16 @@ class ResultReady:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextCompacted:
+    """The conversation had outgrown its model: its older part was left out, and is kept in `Run.compactions`."""
+
+    dropped: int
+    """How many messages were left out."""
+    summary: str
+    """What stands for them in the conversation; empty if they were dropped without a summary."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """The pipeline has stopped; `reason` is `done`, `paused`, or names the limit that was reached."""
 
@@ -214,5 +224,7 @@ ReaderEvent: TypeAlias = (
     TextDelta | ReasoningDelta | CallStarted | ArgumentsDelta | CallFinished | CallMalformed | Framing
 )
 """The events that a reader creates."""
-Event: TypeAlias = ReaderEvent | LossesReported | MessageFinished | ToolProgress | ResultReady | RunFinished
+Event: TypeAlias = (
+    ReaderEvent | LossesReported | MessageFinished | ToolProgress | ResultReady | ContextCompacted | RunFinished
+)
 """Any event of a run."""

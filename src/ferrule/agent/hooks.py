@@ -34,6 +34,9 @@ class Hooks(Protocol):
     A subclass overrides the methods that it needs; an exception from one of them ends the run.
     """
 
+    comes_first: bool = False
+    """Whether it runs before the hooks of the pipeline itself, as one that shortens the conversation should."""
+
     async def before_request(self, state: RunState) -> None:  # noqa: ARG002
         """The model is about to be asked. Changes to `state.request` apply to this request and aren't recorded."""
         return

@@ -12,7 +12,7 @@ from ferrule._util.background import run_synchronously
 from ferrule._util.quick_init import quick_init
 from ferrule._util.terminal_text import escape_line
 from ferrule.capabilities import Capabilities, Loss
-from ferrule.conversation import Conversation
+from ferrule.conversation import Conversation, Message
 from ferrule.events import NO_USAGE, Event, MessageFinished, ToolProgress, Usage
 from ferrule.execution import Pending
 from ferrule.models.prices import PriceSource, find_price
@@ -134,6 +134,15 @@ class SubRun:
     run: Run[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Messages that were left out of a conversation which had outgrown its model, and what stands for them."""
+
+    dropped: tuple[Message, ...]
+    summary: str
+    """Empty if they were dropped without one."""
+
+
 @dataclass(slots=True)
 class Run(Generic[OutputT]):
     """A conversation in progress, valid at every moment, also after a limit, a `break` or a cancellation."""
@@ -162,6 +171,8 @@ class Run(Generic[OutputT]):
     """The error that ended a run among many, with `errors="keep"`."""
     sub_runs: tuple[SubRun, ...] = ()
     """The runs of sub-agents that answered calls of this one, in the order in which they began."""
+    compactions: tuple[Compaction, ...] = ()
+    """What was left out because the context was full, and its summary."""
     _request: tuple[Conversation, Sequence[ToolSpec], Capabilities] | None = field(
         default=None, repr=False, compare=False
     )

@@ -161,13 +161,13 @@ def _make_loop(
             on_ask=options.on_ask,
         )
 
-    hooks: list[Hooks] = [_LIMIT_RUN, _SHORTEN_CONTEXT]
+    added = _make_hooks(pipeline.hooks) if pipeline.hooks else []
+    hooks: list[Hooks] = [_LIMIT_RUN, *(one for one in added if _comes_first(one)), _SHORTEN_CONTEXT]
     if lazy is not None:
         hooks.append(OfferLazily(lazy))
     if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
         hooks += _make_step_hooks(pipeline, context.barrier)
-    if pipeline.hooks:
-        hooks += _make_hooks(pipeline.hooks)
+    hooks += [one for one in added if not _comes_first(one)]
     callable_tools = registry if lazy is None else lazy.registry
     if options.choice is not None and options.choice not in (*_CHOICES, *callable_tools.names):
         near = ", ".join(callable_tools.find_nearest(options.choice)) or "none"
@@ -203,6 +203,11 @@ def _make_hooks(sources: Iterable[HooksSource]) -> list[Hooks]:
     for one in made:
         check_hooks(type(one))
     return made
+
+
+def _comes_first(hooks: Hooks) -> bool:
+    """Hooks needn't derive from `Hooks`."""
+    return bool(getattr(hooks, "comes_first", False))
 
 
 def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:

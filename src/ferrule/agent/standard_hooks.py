@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.hooks import Hooks
+from ferrule.agent.run import Compaction
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, system
 from ferrule.errors import ContextLengthError, SettingsError, ToolRequired
+from ferrule.events import ContextCompacted
 
 if TYPE_CHECKING:
     from ferrule.agent.hooks import RunState
@@ -170,7 +172,9 @@ class ShortenContext(Hooks):
         shortened = self._drop_turns(state, conversation)
         if shortened is None or not shortened.dropped:
             return
+        state.run.compactions += (Compaction(shortened.dropped, ""),)
         state.conversation = _record(shortened)
+        await state.put(ContextCompacted(len(shortened.dropped), ""))
         await state.report_losses((Loss("turns", shortened.summary),))
 
     def _drop_turns(self, state: RunState, conversation: Conversation) -> Truncation | None:

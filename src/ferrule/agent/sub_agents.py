@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ferrule.agent.hooks import RunState
-from ferrule.agent.run import OutputT, Run, SubRun
+from ferrule.agent.run import EventSink, OutputT, Run, SubRun
 from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, Text, ToolCall, user
 from ferrule.errors import ToolFailed
 from ferrule.events import CallFinished, Event, MessageFinished, ResultReady, TextDelta, ToolProgress
@@ -74,20 +74,22 @@ async def run_sub_agent(pipeline: Pipeline[OutputT], scope: CallScope, name: str
     name = name or (scope.call.name if scope.call else "sub-agent")
     if state.depth + 1 > DEEPEST:
         raise ToolFailed(f"{name} can't be called here: agents are nested {DEEPEST} deep already; answer without it")
-    return await run_nested(pipeline, state, scope, name)
+    feed = None if state.feed is None else _ProgressFeed(scope)
+    return await run_nested(pipeline, state, scope.call.id if scope.call else "", name, feed)
 
 
-async def run_nested(pipeline: Pipeline[OutputT], state: RunState, scope: CallScope, name: str) -> Run[OutputT]:
+async def run_nested(
+    pipeline: Pipeline[OutputT], state: RunState, call_id: str, name: str, feed: EventSink | None
+) -> Run[OutputT]:
     """Run a pipeline under the run of `state`. See `run_sub_agent`."""
     # Imported here: the runner imports the hooks that use this.
     from ferrule.agent.runner import run_under
 
-    call_id = scope.call.id if scope.call else ""
     run: Run[OutputT] = Run(pipeline.conversation)
     state.run.sub_runs += (SubRun(call_id, name, run),)
     narrowed = replace(pipeline, options=_narrow_options(pipeline.options, state, call_id))
     try:
-        await run_under(narrowed, run, state, None if state.feed is None else _ProgressFeed(scope))
+        await run_under(narrowed, run, state, feed)
     except Exception as error:
         run.error, run.stopped = error, "error"
         raise

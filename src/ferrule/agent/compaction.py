@@ -1,0 +1,263 @@
+"""Compacts a conversation that outgrows its model: what is left out is summarized, and stays in the run's record.
+
+    pipeline.hook(CompactContext(limit=50_000, summarizer="model"))
+
+Without this hook, the oldest turns of a full context are dropped (`standard_hooks.ShortenContext`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ferrule.agent.hooks import Hooks
+from ferrule.agent.run import Compaction
+from ferrule.capabilities import Loss
+from ferrule.conversation import Conversation, MalformedCall, Message, Text, ToolResult
+from ferrule.errors import FerruleError, SettingsError
+from ferrule.events import ContextCompacted
+
+if TYPE_CHECKING:
+    from ferrule.agent.hooks import RunState
+    from ferrule.agent.pipeline import Pipeline
+
+_CHARACTERS_PER_TOKEN = 4
+_TOKENS_PER_MEDIUM = 1_000
+_SHORT, _LONG, _LONGEST = 300, 2_000, 200_000
+_LONGEST_SUMMARY = 6_000
+_OPENS, _CLOSES = "[Summary of the earlier conversation, which was left out:\n", "]\n\n"
+_INSTRUCTIONS = (
+    "Summarize the conversation below for the assistant, who goes on with it and won't see it. Keep what the user "
+    "asked for, every decision and its reason, what was refused, names, numbers, paths, and what is still to be done. "
+    "Write only the summary.\n\n"
+)
+
+
+class CompactContext(Hooks):
+    """Replaces the older part of a conversation by a summary once it has more than `limit` tokens.
+
+    `limit` None is three quarters of the context of a model that counts tokens; with any other model, its context must
+    be full. Tokens that the model doesn't count are estimated by 4 characters each. The system text, the question of
+    the current turn, the last `keep` messages of user or assistant with the results of their calls, and calls without
+    a result stay. `summarizer` is `plain` (what was said and called, each cut short; users' words and refused calls
+    first), `model` (the run's own model writes it), or a pipeline that writes it, whose usage counts in the run;
+    refused calls are added. If a model fails, the plain summary is used.
+
+    The summary stands before the first question that stays; `Run.compactions` keeps what was left out, and the event
+    `ContextCompacted` reports it. Raises `SettingsError`.
+    """
+
+    comes_first = True
+
+    def __init__(
+        self,
+        limit: int | None = None,
+        *,
+        summarizer: Literal["plain", "model"] | Pipeline[Any] = "plain",
+        keep: int = 4,
+    ) -> None:
+        for name, value in (("limit", limit), ("keep", keep)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise SettingsError(f"{name} of CompactContext must be a whole number of at least 1, not {value!r}")
+        if summarizer not in ("plain", "model") and not hasattr(summarizer, "chat"):
+            raise SettingsError(f"summarizer must be 'plain', 'model' or a pipeline, not {summarizer!r}")
+        self._limit = limit
+        self._summarizer = summarizer
+        self._keep = keep
+
+    async def before_request(self, state: RunState) -> None:
+        """Compact a conversation that is longer than the limit."""
+        meter = _TokenCounter(state)
+        limit = self._limit or meter.default_limit
+        if limit is not None and meter.exceeds(state.conversation, limit):
+            await self._compact(state, state.conversation, limit // 2)
+
+    async def after_message(self, state: RunState) -> None:
+        """Compact if the context is full; the part that the model had written is dropped."""
+        if state.stop_reason != "context":
+            return
+        conversation = state.conversation
+        if conversation.messages and conversation.messages[-1].role == "assistant":
+            conversation = replace(conversation, messages=conversation.messages[:-1])
+        await self._compact(state, conversation, _TokenCounter(state).count(conversation) // 2)
+
+    async def _compact(self, state: RunState, conversation: Conversation, most: int) -> None:
+        cut = _find_cut(conversation, self._keep, most, _TokenCounter(state))
+        if cut is None:
+            return
+        summary = await self._summarize(state, cut.dropped, cut.earlier_summary)
+        state.run.compactions += (Compaction(cut.dropped, summary),)
+        state.conversation = cut.join(summary)
+        await state.put(ContextCompacted(len(cut.dropped), summary))
+
+    async def _summarize(self, state: RunState, dropped: Sequence[Message], earlier: str) -> str:
+        refused = "\n".join(_describe_refusals(dropped))
+        if self._summarizer != "plain":
+            try:
+                written = await self._ask_model(state, dropped, earlier)
+            except FerruleError as error:
+                await state.report_losses((Loss("turns", f"no model could summarize the conversation: {error}"),))
+            else:
+                return "\n".join(filter(None, (written, refused)))
+        return "\n".join(filter(None, (earlier, *_summarize_plainly(dropped))))
+
+    async def _ask_model(self, state: RunState, dropped: Sequence[Message], earlier: str) -> str:
+        """Have a model write the summary, under the limits of the run. Raises `FerruleError`."""
+        from ferrule.agent.pipeline import Pipeline
+        from ferrule.agent.sub_agents import run_nested
+
+        pipeline = self._summarizer if isinstance(self._summarizer, Pipeline) else Pipeline(state.model)
+        said = _cut("\n".join([earlier, *_describe_messages(dropped, _LONG)]).strip(), _LONGEST)
+        run = await run_nested(pipeline.chat(_INSTRUCTIONS + said), state, "", "summary", None)
+        if run.stopped != "done" or not run.text.strip():
+            raise SettingsError(f"{run.model} stopped with {run.stopped!r} and wrote no summary")
+        return run.text.strip()
+
+
+class _TokenCounter:
+    """Counts the tokens of a conversation with the tools of the next request: by the model, or estimated."""
+
+    def __init__(self, state: RunState) -> None:
+        self._model: Any = state.model if hasattr(state.model, "count_tokens") else None
+        self._offered = state.request.offered
+
+    @property
+    def default_limit(self) -> int | None:
+        return None if self._model is None else self._model.context_length * 3 // 4
+
+    def exceeds(self, conversation: Conversation, limit: int) -> bool:
+        """Whether it has more tokens; they are counted only if it has more characters: a token has at least one."""
+        return _count_characters(conversation) > limit and self.count(conversation) > limit
+
+    def count(self, conversation: Conversation) -> int:
+        if self._model is not None:
+            return int(self._model.count_tokens(conversation, self._offered))
+        return _count_characters(conversation) // _CHARACTERS_PER_TOKEN
+
+
+def _count_characters(conversation: Conversation) -> int:
+    count = 0
+    for message in conversation.messages:
+        for part in message.result.content if message.role == "tool" else message.parts:
+            text = getattr(part, "text", None) or getattr(part, "arguments", None) or getattr(part, "raw", None)
+            count += len(text) if isinstance(text, str) else _TOKENS_PER_MEDIUM * _CHARACTERS_PER_TOKEN
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A conversation in three parts: what stays before, what is dropped, and what stays after, from a question on."""
+
+    conversation: Conversation
+    head: tuple[Message, ...]
+    dropped: tuple[Message, ...]
+    kept: tuple[Message, ...]
+
+    @property
+    def earlier_summary(self) -> str:
+        """The summary that the first kept question begins with; empty if it has none."""
+        first = self.kept[0]
+        if not _has_summary(first) or not isinstance(first.parts[0], Text):
+            return ""
+        return first.parts[0].text.removeprefix(_OPENS).removesuffix(_CLOSES)
+
+    def join(self, summary: str = "") -> Conversation:
+        """The conversation without what was dropped; the summary stands in the first question, and is recorded there.
+
+        A message of its own would be a second one of the user in a row, which many templates refuse.
+        """
+        first = self.kept[0]
+        record = first.extra.get("ferrule", {})
+        dropped = sum(one.extra.get("ferrule", {}).get("dropped_messages", 0) for one in (*self.dropped, first))
+        record = {**record, "dropped_messages": dropped + len(self.dropped), "summary": True}
+        parts = first.parts[1:] if _has_summary(first) else first.parts
+        question = Message(
+            "user", (Text(f"{_OPENS}{summary}{_CLOSES}"), *parts), None, {**first.extra, "ferrule": record}
+        )
+        return replace(self.conversation, messages=(*self.head, question, *self.kept[1:]))
+
+
+def _has_summary(message: Message) -> bool:
+    return bool(message.extra.get("ferrule", {}).get("summary"))
+
+
+def _find_cut(conversation: Conversation, keep: int, most: int, counter: _TokenCounter) -> _Cut | None:
+    """Find the cut that drops the fewest messages and leaves at most `most` tokens, or else drops the most that may go.
+
+    None if nothing may go. A call is never parted from its result.
+    """
+    messages = conversation.messages
+    start = next((at for at, one in enumerate(messages) if one.role != "system"), len(messages))
+    begins = [at for at, one in enumerate(messages) if at > start and one.role in ("user", "assistant")]
+    cuts = [_cut_before(conversation, start, at) for at in begins[: max(0, len(begins) - keep + 1)]]
+    found = [cut for cut in cuts if cut is not None and any(one.role != "system" for one in cut.dropped)]
+    if not found:
+        return None
+    first, last = 0, len(found) - 1  # the later the cut, the fewer tokens stay
+    while first < last:
+        middle = (first + last) // 2
+        if counter.count(found[middle].join()) <= most:
+            last = middle
+        else:
+            first = middle + 1
+    return found[first]
+
+
+def _cut_before(conversation: Conversation, start: int, at: int) -> _Cut | None:
+    """Cut before the message at index `at`; the question of its turn stays. None if there is no question."""
+    messages = conversation.messages
+    asked = next((place for place in range(at, start - 1, -1) if messages[place].role == "user"), None)
+    if asked is None:
+        return None
+    before = [one for place, one in enumerate(messages[start:at], start) if place != asked]
+    dropped = tuple(one for one in before if one.role != "system")
+    head = (*messages[:start], *(one for one in before if one.role == "system"))
+    return _Cut(conversation, head, dropped, (messages[asked], *messages[max(at, asked + 1) :]))
+
+
+def _summarize_plainly(dropped: Sequence[Message]) -> Iterator[str]:
+    """Yield a line for each message and call. If they are too many, those of user and refusals stay, then the last."""
+    lines = list(_describe_messages(dropped, _SHORT))
+    room = _LONGEST_SUMMARY
+    kept: set[int] = set()
+    by_weight = sorted(range(len(lines)), key=lambda at: (not _is_decision(lines[at]), -at))
+    for at in by_weight:
+        if len(lines[at]) <= room:
+            room -= len(lines[at])
+            kept.add(at)
+    left_out = len(lines) - len(kept)
+    if left_out:
+        yield f"- ({left_out} more)"
+    yield from (line for at, line in enumerate(lines) if at in kept)
+
+
+def _is_decision(line: str) -> bool:
+    return line.startswith(("- user: ", "- refused: "))
+
+
+def _describe_messages(messages: Iterable[Message], longest: int) -> Iterator[str]:
+    messages = tuple(messages)
+    results = {one.result.call_id: one.result for one in messages if one.role == "tool"}
+    for message in messages:
+        if message.role in ("user", "assistant") and message.text.strip():
+            yield f"- {message.role}: {_cut(message.text.strip(), longest)}"
+        for call in message.calls:
+            result = results.get(call.id)
+            given = call.raw if isinstance(call, MalformedCall) else f"{call.name} {call.arguments}"
+            answer = "no result" if result is None else f"{result.status}: {_cut(result.text, longest)}"
+            yield f"- {_name_outcome(result)}: {_cut(given, longest)} → {answer}"
+
+
+def _describe_refusals(messages: Sequence[Message]) -> Iterator[str]:
+    return (line for line in _describe_messages(messages, _LONG) if line.startswith("- refused: "))
+
+
+def _name_outcome(result: ToolResult | None) -> str:
+    return "refused" if result is not None and result.status == "denied" else "called"
+
+
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest // 2]} … {text[-longest // 2 :]}"
