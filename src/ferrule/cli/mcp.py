@@ -98,6 +98,48 @@ def _call(  # noqa: PLR0913 - a command's options are its parameters
         raise typer.Exit(2 if result.status == "invalid" else 1)
 
 
+@mcp.command("login")
+def _login(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The http(s) address of a server.")],
+    timeout: Annotated[float, typer.Option(min=1, help="How long the login may take.")] = 300.0,
+) -> None:
+    """Log in to a server by OAuth, in a browser on this machine; the tokens are saved for the other commands."""
+    log_in(address, timeout)
+
+
+@mcp.command("logout")
+def _logout(address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The address of the server.")]) -> None:
+    """Delete the saved tokens of a server."""
+    from ferrule.errors import SettingsError
+    from ferrule.mcp.oauth import delete_tokens
+
+    if not delete_tokens(address):
+        raise SettingsError(f"no login to {address} is saved")
+    typer.echo("logged out")
+
+
+def log_in(address: str, timeout: float) -> None:
+    """Log in to a server, and say where its tokens are. Raises `SettingsError` and `RegistryError`."""
+    import asyncio
+
+    from ferrule._util.terminal_text import escape_line
+    from ferrule.errors import SettingsError
+    from ferrule.mcp.client import MCPServer
+    from ferrule.mcp.oauth import find_token_file
+    from ferrule.session.terminal_output import print_notice
+
+    if not address.startswith(("http://", "https://")):
+        raise SettingsError("a login is for a server at an http:// or https:// address")
+
+    def show(login: str) -> None:
+        print_notice("open this address in a browser on this machine to log in:")
+        print(escape_line(login), file=sys.stderr, flush=True)
+
+    asyncio.run(_read_specs(MCPServer(address, start_timeout=timeout, authorize=show)))
+    file = find_token_file(address)
+    typer.echo(f"logged in; the tokens are in {file}" if file.exists() else "connected; this server asks for no login")
+
+
 def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissions, yes: bool) -> None:
     """Serve the tools of the folders. Raises `SettingsError` for an invalid address, and `OSError`."""
     import asyncio

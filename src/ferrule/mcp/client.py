@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,9 @@ class MCPServer:
     `timeout` is for each call and `start_timeout` for starting, both in seconds. `env` is added to the few
     variables that a started server inherits, `cwd` is its folder; `headers` go with each request to an address.
     `on_change` gets the new registry each time the server reports that its tools changed. `elicit` asks a person what
-    the server wants to know, `sample` a model for a message: the server may ask only for what is given.
+    the server wants to know, `sample` a model for a message: the server may ask only for what is given. `authorize` is
+    called with the address at which a person logs in, if the server at an address asks for that; without it, the tokens
+    of an earlier login are used.
 
     Raises `SettingsError` for an invalid command or address; an unreachable server is an error when it is opened.
     """
@@ -68,8 +71,9 @@ class MCPServer:
         on_change: Callable[[ToolRegistry], None] | None = None,
         elicit: Elicit | None = None,
         sample: Sample | None = None,
+        authorize: Callable[[str], None] | None = None,
     ) -> None:
-        self._target = parse_target(server, env, cwd, headers)
+        self._target = replace(parse_target(server, env, cwd, headers), authorize=authorize)
         self.name = choose_name(self._target, name)
         self.problems: tuple[str, ...] = ()
         for seconds in (timeout, start_timeout):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ferrule._util.terminal_text import escape_line
-from ferrule.errors import RegistryError
+from ferrule.errors import FerruleError, RegistryError
 from ferrule.mcp.incoming import quiet_sdk, watch_transport
 from ferrule.mcp.requests import ClientAnswers, make_elicitation_callback, make_sampling_callback
 from ferrule.mcp.target import ServerTarget
@@ -42,6 +42,7 @@ def read_own_version() -> str:
 _GRACE_SECONDS = 5.0
 """Seconds that a server has to answer after a cancelled call, and that a connection has to close."""
 _MOST_PAGES = 1000
+_UNAUTHORIZED = 401
 _MOST_SHOWN = 80
 """Characters of a line that isn't a message, shown in an error."""
 _log = logging.getLogger("ferrule.mcp")
@@ -82,6 +83,7 @@ class ServerConnection:
         self._checked.set()
         self._problem = ""
         self._unreadable = ""
+        self._asks_for_login = False
         self._owner = asyncio.create_task(self._run(), name=f"MCP server {name}")
 
     async def wait_until_ready(self) -> None:
@@ -136,6 +138,8 @@ class ServerConnection:
         except Exception as error:  # noqa: BLE001 - whatever a transport raises ends this connection
             ended = f"ended before it was ready; {self._unreadable or 'its output on stderr may say why'}"
             self._problem = ended if self.is_lost else f"can't be reached: {describe_error(error)}"
+            if self._asks_for_login:
+                self._problem = f"asks for a login: run `ferrule mcp login {self._target.url}`, or give headers="
             _log.debug("the MCP server %s ended", self._name, exc_info=error)
         finally:
             self._mark_lost()
@@ -149,7 +153,7 @@ class ServerConnection:
 
         quiet_sdk()
         transport = watch_transport(
-            self._target.open_transport(), self._mark_lost, self._note_unreadable, self.dropped.append
+            self._target.open_transport(self._note_status), self._mark_lost, self._note_unreadable, self.dropped.append
         )
         elicit, sample = self._answers.elicit, self._answers.sample
         client = Client(
@@ -176,6 +180,9 @@ class ServerConnection:
         if not self._settled.is_set():
             reason = f"; {self._unreadable}" if self._unreadable else ""
             self._problem = f"did not answer within {self._start_timeout:g} seconds; it was abandoned{reason}"
+
+    def _note_status(self, status: int) -> None:
+        self._asks_for_login = status == _UNAUTHORIZED and self._target.authorize is None
 
     def _note_unreadable(self, line: str) -> None:
         """Keep the first line of a server that isn't a message, for the error if it never gets ready."""
@@ -254,6 +261,8 @@ def describe_error(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, MCPError):
         return error.message
+    if isinstance(error, FerruleError):
+        return str(error)
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"its answer doesn't follow the MCP specification: {'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 _DEEPEST = 180
 """Deeper than any schema that `SchemaRules` accepts, and less than the SDK's parser does."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_LOGGERS = ("mcp.client.stdio", "mcp.client.streamable_http", "mcp.client.session", "mcp.shared.jsonrpc_dispatcher")
+_LOGGERS = (
+    "mcp.client.auth.oauth2",
+    "mcp.client.session",
+    "mcp.client.stdio",
+    "mcp.client.streamable_http",
+    "mcp.shared.jsonrpc_dispatcher",
+)
 _log = logging.getLogger("ferrule.mcp")
 _is_ours: ContextVar[bool] = ContextVar("ferrule_mcp_connection", default=False)
 

@@ -6,8 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from ferrule.errors import SettingsError
 from ferrule.formats.tool_offers import ToolNames
+from ferrule.mcp.oauth import open_login
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -27,13 +28,17 @@ _PROGRAM_SUFFIXES = (".py", ".js", ".mjs", ".ts", ".sh")
 
 @dataclass(frozen=True, slots=True)
 class ServerTarget:
-    """A server's address, or its command with the environment and folder to start it in."""
+    """A server's address, or its command with the environment and folder to start it in.
+
+    `authorize` is called with the address at which a person logs in.
+    """
 
     url: str | None
     command: tuple[str, ...]
     env: Mapping[str, str] | None
     cwd: str | Path | None
     headers: Mapping[str, str] | None
+    authorize: Callable[[str], None] | None = None
 
     @property
     def label(self) -> str:
@@ -43,9 +48,9 @@ class ServerTarget:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def open_transport(self) -> AbstractAsyncContextManager[TransportStreams]:
-        """Open the SDK's transport."""
-        return self._open_http() if self.url is not None else self._open_stdio()
+    def open_transport(self, on_status: Callable[[int], None]) -> AbstractAsyncContextManager[TransportStreams]:
+        """Open the SDK's transport; `on_status` is called with the HTTP status of each response of the server."""
+        return self._open_http(on_status) if self.url is not None else self._open_stdio()
 
     def _open_stdio(self) -> AbstractAsyncContextManager[TransportStreams]:
         from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -56,16 +61,24 @@ class ServerTarget:
         return stdio_client(parameters, errlog=_select_stderr())
 
     @asynccontextmanager
-    async def _open_http(self) -> AsyncIterator[TransportStreams]:
+    async def _open_http(self, on_status: Callable[[int], None]) -> AsyncIterator[TransportStreams]:
         from mcp.client.streamable_http import streamable_http_client
         from mcp.shared._httpx_utils import create_mcp_http_client
 
         assert self.url is not None
+
+        async def note_status(response: Any) -> None:
+            if str(response.request.url) == self.url:  # not one of the authorization server
+                on_status(response.status_code)
+
         headers = None if self.headers is None else dict(self.headers)
+        has_own = any(name.lower() == "authorization" for name in headers or ())
         async with (
-            create_mcp_http_client(headers=headers) as http,
+            nullcontext() if has_own else open_login(self.url, self.authorize) as login,
+            create_mcp_http_client(headers=headers, auth=login) as http,
             streamable_http_client(self.url, http_client=http) as streams,
         ):
+            http.event_hooks["response"].append(note_status)
             yield streams
 
 
