@@ -84,6 +84,26 @@ def test_an_image_for_a_model_that_reads_none_is_reported(reckoner: str, tmp_pat
     assert Image(PNG).hash in done.stdout
 
 
+async def test_documents_and_sound_are_sent_as_such_or_reported(tmp_path: Path) -> None:
+    (tmp_path / "report.pdf").write_bytes(b"%PDF-1.7\n\xe2\xe3")
+    (tmp_path / "voice").write_bytes(b"RIFF\0\0\0\0WAVEfmt ")
+    files = ("-a", "report.pdf", "-a", "voice")
+    async with openai_server.server(*[openai_server.says("Read.")] * 2, judge=openai_server.lenient) as server:
+        asked = []
+        for model in ("openai:gpt-5", "vllm:m"):
+            options = ("-m", model, "--base-url", f"{server.url}/v1", "--no-tools", *files)
+            asked.append(
+                await asyncio.to_thread(ferrule, "ask", "What?", *options, folder=tmp_path, OPENAI_API_KEY=KEY)
+            )
+    assert [part["type"] for part in server.requests[0].body["messages"][0]["content"]] == [
+        "text",
+        "file",
+        "input_audio",
+    ]
+    assert asked[0].stdout == "Read.\n"
+    assert "not preserved  file: " in asked[1].stdout
+
+
 def test_standard_input_can_be_attached() -> None:
     done = ferrule("ask", "Look:", "-m", "echo", "-a", "-", typed="piped\n")
     assert done.stdout == 'Look:\n\n<file name="standard input">\npiped\n</file>\n'
@@ -91,10 +111,10 @@ def test_standard_input_can_be_attached() -> None:
 
 
 def test_attachments_that_can_not_be_sent(tmp_path: Path) -> None:
-    (tmp_path / "report.pdf").write_bytes(b"%PDF-1.7\n\xe2\xe3")
+    (tmp_path / "notes.docx").write_bytes(b"PK\x03\x04\0\xff")
     (tmp_path / "empty.txt").write_text("\n")
     for name, *words in (
-        ("report.pdf", "report.pdf", "neither an image (PNG, JPEG, GIF, WebP) nor UTF-8 text"),
+        ("notes.docx", "notes.docx", "neither UTF-8 text nor an image, PDF, audio or video file"),
         ("empty.txt", "empty.txt", "empty"),
         ("missing.txt", "missing.txt", "No such file"),
         (".", "directory"),

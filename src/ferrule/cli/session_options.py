@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ferrule.agent.pipeline import Pipeline
+    from ferrule.cli.attachments import Attachment
     from ferrule.models.protocol import Model
     from ferrule.session.approvals import Permissions
     from ferrule.session.renderer import Renderer
@@ -72,7 +73,7 @@ class SessionOptions:
             "--attachment",
             "-a",
             metavar="FILE",
-            help="Send an image or a text file with the first question; - is standard input. May be repeated.",
+            help="Send a text, image, PDF or audio file with the first question; - is standard input. May be repeated.",
         ),
     ] = None
     schema: Annotated[
@@ -185,14 +186,13 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
     import asyncio
 
     from ferrule.agent.model_checks import check_tools
-    from ferrule.cli.attachments import read_attachments
     from ferrule.cli.tools import collect_tools
     from ferrule.session.approvals import open_permissions
     from ferrule.session.persistence import StoreOptions, open_autosave
     from ferrule.session.session import Session, SessionRunner
     from ferrule.tools.registry import ToolRegistry
 
-    attachments = read_attachments(options.attachments or ())
+    attachments = _read_attachments(options.attachments) if options.attachments else ()
     registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
     pipeline = make_pipeline(options)
     renderer = make_renderer(options)
@@ -254,6 +254,12 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     if options.schema is not None:
         pipeline = pipeline.parse_as(read_schema(options.schema))
     return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
+
+
+def _read_attachments(names: list[str]) -> tuple[Attachment, ...]:
+    from ferrule.cli.attachments import read_attachments
+
+    return read_attachments(names)
 
 
 def make_renderer(options: SessionOptions) -> Renderer:

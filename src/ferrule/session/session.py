@@ -18,7 +18,7 @@ from ferrule.agent.pipeline import Pipeline
 from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Image, Text, ToolCall, user
+from ferrule.conversation import Conversation, Media, Text, ToolCall, user
 from ferrule.errors import ConversationError, SettingsError
 from ferrule.events import Event, LossesReported, MessageFinished, Usage
 from ferrule.execution import Decision, Pending
@@ -69,7 +69,7 @@ class Session:
         autosave: Autosave | None = None,
         servers: SessionServers | None = None,
         workspace: Path | None = None,
-        attachments: Sequence[Text | Image] = (),
+        attachments: Sequence[Text | Media] = (),
     ) -> None:
         self.renderer = renderer or TextRenderer()
         self.permissions = permissions or Permissions()
