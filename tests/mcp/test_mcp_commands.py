@@ -80,7 +80,7 @@ def test_serve_ends_by_ctrl_c() -> None:
     stopped.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "nothing"}\n')
     stopped.stdin.flush()
     assert "error" in json.loads(stopped.stdout.readline())
-    assert "1 tools at http://127.0.0.1:" in http.stderr.readline()
+    assert "1 tool at http://127.0.0.1:" in http.stderr.readline()
     for process in (stopped, http):
         process.send_signal(signal.SIGINT)
         # Its input stays open: nothing but the signal ends it.
