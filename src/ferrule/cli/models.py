@@ -96,8 +96,15 @@ def format_provider(one: Provider) -> Iterator[str]:
     row = _make_row(one)
     variable = f" (change it by {one.url})" if one.url else ""
     yield f"{row.name}  {one.label}"
-    yield f"  address  {one.address or 'give it by --base-url'}{variable if one.address else ''}"
-    yield f"  key      {' or '.join(one.keys)}: {_describe_key_state(one)}; save one with: ferrule keys set {one.name}"
+    nowhere = "that of the region" if one.name in ("bedrock", "vertex") else "give it by --base-url"
+    yield f"  address  {one.address or nowhere}{variable if one.address else ''}"
+    if one.sign_in:
+        yield f"  sign in  with {one.sign_in}"
+    if one.key:
+        save = f"save one with: ferrule keys set {one.name}"
+        yield f"  key      {' or '.join(one.keys)}: {_describe_key_state(one)}; {save}"
+    if one.find_missing_package():
+        yield f"  package  missing: pip install 'ferrule[{one.extra}]'"
     yield f"  tools    {row.tools}, or in the text by --mode NOTATION"
     yield f"  images   {_say(row.images)}"
     yield f"  schema   {_say(row.schema)}"
@@ -123,6 +130,8 @@ def _list_plugins() -> list[ModelRow]:
 
 
 def _describe_key_state(one: Provider) -> str:
+    if one.sign_in and not one.key_is_set:
+        return "signs in"
     return "set" if one.key_is_set else "not set" if one.needs_key else "not needed"
 
 
@@ -131,14 +140,12 @@ def _say(answer: bool | None) -> str:
 
 
 def _provider_to_json(one: Provider) -> dict[str, Any]:
-    from ferrule.models import http
-
     return {
         **asdict(_make_row(one)),
         "address": one.address or None,
         "keys": list(one.keys),
         "key_is_set": one.key_is_set,
         "needs_key": one.needs_key,
-        "package": http.PACKAGE,
-        "is_installed": http.is_installed(),
+        "package": one.packages[-1],
+        "is_installed": one.find_missing_package() is None,
     }

@@ -46,6 +46,22 @@ class ProviderRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+class RequestClient(Protocol):
+    """Sends requests, usable from several event loops."""
+
+    async def open(self) -> None:
+        """Create what this event loop needs to send: that must not count as the provider's time."""
+
+    async def post(
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Send a request; returns the JSON objects of its answer, as `http.EventStreamClient` does."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+
+
 class AnswerReader(Protocol):
     """Reads the decoded events of one answer, in order."""
 
@@ -91,7 +107,7 @@ class HostedModel(ABC):
         self.address = base_url or self.provider.address
         self._check_installation()
         key = self._find_key(api_key)
-        self._client = http.EventStreamClient(self.address, self.make_auth_headers(key))
+        self._client = self.make_client(key)
         # One gateway for both of OpenAI's APIs: its limits are per account.
         owner = self.provider.name.removesuffix("-responses")
         self._gateway = get_gateway(name_gateway(owner, self.address, key))
@@ -110,7 +126,7 @@ class HostedModel(ABC):
         is needed."""
         keys = self.provider.keys
         key = (given or next((value for name in keys if (value := os.environ.get(name))), "")).strip()
-        if given is None and not key:
+        if given is None and not key and keys:
             key = read_keys().get(keys[0], "").strip()
         if self.provider.needs_key and not key:
             raise ModelError(f"no key for {self.provider.label}: set {keys[0]}, or {self._key_source}")
@@ -121,6 +137,10 @@ class HostedModel(ABC):
     def stop_native_tools(self) -> None:
         """Offer no tools by the API from now on, since its server has refused them."""
         self.capabilities = replace(self.capabilities, native_tools=False)
+
+    def make_client(self, key: str) -> RequestClient:
+        """What sends the requests; `key` is empty if there is none."""
+        return http.EventStreamClient(self.address, self.make_auth_headers(key))
 
     @abstractmethod
     def make_auth_headers(self, key: str) -> dict[str, str]:
@@ -253,6 +273,8 @@ class HostedModel(ABC):
 
     @property
     def _key_hint(self) -> str:
+        if not self.provider.key:
+            return f"check what it signs in with: {self.provider.sign_in}"
         return f"check {self.provider.keys[0]}, or {self._key_source}"
 
     @property

@@ -88,7 +88,7 @@ def make_hosted_model(provider: str | Provider, name: str, **options: Any) -> Ho
     from ferrule.models.providers import find_provider
 
     found = find_provider(provider)
-    module, _, class_name = found.model.partition(":")
+    module, _, class_name = found.find_class(name).partition(":")
     kind = getattr(import_module(module), class_name)
     known = kind.__init__.__kwdefaults__
     if unknown := sorted(set(options) - set(known)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from ferrule.errors import ModelError
@@ -37,6 +38,30 @@ class Provider:
     other_key: str | None = None
     """Another environment variable that may hold the key."""
 
+    gemini: str | None = None
+    """The module and name of the class of its models whose names begin with `gemini`, where that is another one."""
+
+    sign_in: str = ""
+    """What its package signs in with, where that isn't a key alone."""
+    packages: tuple[str, ...] = ("httpx2",)
+    """The modules that its models need."""
+    extra: str = "hosted"
+    """The extra that installs them."""
+
+    def find_missing_package(self) -> str | None:
+        """A module that its models need and that isn't installed, found without importing any."""
+        for name in self.packages:
+            try:
+                if find_spec(name) is None:
+                    return name
+            except (ModuleNotFoundError, ValueError):
+                return name
+        return None
+
+    def find_class(self, model: str) -> str:
+        """The module and name of a model's class."""
+        return self.gemini if self.gemini and model.startswith("gemini") else self.model
+
     @property
     def address(self) -> str:
         """Its address, considering the environment; empty if it must be given."""
@@ -45,7 +70,7 @@ class Provider:
     @property
     def keys(self) -> tuple[str, ...]:
         """The environment variables that may contain its key, in order of precedence."""
-        return (self.key, self.other_key) if self.other_key else (self.key,)
+        return tuple(filter(None, (self.key, self.other_key)))
 
     @property
     def key_is_set(self) -> bool:
@@ -117,6 +142,12 @@ _OPENAI_TABLE = (
         "openai-responses", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", url="OPENAI_BASE_URL",
         seed=None, stop=False, output_schema="strict", model=_RESPONSES,
     ),
+    OpenAIProvider(
+        "azure", "Azure OpenAI", "", "AZURE_OPENAI_API_KEY", False, url="AZURE_OPENAI_ENDPOINT", style=_OPENAI,
+        max_tokens="max_completion_tokens", output_schema="strict", user_media=MEDIA,
+        model="ferrule.models.cloud.azure:AzureModel", packages=("httpx2", "openai"), extra="azure",
+        sign_in="a key, or tokens of Entra ID",
+    ),
     OpenAIProvider("vllm", "vLLM", "http://localhost:8000/v1", "VLLM_API_KEY", False, top_k=True),
     OpenAIProvider("sglang", "SGLang", "http://localhost:30000/v1", "SGLANG_API_KEY", False, top_k=True),
     # Given one tool by name, llama.cpp behaves as if any would do.
@@ -179,6 +210,16 @@ _OTHERS = (
     Provider(
         "google", "Google", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", url="GOOGLE_GEMINI_BASE_URL",
         model="ferrule.models.google.model:GoogleModel", other_key="GOOGLE_API_KEY",
+    ),
+    Provider(
+        "bedrock", "Amazon Bedrock", "", "AWS_BEARER_TOKEN_BEDROCK", False, url="ANTHROPIC_BEDROCK_BASE_URL",
+        model="ferrule.models.cloud.claude:BedrockModel", packages=("httpx2", "anthropic", "boto3"), extra="bedrock",
+        sign_in="AWS credentials, or a key",
+    ),
+    Provider(
+        "vertex", "Vertex AI", "", "", False, model="ferrule.models.cloud.claude:VertexClaude",
+        gemini="ferrule.models.cloud.gemini:VertexGemini", packages=("httpx2", "anthropic", "google.auth"),
+        extra="vertex", sign_in="Google's default credentials",
     ),
 )  # fmt: skip
 
