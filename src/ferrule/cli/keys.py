@@ -33,10 +33,13 @@ def _keys(context: typer.Context, as_json: AsJson = False) -> None:
 @keys.command("set")
 def _set(name: Name) -> None:
     """Save the key of a provider, typed without being shown, or read from standard input."""
+    from ferrule.errors import SettingsError
     from ferrule.models.keys import find_keys_file, store_key
     from ferrule.session.terminal_output import print_notice
 
     provider = find_key_provider(name)
+    if not provider.key:
+        raise SettingsError(f"{provider.label} has no key: it signs in with {provider.sign_in}")
     store_key(provider.key, read_key(provider))
     typer.echo(f"saved in {find_keys_file()}")
     for variable in filter(_is_in_environment, provider.keys):

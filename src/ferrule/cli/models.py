@@ -102,7 +102,7 @@ def format_provider(one: Provider) -> Iterator[str]:
         yield f"  sign in  with {one.sign_in}"
     if one.key:
         save = f"save one with: ferrule keys set {one.name}"
-        yield f"  key      {' or '.join(one.keys)}: {_describe_key_state(one)}; {save}"
+        yield f"  key      {' or '.join(one.keys)}: {'set' if one.key_is_set else 'not set'}; {save}"
     if one.find_missing_package():
         yield f"  package  missing: pip install 'ferrule[{one.extra}]'"
     yield f"  tools    {row.tools}, or in the text by --mode NOTATION"
@@ -130,9 +130,9 @@ def _list_plugins() -> list[ModelRow]:
 
 
 def _describe_key_state(one: Provider) -> str:
-    if one.sign_in and not one.key_is_set:
-        return "signs in"
-    return "set" if one.key_is_set else "not set" if one.needs_key else "not needed"
+    if one.key_is_set:
+        return "set"
+    return "signs in" if one.sign_in else "not set" if one.needs_key else "not needed"
 
 
 def _say(answer: bool | None) -> str:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ferrule.session.session import SessionRunner
 
 PROVIDERS = (
-    "openai, openai-responses, anthropic, google, azure, bedrock, vertex, vllm, sglang, llamacpp, ollama, lmstudio, groq,"
-    " openrouter, deepseek, mistral, together, fireworks, xai, cerebras, huggingface, compatible"
+    "openai, openai-responses, anthropic, google, azure, bedrock, vertex, vllm, sglang, llamacpp, ollama, lmstudio,"
+    " groq, openrouter, deepseek, mistral, together, fireworks, xai, cerebras, huggingface, compatible"
 )
 _WITHOUT_ADDRESS = ("embedded", "echo", "local")
 

@@ -70,7 +70,7 @@ class Provider:
     @property
     def keys(self) -> tuple[str, ...]:
         """The environment variables that may contain its key, in order of precedence."""
-        return tuple(filter(None, (self.key, self.other_key)))
+        return tuple(key for key in (self.key, self.other_key) if key)
 
     @property
     def key_is_set(self) -> bool:

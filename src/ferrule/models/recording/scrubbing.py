@@ -1,4 +1,4 @@
-"""Removes keys from what is recorded: those of this process's environment, and whatever has the form of one.
+"""Removes keys from what is recorded: those of this process's environment, the saved ones, and whatever has the form of one.
 
 What follows a name such as `password` in a sentence is kept (`ferrule.execution.secrets` removes that from journals):
 a recording must replay the text that the model wrote.
@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from ferrule.execution.secrets import SCRUBBED, is_secret_name
+from ferrule.models.keys import read_keys
 
 _SHORTEST = 8
 """Characters of a value in the environment that is taken for a key: a shorter one occurs in ordinary text."""
@@ -32,12 +33,14 @@ _HEADERS = re.compile(
 class Scrubber:
     """Replaces secrets in JSON values. `keys` are further values to remove, such as a key that was given as an option.
 
-    The environment is read once, when this is made.
+    The environment and the saved keys are read once, when this is made.
     """
 
     def __init__(self, *keys: str) -> None:
         held = {value.strip() for name, value in os.environ.items() if is_secret_name(name) or name.endswith("_TOKEN")}
-        found = {key for key in (*held, *keys) if len(key) >= _SHORTEST and not os.path.exists(key)}  # noqa: PTH110
+        found = {
+            key for key in (*held, *read_keys().values(), *keys) if len(key) >= _SHORTEST and not os.path.exists(key)
+        }  # noqa: PTH110
         # The longest first: one key may begin with another.
         self._values = sorted(found, key=len, reverse=True)
 
