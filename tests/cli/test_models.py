@@ -195,6 +195,7 @@ def test_the_list_agrees_with_the_models() -> None:
             continue
         model = "anthropic.m-1" if name == "bedrock" else "m-1"
         key = {"access_token": "t"} if name == "vertex" else {"api_key": "k"}
+        key |= {"region": "us-east-1"} if name == "bedrock" else {}
         made = make_hosted_model(name, model, base_url="http://127.0.0.1:9/v1", **key).capabilities
         assert row["images"] == made.user_images
         assert row["schema"] == ("output_schema" in made.settings)

@@ -1,4 +1,4 @@
-"""Removes keys from what is recorded: those of this process's environment, the saved ones, and whatever has the form of one.
+"""Removes keys from what is recorded: those of the environment, those that are saved, and what has the form of one.
 
 What follows a name such as `password` in a sentence is kept (`ferrule.execution.secrets` removes that from journals):
 a recording must replay the text that the model wrote.
@@ -38,9 +38,9 @@ class Scrubber:
 
     def __init__(self, *keys: str) -> None:
         held = {value.strip() for name, value in os.environ.items() if is_secret_name(name) or name.endswith("_TOKEN")}
-        found = {
-            key for key in (*held, *read_keys().values(), *keys) if len(key) >= _SHORTEST and not os.path.exists(key)
-        }  # noqa: PTH110
+        known = (*held, *read_keys().values(), *keys)
+        # Names such as GOOGLE_APPLICATION_CREDENTIALS may hold the path of a file, which is no secret.
+        found = {key for key in known if len(key) >= _SHORTEST and not os.path.exists(key)}  # noqa: PTH110
         # The longest first: one key may begin with another.
         self._values = sorted(found, key=len, reverse=True)
 
