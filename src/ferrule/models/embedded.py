@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat import PYTHON_START
 from ferrule.dialects.protocol import Dialect
-from ferrule.errors import FerruleError, ModelError, SettingsError
+from ferrule.errors import FerruleError, ModelError, SettingsError, choose_advice
 from ferrule.models.local import LocalModel
 from ferrule.tokens.render import History, ImageTokens
 from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
@@ -87,7 +87,8 @@ def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
         return load_dialect(folder)
     if "<|im_start|>" in tokenizer.control:
         return get_dialect("hermes")
+    add = "add its chat_template.jinja"
+    other = choose_advice(f"{add}, or name a dialect: load_local_model(folder, dialect=…)", add)
     raise ModelError(
-        f"{folder}: it has no chat template, and its tokenizer has the control tokens of no known dialect; "
-        "add its chat_template.jinja, or name a dialect: load_local_model(folder, dialect=…)"
+        f"{folder}: it has no chat template, and its tokenizer has the control tokens of no known dialect; {other}"
     )

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeVar
 
+from ferrule.errors import choose_advice
 from ferrule.models.gateway.retries import RequestFailure
 from ferrule.models.gateway.settings import Timeouts
 
@@ -119,7 +120,8 @@ class Watchdog:
         if others and not isinstance(error, SilenceError):
             # The task was cancelled from outside as well, and that takes precedence.
             return None
-        return f"{self._stage} within {self.limit:g} s (`timeouts.{self._setting}` of ferrule.models.gateway.configure)"
+        setting = choose_advice(f" (`timeouts.{self._setting}` of ferrule.models.gateway.configure)", "")
+        return f"{self._stage} within {self.limit:g} s{setting}"
 
 
 class Attempt:

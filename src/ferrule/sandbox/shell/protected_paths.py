@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.errors import SandboxInputError, SandboxUnavailable, choose_advice
 from ferrule.sandbox.hidden_paths import PROTECTED
 from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.shell.git_repositories import find_locked_parts, find_protected_repository, find_writable_paths
@@ -19,7 +19,16 @@ __all__ = ["ProtectedPaths", "limit_paths", "resolve_opened"]
 
 _MAX_PATHS = 1000
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted", "not writeable")
-_TO_OPEN = "ShellSandbox(open_installation=…) is the setting that allows it"
+
+
+def _advise_opening() -> str:
+    setting = "ShellSandbox(open_installation=…) is the setting that allows it"
+    return choose_advice(setting, "a program can allow it, by ShellSandbox's open_installation")
+
+
+def _advise_other_workspace() -> str:
+    other = choose_advice("Choose another workspace, or mode='read-only'", "Change to another folder")
+    return f"{other}; {_advise_opening()}"
 
 
 class ProtectedPaths:
@@ -48,13 +57,13 @@ class ProtectedPaths:
         if enclosing is not None and not is_within_any(workspace, self.opened):
             raise SandboxUnavailable(
                 f"the workspace {workspace} is in {enclosing}, which ferrule itself runs from: what a command writes "
-                f"there would be run uncontained. Choose another workspace, or mode='read-only'; {_TO_OPEN}"
+                f"there would be run uncontained. {_advise_other_workspace()}"
             )
         interpreter = next((path for path in installation.interpreters if is_within(path, workspace)), None)
         if interpreter is not None and not is_within_any(interpreter, opened):
             raise SandboxUnavailable(
                 f"{interpreter}, the interpreter of ferrule, is in the workspace, where a pyvenv.cfg next to it would "
-                f"decide what it runs: start ferrule from an environment of its own; {_TO_OPEN}"
+                f"decide what it runs: start ferrule from an environment of its own; {_advise_opening()}"
             )
 
     def resolve_writable(self, writable: Sequence[str]) -> list[str]:
@@ -69,7 +78,8 @@ class ProtectedPaths:
             path = os.path.normpath(os.path.join(self.workspace, name))
             if is_within_any(path, self.installation):
                 raise SandboxInputError(
-                    f"{name!r} is part of what ferrule itself runs from, which no command may write; {_TO_OPEN}"
+                    f"{name!r} is part of what ferrule itself runs from, which no command may write; "
+                    + _advise_opening()
                 )
             if not self._is_protected(os.path.relpath(path, self.workspace)) or os.path.realpath(path) != path:
                 raise SandboxInputError(
