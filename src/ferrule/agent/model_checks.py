@@ -40,8 +40,9 @@ def check_text_mode(model: Model, mode: str) -> None:
 
 def check_question(conversation: Conversation) -> None:
     """Raise `ConversationError` if there is nothing to answer."""
-    if all(message.role == "system" for message in conversation.messages):
-        raise ConversationError("there is no question to answer; add one with chat(…)")
-    last = conversation.messages[-1]
-    if last.role == "user" and all(isinstance(part, Text) and not part.text.strip() for part in last.parts):
+    last = conversation.messages[-1] if conversation.messages else None
+    if last is None or last.role == "system":
+        if all(message.role == "system" for message in conversation.messages):
+            raise ConversationError("there is no question to answer; add one with chat(…)")
+    elif last.role == "user" and not last.text.strip() and all(isinstance(part, Text) for part in last.parts):
         raise ConversationError("the question is empty; give chat(…) a text")

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext,
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from ferrule._util.quick_init import quick_init
 from ferrule.agent.batch import CallTogether, RunBarrier, ignore_end, run_together, show_progress
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
 from ferrule.agent.instrumentation import ListenedRun, listener_factories
@@ -90,6 +91,7 @@ async def stream_pipeline(
             await task
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """Where a run belongs: who reads its events, the runs that it waits for, the run above a sub-agent."""
@@ -161,13 +163,15 @@ def _make_loop(
             on_ask=options.on_ask,
         )
 
-    added = _make_hooks(pipeline.hooks) if pipeline.hooks else []
-    hooks: list[Hooks] = [_LIMIT_RUN, *(one for one in added if _comes_first(one)), _SHORTEN_CONTEXT]
+    hooks: list[Hooks] = [_LIMIT_RUN, _SHORTEN_CONTEXT]
     if lazy is not None:
         hooks.append(OfferLazily(lazy))
     if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
         hooks += _make_step_hooks(pipeline, context.barrier)
-    hooks += [one for one in added if not _comes_first(one)]
+    if pipeline.hooks:
+        added = _make_hooks(pipeline.hooks)
+        hooks[1:1] = [one for one in added if _comes_first(one)]
+        hooks += [one for one in added if not _comes_first(one)]
     callable_tools = registry if lazy is None else lazy.registry
     if options.choice is not None and options.choice not in (*_CHOICES, *callable_tools.names):
         near = ", ".join(callable_tools.find_nearest(options.choice)) or "none"
