@@ -255,3 +255,33 @@ def test_a_call_is_not_told_of_rules_for_other_tools(tool_folder: Path, tmp_path
 
 def test_a_word_that_is_no_option_is_refused_with_both_ways_to_give_arguments() -> None:
     assert_refused(ferrule("call", "calculator", "3"), "'3' is not an option", "--name value", "--json-arguments '{…}'")
+
+
+NOISY = '''
+import asyncio
+from ferrule import tool
+print("imported")
+
+@tool(read_only=True)
+def shout(text: str) -> str:
+    """Shout."""
+    print("in a thread")
+    return text.upper()
+
+@tool(read_only=True)
+async def whisper(text: str) -> str:
+    """Whisper."""
+    print("in the loop")
+    await asyncio.sleep(0)
+    print("and again")
+    return text.lower()
+'''
+
+
+def test_what_tools_print_goes_to_stderr(tmp_path: Path) -> None:
+    (tmp_path / "noisy_tool.py").write_text(NOISY, encoding="utf-8")
+    for name, printed in (("shout", ["in a thread"]), ("whisper", ["in the loop", "and again"])):
+        done = ferrule("call", name, "--text", "Hi", "--tools", tmp_path, "--yes", "--json")
+        assert json.loads(done.stdout)["status"] == "ok"
+        assert done.stderr.splitlines() == ["imported", *printed]
+    assert json.loads(ferrule("tools", tmp_path, "--json").stdout)

@@ -43,13 +43,15 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
     import asyncio
 
     from ferrule.cli.tools import collect_tools
+    from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
 
     with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
         registry = collect_tools(tools or [], plugins)
         parsed = parse_call(registry, tool, context.args, json_arguments)
         only_it = replace(permissions, policy=leave_out_others(permissions.policy, tool, registry))
-        result = asyncio.run(run_call(registry.only(tool), parsed, only_it))
+        with route_tool_output():
+            result = asyncio.run(run_call(registry.only(tool), parsed, only_it))
     print_result(result, out, as_json)
     permissions.warn_of_denials()
     if result.is_error:

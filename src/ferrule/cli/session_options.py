@@ -187,6 +187,7 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
 
     from ferrule.agent.model_checks import check_tools
     from ferrule.cli.tools import collect_tools
+    from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
     from ferrule.session.persistence import StoreOptions, open_autosave
     from ferrule.session.session import Session, SessionRunner
@@ -202,6 +203,7 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
         costs = CostRenderer(renderer, options.as_json)
         renderer, pipeline = costs, pipeline.hook(costs)
     with (
+        route_tool_output(),
         asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
         open_autosave(StoreOptions(options.store, options.keep, options.resume)) as autosave,

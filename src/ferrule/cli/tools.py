@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,7 +82,9 @@ def collect_tools(paths: Iterable[Path], plugins: bool = False) -> ToolRegistry:
     from ferrule.builtin_tools import calculator
     from ferrule.tools.registry import ToolRegistry
 
-    registry = ToolRegistry([calculator, *map(_load_path_or_builtin, paths)])
+    # What a file prints when it is imported must not get into a command's output, which may be JSON.
+    with redirect_stdout(sys.stderr):
+        registry = ToolRegistry([calculator, *map(_load_path_or_builtin, paths)])
     for problem in registry.problems:
         _warn(f"{problem}; its tools are not offered")
     return _add_plugins(registry) if plugins else registry

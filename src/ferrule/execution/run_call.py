@@ -32,6 +32,7 @@ from ferrule.execution.journal import CallRecord, Journal, record_cancelled, rec
 from ferrule.execution.locks import LockHolder, get_lock
 from ferrule.execution.results import ResultLimits, make_data, make_parts
 from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
+from ferrule.execution.tool_output import is_in_tool
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 
@@ -182,6 +183,14 @@ class FunctionRun:
 
 async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
     """Run a function, with retries. Returns its outcome, or after a timeout what was done to it."""
+    before = is_in_tool.set(True)
+    try:
+        return await _attempt(run)
+    finally:
+        is_in_tool.reset(before)
+
+
+async def _attempt(run: FunctionRun) -> Outcome | TimeoutAction:
     tool, delay, retries = run.tool, _FIRST_DELAY, run.retries
     attempt = _run_in_process if tool.isolate == "process" else _run_async if tool.is_async else _run_in_thread
     while True:
