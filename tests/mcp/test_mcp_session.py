@@ -105,6 +105,14 @@ def test_servers_that_hang_or_are_none_are_left_behind(
     assert sum("file not found: '/no/such'; its tools are not offered" in line for line in told) == 1
 
 
+def test_a_question_is_not_asked_without_a_server_that_was_named_and_a_chat_goes_on() -> None:
+    refused = ferrule("ask", "Hi", "--model", "echo", "--mcp", "/no/such")
+    assert_refused(refused, "the MCP server 'such' (/no/such) can't be reached: file not found: '/no/such'")
+    chat = ferrule("chat", "--model", "echo", "--mcp", "/no/such", typed="Hi\n")
+    assert (chat.returncode, chat.stdout) == (0, "Hi\n")
+    assert "its tools are not offered" in chat.stderr
+
+
 def test_names_that_collide_are_prefixed_and_a_server_that_died_is_started_again(
     strange: Strange, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,7 +24,7 @@ def ask(
     if question == "-" and "-" in (options.attachments or ()):
         raise SettingsError("standard input can be the question or an attachment, not both")
     text = read_text() if question == "-" else question
-    with open_session(options) as session:
+    with open_session(options, require_servers=True) as session:
         if not answer(session, text):
             raise typer.Exit(1)
 

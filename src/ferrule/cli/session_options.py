@@ -178,8 +178,8 @@ def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
-    """Open the session that the options describe.
+def open_session(options: SessionOptions, require_servers: bool = False) -> Iterator[SessionRunner]:
+    """Open the session that the options describe; `require_servers` is whether each server must be reached.
 
     Raises `FerruleError` and `OSError` for options that can't be used.
     """
@@ -207,7 +207,7 @@ def open_session(options: SessionOptions) -> Iterator[SessionRunner]:
         asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
         open_autosave(StoreOptions(options.store, options.keep, options.resume)) as autosave,
-        _open_servers(options, runner, pipeline, permissions) as servers,
+        _open_servers(options, runner, pipeline, permissions, require_servers) as servers,
     ):
         try:
             granted = permissions.trust(*(servers.origins if servers is not None and options.trust else ()))
@@ -306,7 +306,11 @@ def _select_model(pipeline: Pipeline, mode: str) -> Model:
 
 
 def _open_servers(
-    options: SessionOptions, runner: asyncio.Runner, pipeline: Pipeline, permissions: Permissions
+    options: SessionOptions,
+    runner: asyncio.Runner,
+    pipeline: Pipeline,
+    permissions: Permissions,
+    require_all: bool,
 ) -> AbstractContextManager[SessionServers | None]:
     from ferrule.errors import SettingsError
 
@@ -317,4 +321,4 @@ def _open_servers(
     from ferrule.session.server_requests import ServerRequests
     from ferrule.session.servers import open_servers
 
-    return open_servers(options.mcp, options.mcp_timeout, runner, ServerRequests(pipeline, permissions))
+    return open_servers(options.mcp, options.mcp_timeout, runner, ServerRequests(pipeline, permissions), require_all)

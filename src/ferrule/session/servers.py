@@ -45,10 +45,18 @@ class SessionServers:
         """The origins of the servers' tools, which a policy may trust."""
         return tuple(server.origin for server in self._servers)
 
-    async def open(self) -> None:
-        """Open all servers concurrently. Raises `SettingsError` if the MCP SDK isn't installed."""
-        answers = await asyncio.gather(*map(self._open_server, self._servers))
-        self._servers = [server for server, is_open in zip(self._servers, answers, strict=True) if is_open]
+    async def open(self, require_all: bool = False) -> None:
+        """Open all servers concurrently; those that can't be reached are skipped, with a warning.
+
+        Raises `SettingsError` if the MCP SDK isn't installed, and with `require_all` `RegistryError` for the first
+        server that can't be reached.
+        """
+        errors = await asyncio.gather(*map(self._open_server, self._servers))
+        for error in filter(None, errors):
+            if require_all:
+                raise error
+            _warn(error)
+        self._servers = [server for server, error in zip(self._servers, errors, strict=True) if error is None]
 
     async def add_to(self, registry: ToolRegistry) -> ToolRegistry:
         """Return a registry with the servers' current tools added, under names that aren't taken in it.
@@ -64,14 +72,13 @@ class SessionServers:
         """Close all servers concurrently."""
         await asyncio.gather(*(server.__aexit__() for server in self._opened))
 
-    async def _open_server(self, server: MCPServer) -> bool:
+    async def _open_server(self, server: MCPServer) -> RegistryError | None:
         try:
             await server.__aenter__()
         except RegistryError as error:
-            _warn(error)
-            return False
+            return error
         self._opened.append(server)
-        return True
+        return None
 
 
 async def _open_tools(server: MCPServer) -> Sequence[Tool]:
@@ -89,16 +96,21 @@ def _warn(error: RegistryError) -> None:
 
 @contextmanager
 def open_servers(
-    servers: Sequence[str], start_timeout: float, runner: asyncio.Runner, requests: ServerRequests | None = None
+    servers: Sequence[str],
+    start_timeout: float,
+    runner: asyncio.Runner,
+    requests: ServerRequests | None = None,
+    require_all: bool = False,
 ) -> Iterator[SessionServers]:
     """Open servers in the runner's event loop; `requests` answers what they ask.
 
-    Raises `SettingsError` for an invalid command or address, or if the MCP SDK isn't installed.
+    Raises `SettingsError` for an invalid command or address, or if the MCP SDK isn't installed, and with `require_all`
+    `RegistryError` for a server that can't be reached.
     """
     opened = SessionServers(servers, start_timeout, requests)
     with print_warnings("ferrule.mcp"):
         try:
-            runner.run(opened.open())
+            runner.run(opened.open(require_all))
             yield opened
         finally:
             runner.run(opened.close())
