@@ -19,7 +19,8 @@ def say(text: str, **changes: str) -> str:
         terminal.expect("› ")
         terminal.type(f"{text}\r")
         terminal.expect("\r\n")
-        start = len(terminal.shown)
+        # Not the end of what is shown: the answer may have come in the same read.
+        start = terminal.shown.index("\r\n", terminal.shown.index("› ")) + 2
         terminal.expect("› ")
         terminal.type("\x04")
         assert terminal.ended() == 0

@@ -148,7 +148,7 @@ def test_bad_bytes_and_missing_files_are_refused(conversation: Path, tokenizer: 
     assert_refused(ferrule("render", conversation, "--tokenizer", NOWHERE), NOWHERE)
     assert_refused(ferrule("render", conversation, "--tokenizer", conversation), str(conversation))
     assert_refused(
-        ferrule("render", conversation, "--tokenizer", tokenizer, "--dialect", "klingon"), "klingon", "hermes"
+        ferrule("render", conversation, "--tokenizer", tokenizer, "--dialect", "klingon"), "klingon", "inkling"
     )
 
 
