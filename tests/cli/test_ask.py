@@ -201,3 +201,16 @@ def test_a_traceback_for_those_who_ask_for_it() -> None:
 
 def test_input_that_is_not_utf_8_is_refused(reckoner: str) -> None:
     assert_refused(ferrule("ask", "-", "--model", reckoner, typed=b"\xff\xfe"), "standard input", "UTF-8")
+
+
+def test_what_was_recorded_is_answered_again_without_the_model(tmp_path) -> None:
+    path = tmp_path / "talk.jsonl"
+    first = ferrule("ask", "What is 12 * 34?", "--record", path)
+    again = ferrule("ask", "What is 12 * 34?", "--record", path, FERRULE_RECORD="replay")
+    assert first.stdout == again.stdout
+    assert first.stdout.endswith("12 × 34 is 408.\n")
+    other = ferrule("ask", "What is 12 * 35?", "--record", path, FERRULE_RECORD="replay")
+    assert other.returncode == 2
+    assert other.stderr.startswith(f"ferrule: {path} holds no answer of embedded to this request. The nearest of 2")
+    assert "differs: message 0 (user): recorded 'What is 12 * 34?', now 'What is 12 * 35?'" in other.stderr
+    assert len(other.stderr.splitlines()) == 1

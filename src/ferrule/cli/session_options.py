@@ -113,6 +113,14 @@ class SessionOptions:
             help="The model to ask if the first one fails.",
         ),
     ] = None
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Record the model's answers in this file; what is in it is answered from there, without the model.",
+        ),
+    ] = None
     tools: ToolFolders = None
     no_tools: Annotated[bool, typer.Option("--no-tools", help="Offer no tool, not even the calculator.")] = False
     plugins: Plugins = False
@@ -241,16 +249,18 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
             raise SettingsError(f"--base-url is for a provider's model; {name} has no address")
         if not base_url.startswith(("http://", "https://")):
             raise SettingsError(f"--base-url {base_url}: an address must begin with http:// or https://")
-    elif name.startswith("compatible:"):
+    elif name.startswith("compatible:") and options.record is None:
         raise SettingsError(f"{name}: give the server's address by --base-url http://…/v1")
-    address = {} if base_url is None else {"base_url": base_url}
+    given: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
+    if options.record is not None:
+        given["record"] = options.record
     sampling: dict[str, Any] = {
         "temperature": options.temperature,
         "seed": options.seed,
         "max_tokens": options.max_tokens,
     }
     with limit_blas_threads():
-        pipeline = model(name, fallback=options.fallback, **address).using(mode=options.mode)
+        pipeline = model(name, fallback=options.fallback, **given).using(mode=options.mode)
     if options.system:
         pipeline = pipeline.system(options.system)
     if options.schema is not None:

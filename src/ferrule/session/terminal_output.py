@@ -12,7 +12,8 @@ from ferrule._util.terminal_text import escape_json, escape_line
 
 def print_notice(text: str) -> None:
     """Print a warning or an error on stderr, on one line that begins with `ferrule: `."""
-    print(f"ferrule: {'; '.join(map(escape_line, text.splitlines()))}", file=sys.stderr)
+    line = "; ".join(escape_line(one.strip()) for one in text.splitlines()).replace(":; ", ": ")
+    print(f"ferrule: {line}", file=sys.stderr)
 
 
 def print_json(value: object) -> None:

@@ -115,8 +115,8 @@ class RecordedModel:
         if self._inner is not None:
             return self._inner
         if self.mode == "replay":
-            known = ", ".join(self._file.models) or "nothing"
-            raise ModelError(f"{self.path} holds no answers of {self._key}, only of {known}; record some first")
+            known = f", only of {', '.join(self._file.models)}" if self._file.models else ""
+            raise ModelError(f"{self.path} holds no answers of {self._key}{known}; record some first")
         return get_model(self._key, **self._options)
 
     async def stream(
