@@ -1,15 +1,14 @@
 """An MCP server with an authorization server of the SDK's, in one process, over HTTP on loopback.
 
-    python login_server.py [LIFETIME]
+    python login_server.py
 
-Prints its address. Every login is granted; tokens live LIFETIME seconds.
+Prints its address. Every login is granted; tokens live an hour.
 """
 
 from __future__ import annotations
 
 import secrets
 import socket
-import sys
 import time
 
 import uvicorn
@@ -25,7 +24,7 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-LIFETIME = int(sys.argv[1]) if len(sys.argv) > 1 else 3600
+LIFETIME = 3600
 renewed = 0
 
 

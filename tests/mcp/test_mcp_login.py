@@ -25,8 +25,8 @@ from ferrule.mcp.oauth import delete_tokens, find_token_file, open_login
 
 @pytest.fixture
 def guarded() -> Iterator[str]:
-    """The address of a server that asks for a login; its tokens live 31 seconds, one more than they are used."""
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("login_server.py")), "31"]
+    """The address of a server that asks for a login."""
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("login_server.py"))]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield process.stdout.readline().strip()
@@ -80,8 +80,7 @@ async def test_the_port_that_a_server_knows_is_used_again_if_it_is_free(guarded:
     port = urlsplit(saved["client"]["redirect_uris"][0]).port
     async with open_login(guarded, print) as login:
         assert str(login.context.client_metadata.redirect_uris[0]) == f"http://127.0.0.1:{port}/callback"
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", port))
+    with socket.create_server(("127.0.0.1", port)):
         async with open_login(guarded, print) as login:
             assert await login.context.storage.get_client_info() is None
 

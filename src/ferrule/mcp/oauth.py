@@ -174,6 +174,8 @@ class _Redirect:
     def __init__(self, url: str, port: int | None) -> None:
         self._url = url
         self._socket = socket.socket()
+        # Else the port of a login a minute ago would count as taken, by its closed connection.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port or 0))
         except OSError:  # taken by another program
