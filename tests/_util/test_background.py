@@ -30,3 +30,19 @@ def test_a_forked_process_gets_a_loop_of_its_own() -> None:
         signal.alarm(200)
         os._exit(0 if run_synchronously(name_of_thread()) == "ferrule-background" else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("end", [SystemExit("bad"), KeyboardInterrupt()])
+def test_an_exit_is_raised_in_the_caller_and_the_loop_lives_on(end: BaseException) -> None:
+    async def leave() -> None:
+        raise end
+
+    async def leave_in_a_task() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.sleep(60))
+            tasks.create_task(leave())
+
+    for work in (leave, leave_in_a_task):
+        with pytest.raises(type(end)):
+            run_synchronously(work())
+        assert run_synchronously(name_of_thread()) == "ferrule-background"

@@ -18,8 +18,22 @@ Result = TypeVar("Result")
 def _get_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     # A daemon, so that a process ends when its own work is done.
-    threading.Thread(target=loop.run_forever, name="ferrule-background", daemon=True).start()
+    threading.Thread(target=_run_forever, args=[loop], name="ferrule-background", daemon=True).start()
     return loop
+
+
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop, also after an exit or interruption in a task.
+
+    Asyncio stores either in the task, for whoever awaits it, and raises it from `run_forever` as well, since its own
+    caller waits there. Here the caller waits in another thread: it gets the exception as the result of its work.
+    """
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            continue
+        return
 
 
 # Threads don't survive a fork: a child that waits for its parent's loop would wait forever.

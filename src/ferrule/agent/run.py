@@ -284,6 +284,9 @@ class StreamedRun(Run[OutputT]):
             await loop
         except Exception as error:  # noqa: BLE001 - raised again in the reader of the events
             self.feed.fail(error)
+        except (SystemExit, KeyboardInterrupt) as error:
+            self.feed.fail(error)
+            raise
         finally:
             self.feed.end()
 
