@@ -115,6 +115,16 @@ def test_yes_answers_for_the_person(waiter: str, waiting_folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "▸ wait  seconds=1  →  waited\nI waited.\n", "")
 
 
+def test_what_a_tool_prints_is_not_among_the_events(waiter: str, waiting_folder: Path, tmp_path: Path) -> None:
+    source = (waiting_folder / "wait_tool.py").read_text(encoding="utf-8")
+    noisy = source.replace("await asyncio.sleep(seconds / 10)", "print('noise')")
+    assert noisy != source
+    (tmp_path / "wait_tool.py").write_text(noisy, encoding="utf-8")
+    done = ferrule("ask", "Wait.", "--model", waiter, "--tools", tmp_path, "--yes", "--json")
+    assert [json.loads(line) for line in done.stdout.splitlines()][-1]["answer"] == "I waited."
+    assert done.stderr == "noise\n" * 10
+
+
 def test_a_person_is_asked_and_may_edit(waiter: str, waiting_folder: Path) -> None:
     with Terminal("ask", "Wait.", "--model", waiter, "--tools", waiting_folder, "--max-tokens", "60") as terminal:
         terminal.expect("▸ wait asks to run")

@@ -90,9 +90,10 @@ def _search_families(name: str) -> Iterator[Family]:
 
 
 def _suggest(name: str, known: Sequence[str]) -> str:
-    from ferrule.tools.registry import find_nearest_names
+    import difflib  # only needed after a mistake, and slow to import
 
-    near = list(_find_by_model(name, known)) or find_nearest_names(name, known)[:1]
+    # Only a likely name takes the place of the whole list.
+    near = list(_find_by_model(name, known)) or difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     return f"did you mean {' or '.join(near)}?" if near else f"expected one of {', '.join(known)}"
 
 
