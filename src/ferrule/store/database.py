@@ -116,7 +116,9 @@ class Database:
 
     def _prepare(self) -> None:
         self._connection.execute("PRAGMA foreign_keys = ON")
-        if not self._is_ready():
+        with self.read_transaction():  # what another process writes meanwhile would be seen in part
+            is_ready = self._is_ready()
+        if not is_ready:
             self._enable_write_ahead()
             with self.write_transaction() as connection:
                 if not self._is_ready():  # another process may have been first
