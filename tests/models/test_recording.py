@@ -202,28 +202,74 @@ def test_processes_append_to_one_file_without_losing_rows(path) -> None:
     assert sorted(kept) == sorted([name, str(at)] for name in ("a", "b") for at in range(20))
 
 
-async def test_no_secret_reaches_the_file(path, monkeypatch) -> None:
-    monkeypatch.setenv("ACME_API_KEY", "acme-0123456789")
-    told = "use acme-0123456789, option-key-1, Authorization: Bearer abcdefghijklmnop or sk-proj-0123456789abcdefXYZ"
-    asked = record(path, EchoModel())
-    asked._scrubber = type(asked._scrubber)("option-key-1")
-    run = await model(asked).with_().chat(told).run()
-    assert run.text == told
+async def test_what_has_the_form_of_a_key_is_left_out_of_a_request_and_recognised_anywhere(path) -> None:
+    told = "use Authorization: Bearer abcdefghijklmnop1 or sk-proj-0123456789abcdefXYZ"
+    assert (await model(record(path, ScriptedModel("Done."))).chat(told).run()).text == "Done."
     text = path.read_text()
-    for secret in ("acme-0123456789", "option-key-1", "abcdefghijklmnop", "0123456789abcdefXYZ"):
-        assert secret not in text
-    assert text.count("[scrubbed]") >= 8
+    assert "abcdefghijklmnop" not in text
+    assert "0123456789abcdefXYZ" not in text
+    assert text.count("[scrubbed]") == 2
+    assert (await model(record(path)).chat(told).run()).text == "Done."
+
+
+@pytest.mark.parametrize("secret", ["production", "acme-0123456789", 'p"ss wörd 1'])
+async def test_a_request_with_the_value_of_a_variable_is_refused_before_the_model_is_asked(
+    path, monkeypatch, secret
+) -> None:
+    asked = ScriptedModel("Yes.", "Yes.")
+    await model(record(path, asked)).chat(f"Is {secret} up?").run()
+    recorded = path.read_text()
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    assert (await model(record(path)).chat(f"Is {secret} up?").run()).text == "Yes."
+    with pytest.raises(SettingsError, match=r"message 0 \(user\) contains the value of .* DB_PASSWORD") as raised:
+        await model(record(path, asked)).chat(f"Is {secret} down?").run()
+    assert secret not in str(raised.value)
+    assert (path.read_text(), len(asked.seen)) == (recorded, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (ToolCall("a", "connect", '{"env": "production"}'), "the value of the environment variable DB_PASSWORD"),
+        ("It is production.", "the value of the environment variable DB_PASSWORD"),
+        ("It is sk-proj-0123456789abcdefXYZ.", "the form of a provider's key"),
+        ("Authorization: Basic dXNlcjpwYXNz", "the form of a header with a key"),
+    ],
+)
+async def test_an_answer_with_a_secret_is_not_recorded_as_another_one(path, monkeypatch, answer, words) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "production")
+    connected = []
+
+    @tool
+    def connect(env: str) -> str:
+        """Connect."""
+        connected.append(env)
+        return "connected"
+
+    with pytest.raises(SettingsError, match=f"can't be recorded in .*{words}") as raised:
+        await model(record(path, ScriptedModel(answer, "Done."))).using(connect).chat("Connect").run()
+    assert "production" not in str(raised.value)
+    assert not path.exists()
+    assert not connected
+
+
+async def test_examples_of_headers_and_sentences_are_recorded_as_they_are(path) -> None:
+    told = 'Send "Authorization: Bearer $TOKEN", or api-key: YOUR_API_KEY, or authorization=<your-token>'
+    await model(record(path, ScriptedModel(told))).chat("How?").run()
+    assert (await model(record(path)).chat("How?").run()).text == told
     sentence = "the password is long, and the token count 5"
-    assert (await model(record(path, EchoModel())).chat(sentence).run()).text == sentence
+    await model(record(path, EchoModel())).chat(sentence).run()
     assert "the token count 5" in path.read_text()
 
 
-async def test_a_key_given_as_an_option_is_removed(path) -> None:
+async def test_a_key_given_as_an_option_is_refused(path) -> None:
     key = "option-key-of-a-server"
     async with openai_server.server(openai_server.says(f"Your key is {key}."), judge=openai_server.lenient) as server:
-        asked = model("openai:m", record=path, api_key=key, base_url=f"{server.url}/v1").chat(f"My key is {key}.")
-        assert key in (await asked.run()).text
-    assert key not in path.read_text()
+        asked = model("openai:m", record=path, api_key=key, base_url=f"{server.url}/v1")
+        for question in (f"My key is {key}.", "What is my key?"):
+            with pytest.raises(SettingsError, match=r"can't be recorded in .*the value of the option api_key"):
+                await asked.chat(question).run()
+    assert not path.exists()
 
 
 async def test_an_image_is_written_as_its_hash(path) -> None:

@@ -19,7 +19,6 @@ from ferrule.events import (
     ReasoningDelta,
     TextDelta,
 )
-from ferrule.models.recording.scrubbing import Scrubber
 
 _PIECES: dict[type[Any], tuple[str, str]] = {
     TextDelta: ("text", "text"),
@@ -28,14 +27,14 @@ _PIECES: dict[type[Any], tuple[str, str]] = {
 }
 
 
-def events_to_json(events: Sequence[Event], answer: Message, scrubber: Scrubber) -> list[dict[str, Any]]:
-    """The events before the last, with secrets removed, also those that are spread over several pieces."""
+def events_to_json(events: Sequence[Event], answer: Message) -> list[dict[str, Any]]:
+    """The events before the last."""
     rows: list[dict[str, Any]] = []
     for (kind, index), group in groupby(events, _get_group):
         if kind in _PIECES:
-            rows.append(_pieces_to_json(kind, index, list(group), scrubber))
+            rows.append(_pieces_to_json(kind, index, list(group)))
         else:
-            rows += [scrubber.scrub(_event_to_json(event, answer)) for event in group]
+            rows += [_event_to_json(event, answer) for event in group]
     return rows
 
 
@@ -43,13 +42,9 @@ def _get_group(event: Event) -> tuple[type[Any], int | None]:
     return type(event), getattr(event, "index", None)
 
 
-def _pieces_to_json(kind: type[Any], index: int | None, events: Sequence[Any], scrubber: Scrubber) -> dict[str, Any]:
+def _pieces_to_json(kind: type[Any], index: int | None, events: Sequence[Any]) -> dict[str, Any]:
     name, field = _PIECES[kind]
-    pieces = [getattr(event, field) for event in events]
-    whole = "".join(pieces)
-    if (clean := scrubber.scrub(whole)) != whole:
-        pieces, events = [clean], events[:1]
-    row: dict[str, Any] = {name: pieces}
+    row: dict[str, Any] = {name: [getattr(event, field) for event in events]}
     if index is not None:
         row["index"] = index
     if any(event.span for event in events):

@@ -18,7 +18,6 @@ from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.conversation_json import message_from_json, message_to_json
 from ferrule.models.recording.events import events_from_json, events_to_json
 from ferrule.models.recording.request import Request, Row, compute_digest, describe_message, dump_row, extend_prefix
-from ferrule.models.recording.scrubbing import Scrubber
 
 VERSION = 1
 
@@ -48,14 +47,12 @@ class Exchange:
         return [*events, finished]
 
 
-def make_row(
-    model: str, request: Request, continued: Exchange | None, events: Sequence[Event], scrubber: Scrubber
-) -> Row:
+def make_row(model: str, request: Request, continued: Exchange | None, events: Sequence[Event]) -> Row:
     """The row of an exchange. `events` end with a `MessageFinished`; `continued` is what the request begins with."""
     finished = events[-1]
     if not isinstance(finished, MessageFinished):
         raise TypeError("an answer ends with MessageFinished")
-    answer = scrubber.scrub(message_to_json(finished.message))
+    answer = message_to_json(finished.message)
     row: Row = {"version": VERSION, "type": "exchange", "id": compute_digest([request.key, answer]), "model": model}
     known = 0
     if continued is not None:
@@ -66,7 +63,7 @@ def make_row(
         row["tools"] = list(request.tools)
     if continued is None or continued.request.settings != request.settings:
         row["settings"] = request.settings
-    row["events"] = events_to_json(events[:-1], finished.message, scrubber)
+    row["events"] = events_to_json(events[:-1], finished.message)
     usage = finished.usage
     row |= {"answer": answer, "usage": {one.name: getattr(usage, one.name) for one in fields(usage)}}
     row["stop"] = finished.stop
@@ -79,7 +76,7 @@ def make_row(
 
 def find_prefix(exchange: Exchange) -> str:
     """The name of what a request that continues this exchange begins with: its messages and its answer."""
-    answer = describe_message(message_from_json(exchange.row["answer"]), Scrubber())
+    answer = describe_message(message_from_json(exchange.row["answer"]))
     return extend_prefix(exchange.request.prefixes[-1], answer)
 
 
@@ -149,7 +146,7 @@ class RecordingFile:
         before = self._by_id.get(row["continues"])
         if before is None:
             raise ValueError(f"it continues {row['continues']}, which no earlier row has as its id")
-        answer = describe_message(message_from_json(before.row["answer"]), Scrubber())
+        answer = describe_message(message_from_json(before.row["answer"]))
         tools = tuple(row["tools"]) if "tools" in row else before.request.tools
         messages = (*before.request.messages, answer, *row["messages"])
         return Request(messages, tools, row.get("settings", before.request.settings))

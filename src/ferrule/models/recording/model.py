@@ -20,7 +20,7 @@ from ferrule.models.protocol import Model, ModelSettings
 from ferrule.models.recording.differences import describe_differences, find_nearest
 from ferrule.models.recording.file import Exchange, RecordingFile, find_prefix, make_model_row, make_row
 from ferrule.models.recording.request import Request, Row, make_request
-from ferrule.models.recording.scrubbing import Scrubber
+from ferrule.models.recording.secrets import SecretFinder
 from ferrule.toolspec import ToolSpec
 
 RecordMode: TypeAlias = Literal["once", "replay", "refresh"]
@@ -75,7 +75,7 @@ class RecordedModel:
         self._file = RecordingFile(path, ignores_content=begins_anew)
         self._options = options
         self._inner: Model | None = None if isinstance(model, str) else model
-        self._scrubber = Scrubber(*_find_keys(options))
+        self._secrets = SecretFinder(_find_keys(options))
         self._key = self._find_key(model)
         if self._key not in self._file.models or mode == "refresh":
             self._inner = self._create()
@@ -122,14 +122,16 @@ class RecordedModel:
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
-        """See `Model.stream`. Raises `RequestNotRecorded` if the model may not, or can't, be asked."""
-        request = make_request(conversation, tools, settings, self._scrubber)
+        """See `Model.stream`. Raises `RequestNotRecorded` if the model may not, or can't, be asked, and `SettingsError`
+        for a request or an answer with a secret: a file without it could only replay something else."""
+        request = make_request(conversation, tools, settings)
         recorded = self._take_answer(request)
         if recorded is not None:
             for event in recorded.replay(conversation):
                 yield event
             return
         inner = self._get_inner(request)
+        self._refuse_secrets(request)
         number = self._begin()
         events: list[Event] = []
         try:
@@ -142,6 +144,20 @@ class RecordedModel:
                     yield event
         finally:
             self._end()
+
+    def _refuse_secrets(self, request: Request) -> None:
+        """Raise for the value of a variable or a key in a request: where that isn't set, it couldn't be recognised."""
+        asked = {
+            **{f"message {at} ({message['role']})": message for at, message in enumerate(request.messages)},
+            **{f"the tool {tool['name']!r}": tool for tool in request.tools},
+            "the settings": request.settings,
+        }
+        for where, part in asked.items():
+            if name := self._secrets.find_value(part):
+                raise SettingsError(
+                    f"the request can't be recorded in {self.path}: {where} contains the value of {name}; "
+                    "take it out of the request, or record where that has another value"
+                )
 
     def _take_answer(self, request: Request) -> Exchange | None:
         with _LOCK:
@@ -181,7 +197,12 @@ class RecordedModel:
         with _LOCK:
             prefixes = reversed(request.prefixes)
             continued = next((self._continuable[one] for one in prefixes if one in self._continuable), None)
-            row = make_row(self._key, request, continued, events, self._scrubber)
+            row = make_row(self._key, request, continued, events)
+            if found := self._secrets.find([row["events"], row["answer"]]):
+                raise SettingsError(
+                    f"the answer of {self._key} can't be recorded in {self.path}, since it contains {found}: "
+                    "a recording without it would replay another answer; take it out of what the model is told"
+                )
             path = self.path.resolve()
             is_new = self.mode == "refresh" and path not in _REFRESHED
             rows = [row]
@@ -230,6 +251,6 @@ def sort_rows(rows: Sequence[tuple[int, Row]]) -> list[Row]:
     return ordered
 
 
-def _find_keys(options: dict[str, Any]) -> list[str]:
-    """The options' values that are secret."""
-    return [value for name, value in options.items() if isinstance(value, str) and "key" in name]
+def _find_keys(options: dict[str, Any]) -> dict[str, str]:
+    """The options whose values are secret."""
+    return {name: value for name, value in options.items() if isinstance(value, str) and "key" in name}

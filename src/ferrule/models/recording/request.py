@@ -16,7 +16,7 @@ from ferrule.blobs import hash_blob
 from ferrule.conversation import Conversation, Message
 from ferrule.formats.conversation_json import escape_surrogates, message_to_json, value_to_json
 from ferrule.models.protocol import ModelSettings
-from ferrule.models.recording.scrubbing import Scrubber
+from ferrule.models.recording.secrets import scrub_forms
 from ferrule.toolspec import ToolSpec, render_openai_function
 
 Row = dict[str, Any]
@@ -61,23 +61,21 @@ def compute_digest(value: Any) -> str:
     return hash_blob(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
 
 
-def make_request(
-    conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, scrubber: Scrubber
-) -> Request:
-    """The request as plain data, without secrets."""
+def make_request(conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings) -> Request:
+    """The request as plain data, without what has the form of a key."""
     given = settings.select_given(*settings.model_fields_set)
     # Through JSON, so that what comes from a file is equal: a tuple is a list there.
     chosen = {name: json.loads(json.dumps(value_to_json(given[name], name))) for name in sorted(given)}
     return Request(
-        tuple(describe_message(message, scrubber) for message in conversation.messages),
-        tuple(scrubber.scrub(_describe_tool(spec)) for spec in tools),
-        scrubber.scrub(chosen),
+        tuple(describe_message(message) for message in conversation.messages),
+        tuple(scrub_forms(_describe_tool(spec)) for spec in tools),
+        scrub_forms(chosen),
     )
 
 
-def describe_message(message: Message, scrubber: Scrubber) -> Row:
+def describe_message(message: Message) -> Row:
     """A message as it is compared: its role and parts."""
-    described: Row = scrubber.scrub(message_to_json(Message(message.role, message.parts), _HashOnly()))
+    described: Row = scrub_forms(message_to_json(Message(message.role, message.parts), _HashOnly()))
     return described
 
 
