@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
+
 import pytest
 from asking import events_of, try_again_at_once
 from openai_server import chunks, lenient, says
 from scripted_http import Reply, ScriptedServer, json_reply
 
+from ferrule import model
 from ferrule.errors import ModelError, ProviderError, SettingsError
 from ferrule.models.anthropic.schema import fit_answer_schema
+from ferrule.models.gateway import GatewaySettings, configure
 from ferrule.models.naming import get_model, make_hosted_model
 from ferrule.models.openai.chat import OpenAIChat
 
@@ -106,3 +111,31 @@ def test_an_answers_schema_is_told_where_anthropic_can_not_hold_to_it() -> None:
         "additionalProperties": False,
         "required": ["count"],
     }
+
+
+async def test_no_key_and_no_password_is_in_a_representation_an_error_or_a_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    echoes = json_reply(400, {"error": {"message": "bad key sk-SECRET and pa$sw0rd"}})
+    page = Reply([b"sk-SECRET pa$sw0rd is wrong"], 200, {"content-type": "text/html"})
+    async with ScriptedServer(lenient, echoes, page, says("Yes.")) as server:
+        address = server.url.replace("//", "//user:pa%24sw0rd@") + "/v1"
+        pipeline = model("compatible:m", base_url=address, api_key="sk-SECRET").chat("Hi")
+        shown = [repr(pipeline), repr(pipeline.model), str(vars(pipeline.model)["_gateway"].report())]
+        for _ in range(2):
+            with pytest.raises(ProviderError) as raised:
+                await pipeline.run()
+            shown += traceback.format_exception(raised.value)
+        run = await pipeline.run()
+        shown.append(repr(run))
+        await pipeline.aclose()
+    assert server.requests[0].headers["authorization"] == "Basic dXNlcjpwYSRzdzByZA=="
+    nobody = model("compatible:m", base_url="http://user:pa$sw0rd@127.0.0.1:1/v1").chat("Hi")
+    configure("http://127.0.0.1:1", GatewaySettings(attempts=1))
+    with pytest.raises(ProviderError, match=r"no connection to http://127\.0\.0\.1:1/v1") as raised:
+        await nobody.run()
+    shown += traceback.format_exception(raised.value)
+    for text in (*shown, caplog.text):
+        assert "SECRET" not in text
+        assert "sw0rd" not in text

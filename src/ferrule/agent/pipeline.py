@@ -71,8 +71,8 @@ class Pipeline(Generic[OutputT]):
     hooks: tuple[HooksSource, ...] = ()
     watchers: tuple[Callable[[Run[Any]], Any], ...] = ()
     output: OutputType | None = None
-    origin: tuple[str, dict[str, Any]] | None = None
-    """The name and options of a model given by name, so that another process can create it."""
+    origin: tuple[str, dict[str, Any]] | None = field(default=None, repr=False)
+    """The name and options of a model given by name, so that another process can create it; may contain a key."""
 
     def chat(self, message: str | Message | Conversation) -> Pipeline[OutputT]:
         """Add a user message, or continue a whole conversation, also one left by a pause."""

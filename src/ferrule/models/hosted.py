@@ -21,6 +21,7 @@ from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, Message
 from ferrule.errors import ModelError, StreamBroken, choose_advice
 from ferrule.events import Event, LossesReported, MessageFinished, Usage
+from ferrule.execution.secrets import SCRUBBED
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models import http
 from ferrule.models.failures import explain_error_event, explain_status
@@ -31,6 +32,8 @@ from ferrule.models.providers import Provider, find_provider
 from ferrule.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
+_SHORTEST_SECRET = 4
+"""Characters of a key or password that is removed from errors: a shorter one occurs in ordinary words."""
 _VERSION = re.compile(r"(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 EventKind: TypeAlias = Literal["preamble", "content", "end"]
@@ -104,13 +107,16 @@ class HostedModel(ABC):
         self.provider = find_provider(provider)
         self.model = name
         self.name = f"{self.provider.name}:{name}"
-        self.address = base_url or self.provider.address
+        # A password in the address must appear in no message and no log, so the client gets it separately.
+        self.address, self._login = http.split_login(base_url or self.provider.address)
         self._check_installation()
         key = self._find_key(api_key)
+        self._secrets = [one for one in (key, *(self._login or ("", ""))[1:]) if len(one) >= _SHORTEST_SECRET]
         self._client = self.make_client(key)
         # One gateway for both of OpenAI's APIs: its limits are per account.
         owner = self.provider.name.removesuffix("-responses")
-        self._gateway = get_gateway(name_gateway(owner, self.address, key))
+        account = key if self._login is None else f"{self._login} {key}"
+        self._gateway = get_gateway(name_gateway(owner, self.address, account))
 
     def _check_installation(self) -> None:
         if not http.is_installed():
@@ -140,7 +146,7 @@ class HostedModel(ABC):
 
     def make_client(self, key: str) -> RequestClient:
         """What sends the requests; `key` is empty if there is none."""
-        return http.EventStreamClient(self.address, self.make_auth_headers(key))
+        return http.EventStreamClient(self.address, self.make_auth_headers(key), self._login)
 
     @abstractmethod
     def make_auth_headers(self, key: str) -> dict[str, str]:
@@ -227,7 +233,19 @@ class HostedModel(ABC):
             raise AttemptError(RequestFailure("failed", f"{self.name}: the answer stopped before its end"))
 
     def _explain(self, error: Exception) -> RequestFailure | None:
-        """What an exception means. None: it does not come from the request or the answer."""
+        """What an exception means, without secrets. None: it does not come from the request or the answer."""
+        failure = self._interpret(error)
+        if isinstance(error, http.NotAnEventStreamError | http.UnreadableEventError):
+            error.args = (self._conceal(str(error)),)  # it is shown above ours in a traceback
+        return failure and replace(failure, message=self._conceal(failure.message))
+
+    def _conceal(self, message: str) -> str:
+        """Replace what the client signs in with: some servers repeat it in their errors."""
+        for secret in self._secrets:
+            message = message.replace(secret, SCRUBBED)
+        return message
+
+    def _interpret(self, error: Exception) -> RequestFailure | None:
         import httpx2
 
         if isinstance(error, AttemptError):
@@ -265,7 +283,8 @@ class HostedModel(ABC):
 
     def fail(self, error: Any) -> AttemptError:
         """The exception for an error that the provider reports in the middle of an answer."""
-        return AttemptError(explain_error_event(error, self._sender, self._key_hint))
+        failure = explain_error_event(error, self._sender, self._key_hint)
+        return AttemptError(replace(failure, message=self._conceal(failure.message)))
 
     @property
     def _sender(self) -> str:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _LARGEST_ERROR = 1 << 16
 _DRAIN_SECONDS = 0.2
 """How long to wait for the end of an answer after `[DONE]`: a connection can be reused only once it was read."""
 _BEGINNING = 80
+_LOGIN = re.compile(r"(?P<scheme>[\w+.-]+://)(?P<login>[^/?#]*)@")
 
 Client = TypeVar("Client")
 
@@ -58,6 +59,15 @@ def find_address_problem(address: str) -> str | None:
     except ValueError as error:
         return f"is not a valid address: {error}"
     return "is not a valid address: it needs a host, and no spaces"
+
+
+def split_login(address: str) -> tuple[str, tuple[str, str] | None]:
+    """An address without the user and password in it (`http://user:password@host`), and these."""
+    found = _LOGIN.match(address)
+    if found is None:
+        return address, None
+    user, _, password = found["login"].partition(":")
+    return found["scheme"] + address[found.end() :], (unquote(user), unquote(password))
 
 
 class BadStatusError(Exception):
@@ -87,11 +97,15 @@ class UnreadableEventError(Exception):
 
 
 class EventStreamClient:
-    """Posts JSON to one address; each answer is a stream of JSON objects. Usable from several event loops."""
+    """Posts JSON to one address; each answer is a stream of JSON objects. Usable from several event loops.
 
-    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+    `login` is a user and a password for HTTP's basic authentication, instead of an `Authorization` header.
+    """
+
+    def __init__(self, address: str, headers: Mapping[str, str], login: tuple[str, str] | None = None) -> None:
         self.address = address.rstrip("/")
         self._headers = headers
+        self._login = login
         self._clients: LoopClients[AsyncClient] = LoopClients(self._make_client, lambda client: client.aclose())
 
     def _make_client(self) -> AsyncClient:
@@ -101,6 +115,7 @@ class EventStreamClient:
         # must not go to an address that the user did not give.
         return httpx2.AsyncClient(
             headers={"user-agent": "ferrule", "content-type": "application/json", **self._headers},
+            auth=self._login,
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
             follow_redirects=False,
