@@ -285,3 +285,15 @@ def test_what_tools_print_goes_to_stderr(tmp_path: Path) -> None:
         assert json.loads(done.stdout)["status"] == "ok"
         assert done.stderr.splitlines() == ["imported", *printed]
     assert json.loads(ferrule("tools", tmp_path, "--json").stdout)
+
+
+def test_a_long_result_is_printed_whole(tmp_path: Path) -> None:
+    source = (
+        "from ferrule import tool\n\n\n@tool(read_only=True)\ndef rows(n: int) -> list[int]:\n"
+        '    """List numbers."""\n    return list(range(n))\n'
+    )
+    (tmp_path / "rows_tool.py").write_text(source, encoding="utf-8")
+    done = ferrule("call", "--tools", tmp_path / "rows_tool.py", "rows", "--n", "20000")
+    assert json.loads(done.stdout) == [*range(20_000)]
+    as_json = ferrule("call", "--json", "--tools", tmp_path / "rows_tool.py", "rows", "--n", "20000")
+    assert json.loads(json.loads(as_json.stdout)["text"]) == [*range(20_000)]

@@ -18,12 +18,20 @@ def ask(
     options: SessionOptions,
 ) -> None:
     """Ask a model one question, and show its calls and its answer."""
-    from ferrule.cli.standard_input import read_text
+    from ferrule.cli.standard_input import is_utf_8, read_piped_text, read_text
     from ferrule.errors import SettingsError
 
-    if question == "-" and "-" in (options.attachments or ()):
+    is_attached = "-" in (options.attachments or ())
+    if question == "-" and is_attached:
         raise SettingsError("standard input can be the question or an attachment, not both")
-    text = read_text() if question == "-" else question
+    if not question.strip():
+        raise SettingsError("the question is empty")
+    if not is_utf_8(question):
+        raise SettingsError("the question is not UTF-8 text")
+    if question == "-":
+        text = read_text()
+    else:
+        text = "\n\n".join(filter(None, ("" if is_attached else read_piped_text(), question)))
     with open_session(options, require_servers=True) as session:
         if not answer(session, text):
             raise typer.Exit(1)

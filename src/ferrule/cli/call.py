@@ -90,8 +90,9 @@ async def run_call(registry: ToolRegistry, call: ToolCall, permissions: Permissi
     from ferrule.tools.scope import CallScope
 
     async with registry.open() as bound:
+        # No model reads the result: it goes to a person or a file, whole.
         executor = Executor(
-            bound, policy=permissions.policy, approver=permissions.approver, journal=permissions.journal
+            bound, policy=permissions.policy, approver=permissions.approver, journal=permissions.journal, limit=None
         )
         result = await executor.run(call, CallScope(emit=_print_progress, workspace=Path.cwd()))
     assert isinstance(result, ToolResult), "an executor with on_ask='deny' never pauses"

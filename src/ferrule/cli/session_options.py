@@ -236,6 +236,7 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     import logging
 
     from ferrule.agent.pipeline import model
+    from ferrule.cli.standard_input import is_utf_8
     from ferrule.engines import limit_blas_threads
     from ferrule.errors import SettingsError
     from ferrule.session.terminal_output import NoticeHandler
@@ -262,6 +263,8 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     with limit_blas_threads():
         pipeline = model(name, fallback=options.fallback, **given).using(mode=options.mode)
     if options.system:
+        if not is_utf_8(options.system):
+            raise SettingsError("--system: not UTF-8 text")
         pipeline = pipeline.system(options.system)
     if options.schema is not None:
         pipeline = pipeline.parse_as(read_schema(options.schema))

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -38,10 +39,11 @@ _DEFAULT_POLICY = Policy()
 class Executor:
     """Answers the calls of a model. It never raises for an error of a model or a tool: that is a result.
 
-    `limit` is the most characters of text in one result; images have limits of their own (`results.py`). What is left
-    out is kept in `blobs`. `default_timeout`, in seconds, applies to tools without their own. `on_ask` says what
-    happens if the policy asks and there is no approver. Raises `OSError` if the journal can't be written, and whatever
-    an approver raises. A rule that names an unknown tool or argument is a `PolicyWarning`.
+    `limit` is the most characters of text in one result; images have limits of their own (`results.py`). None leaves
+    out nothing: for results that no model reads. What is left out is kept in `blobs`. `default_timeout`, in seconds,
+    applies to tools without their own. `on_ask` says what happens if the policy asks and there is no approver. Raises
+    `OSError` if the journal can't be written, and whatever an approver raises. A rule that names an unknown tool or
+    argument is a `PolicyWarning`.
     """
 
     __slots__ = ("_authorizer", "_journal", "_runner", "blobs")
@@ -54,7 +56,7 @@ class Executor:
         approver: Approver | None = None,
         journal: Journal | None = None,
         blobs: BlobStore | None = None,
-        limit: int = LIMIT,
+        limit: int | None = LIMIT,
         default_timeout: float | None = None,
         on_ask: Literal["deny", "pause"] = "deny",
     ) -> None:
@@ -63,7 +65,10 @@ class Executor:
             registry, _DEFAULT_POLICY if policy is None else policy, approver, on_ask, default_timeout
         )
         self._journal = None if isinstance(journal, NullJournal) else journal
-        limits = ResultLimits(self.blobs, limit, can_read=READ_RESULT in registry)
+        can_read = READ_RESULT in registry
+        limits = ResultLimits(self.blobs, sys.maxsize if limit is None else limit, can_read=can_read)
+        if limit is None:
+            limits = replace(limits, images=sys.maxsize, image_bytes=sys.maxsize)
         self._runner = CallRunner(self._authorizer, self._journal, limits, default_timeout)
 
     @property
