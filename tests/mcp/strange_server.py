@@ -5,8 +5,8 @@
 It speaks the protocol of before 2026, and appends its process's id to FILE at the start. The ways: `initialize`, `list`
 and `call` are the requests at which it falls silent, and it doesn't leave when it should; `noise` writes lines that are
 no protocol; `deep` lists a tool whose schema has 300 levels and one without a schema; `restless` announces a change of
-its tools after each answer; `none` is none of them. Its tool `die` ends it in the middle of the call, `pid` gives its
-process's id.
+its tools after each answer; a number answers each call with an error of this code; `none` is none of them. Its tool
+`die` ends it in the middle of the call, `pid` gives its process's id.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def main(way: str, notes: str) -> None:
             known = method in ("initialize", "tools/list", "tools/call")
             unknown = {"error": {"code": -32601, "message": "Method not found"}}
             answer = {"result": result_of(method, params)} if known else unknown
+            if method == "tools/call" and way.lstrip("-").isdecimal():
+                answer = {"error": {"code": int(way), "message": "the disk is full"}}
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
             if way == "restless":
                 print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)

@@ -149,3 +149,14 @@ async def test_a_run_whose_server_is_not_there_says_so_before_the_model_is_asked
     with pytest.raises(RegistryError, match="file not found: '/no/such/program'"):
         await model(scripted).using(MCPServer("/no/such/program")).chat("Hello?").run()
     assert scripted.seen == []
+
+
+@pytest.mark.parametrize("code", ["-32000", "-32001", "-32603"])
+async def test_an_error_of_its_own_is_reported_and_the_server_goes_on(
+    strange: Strange, tmp_path: Path, code: str
+) -> None:
+    async with MCPServer(strange(code), name="strange") as server:
+        for _ in range(2):
+            failed = await result_of(server, "pid")
+            assert failed.text == "error: the MCP server 'strange' gave no result: the disk is full"
+    assert len(processes(tmp_path)) == 1

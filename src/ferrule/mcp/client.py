@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ferrule.mcp")
 
+_CONNECTION_ENDS = ("Connection closed", "SSE stream failed", "SSE stream ended")
+"""How the SDK reports that a server's answer can't come any more: its code is also one that servers may use."""
 _NO_SESSION = ("Session terminated", "Session not found")
 """The SDK's messages, on either side, if a server over HTTP doesn't know the session because it was restarted."""
 
@@ -236,7 +238,7 @@ class MCPServer:
         if code == INVALID_REQUEST and message in _NO_SESSION:
             connection.abandon()
             return f"not run: the MCP server {self.name!r} was restarted; call again"
-        if connection.is_lost or code == CONNECTION_CLOSED:
+        if connection.is_lost or (code == CONNECTION_CLOSED and message.startswith(_CONNECTION_ENDS)):
             connection.abandon()
             return (
                 f"the MCP server {self.name!r} ended while the call ran; it may have had some of its effects; "
