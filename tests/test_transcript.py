@@ -6,9 +6,21 @@ from html.parser import HTMLParser
 import pytest
 from markdown_it import MarkdownIt
 
-from ferrule import Conversation, Image, MalformedCall, Reasoning, ToolCall, ToolResult, assistant, system, user
+from ferrule import (
+    Conversation,
+    Image,
+    MalformedCall,
+    Message,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    assistant,
+    system,
+    user,
+)
 from ferrule.agent.run import Run
 from ferrule.conversation import tool_message
+from ferrule.transcript import render_html, render_markdown
 
 TALK = Conversation(
     (
@@ -48,6 +60,26 @@ def test_calls_that_are_open_malformed_or_left_without_their_message_are_printed
     talk = Conversation((assistant(ToolCall("a", "now", "{}"), MalformedCall("b", '{"x', "truncated")),))
     assert str(talk) == '▸ now  …  not answered yet\n▸ unreadable call  {"x  …  not answered yet'
     assert str(tool_message(ToolResult("z", "now", "12:00"))) == "▸ now  →  12:00"
+
+
+def test_each_call_is_printed_with_its_own_result_where_ids_repeat() -> None:
+    def adding(number: int) -> ToolCall:
+        return ToolCall("a", "add", f'{{"a": {number}}}')
+
+    def answered(number: int) -> Message:
+        return tool_message(ToolResult("a", "add", f"sum {number}"))
+
+    talk = Conversation(
+        (
+            *(assistant(adding(1)), answered(1), assistant(adding(2), adding(3)), answered(2), answered(3)),
+            *(answered(4), assistant(adding(5)), user("Wait.")),
+        )
+    )
+    lines = [f"▸ add  a={number}  →  sum {number}" for number in (1, 2, 3)]
+    assert str(talk).splitlines() == [*lines, "▸ add  →  sum 4", "▸ add  a=5  …  not answered yet", "user: Wait."]
+    for shown in (render_html(talk), MarkdownIt().render(render_markdown(talk))):
+        texts = "".join(re.findall(r">([^<]*)", shown))
+        assert [one in texts for one in (*lines, "a=5  …  not answered yet")] == [True] * 4
 
 
 def test_a_run_says_why_it_stopped() -> None:

@@ -37,17 +37,16 @@ def render_text(conversation: Conversation) -> str:
 
 def iterate_lines(conversation: Conversation) -> Iterator[tuple[str, str]]:
     """Yield each message and each call as a label (`user: `, `▸ `) and its escaped text."""
-    results = _index_results(conversation)
-    called: set[str] = set()
-    for message in conversation.messages:
+    for message, results in _pair_results(conversation):
         said = escape_text("".join(_iterate_texts(message))).strip("\n")
         if said:
             yield f"{message.role}: ", said
-        for call in message.calls:
-            called.add(call.id)
-            yield "▸ ", _summarize_call(call, results.get(call.id))
-        if message.role == "tool" and message.result.call_id not in called:
-            yield "▸ ", f"{escape_line(message.result.name)}  →  {summarize_result(message.result)}"
+        if message.role == "tool":
+            for alone in filter(None, results):
+                yield "▸ ", f"{escape_line(alone.name)}  →  {summarize_result(alone)}"
+            continue
+        for call, result in zip(message.calls, results, strict=True):
+            yield "▸ ", _summarize_call(call, result)
 
 
 def summarize_arguments(call: ToolCall | MalformedCall) -> str:
@@ -81,17 +80,16 @@ def describe_image(image: Image | Audio | File) -> str:
 
 def render_html(conversation: Conversation) -> str:
     """Write a conversation as HTML for a notebook: images are shown, arguments and results unfold."""
-    results = _index_results(conversation)
-    messages = "".join(_render_message(one, results) for one in conversation.messages if one.role != "tool")
+    pairs = _pair_results(conversation)
+    messages = "".join(_render_message(one, results) for one, results in pairs if one.role != "tool")
     # The classes keep MathJax, which notebooks run on their outputs, from reading formulas into a text.
     return f'<div class="tex2jax_ignore mathjax_ignore">{messages}</div>'
 
 
 def render_markdown(conversation: Conversation) -> str:
     """Write a conversation as Markdown, in which every text stands as it was written: none of it is markup."""
-    results = _index_results(conversation)
     blocks: list[str] = []
-    for message in conversation.messages:
+    for message, results in _pair_results(conversation):
         if message.role == "tool":
             continue
         texts = [_escape_markdown(part.text) for part in message.parts if isinstance(part, Text) and part.text.strip()]
@@ -99,8 +97,7 @@ def render_markdown(conversation: Conversation) -> str:
         images = [_render_markdown_image(part) for part in message.parts if isinstance(part, Image)]
         if texts or images:
             blocks.append(" ".join([f"**{message.role}:**", *texts, *images]))
-        for call in message.calls:
-            result = results.get(call.id)
+        for call, result in zip(message.calls, results, strict=True):
             shown = [] if result is None else [part for part in result.content if isinstance(part, Image)]
             line = _escape_markdown(f"▸ {_summarize_call(call, result)}")
             blocks.append(" ".join([line, *map(_render_markdown_image, shown)]))
@@ -115,8 +112,27 @@ def escape_html(text: str) -> str:
     return escape(escape_text(text))
 
 
-def _index_results(conversation: Conversation) -> dict[str, ToolResult]:
-    return {message.result.call_id: message.result for message in conversation.messages if message.role == "tool"}
+def _pair_results(conversation: Conversation) -> list[tuple[Message, list[ToolResult | None]]]:
+    """Each message with the results of its calls, in their order; a tool message with its result if that has no call.
+
+    Ids may repeat, also in one message: a result belongs to the first call of its id in the last message with one that
+    isn't answered yet.
+    """
+    pairs: list[tuple[Message, list[ToolResult | None]]] = []
+    waiting: dict[str, list[tuple[list[ToolResult | None], int]]] = {}
+    for message in conversation.messages:
+        results: list[ToolResult | None] = [None] * len(message.calls)
+        for name in {call.id for call in message.calls}:
+            waiting[name] = [(results, at) for at, call in enumerate(message.calls) if call.id == name]
+        if message.role == "tool":
+            places = waiting.get(message.result.call_id)
+            if places:
+                answers, at = places.pop(0)
+                answers[at] = message.result
+            else:
+                results = [message.result]
+        pairs.append((message, results))
+    return pairs
 
 
 def _iterate_texts(message: Message) -> Iterator[str]:
@@ -149,9 +165,9 @@ def _escape_line_ends(text: str) -> str:
 _PLAIN = "white-space:pre-wrap;overflow-wrap:anywhere"
 
 
-def _render_message(message: Message, results: dict[str, ToolResult]) -> str:
+def _render_message(message: Message, results: list[ToolResult | None]) -> str:
     said = "".join(_render_parts(message.parts))
-    calls = "".join(_render_call(call, results.get(call.id)) for call in message.calls)
+    calls = "".join(_render_call(call, result) for call, result in zip(message.calls, results, strict=True))
     return (f"<div><b>{message.role}:</b> {said}</div>" if said else "") + calls
 
 
