@@ -13,7 +13,7 @@ import pytest
 from terminals import assert_refused, ferrule
 
 from ferrule.cli.session_options import SessionOptions
-from ferrule.cli.user_settings import UserSettings
+from ferrule.cli.settings import UserSettings
 
 COST = re.compile(
     r"ferrule: 20 tokens read \(8 of them cached\), 5 written; "

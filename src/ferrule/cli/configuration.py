@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule._util.user_folders import find_config_folder
 
 if TYPE_CHECKING:
-    from ferrule.cli.user_settings import UserSettings
+    from ferrule.cli.settings import UserSettings
 
 VARIABLE = "FERRULE_CONFIG"
 CONFIGURED = ("ask", "chat", "history")
@@ -36,8 +36,7 @@ def read_defaults(command: str | None) -> dict[str, Mapping[str, Any]]:
     path = find_config_file() if command in CONFIGURED else None
     if command is None or path is None:
         return {}
-    from ferrule.cli.settings import read_settings
-    from ferrule.cli.user_settings import UserSettings
+    from ferrule.cli.settings import UserSettings, read_settings
     from ferrule.models.prices import VARIABLE as PRICES
 
     settings = read_settings(UserSettings, path, ())
