@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ferrule import ToolCall, assistant, model, tool
+from ferrule import ToolCall, assistant, model, tool, user
 from ferrule.agent.sub_agents import DEEPEST, run_sub_agent
-from ferrule.errors import ModelError
+from ferrule.errors import ModelError, SettingsError
 from ferrule.events import MessageFinished, ToolProgress
 from ferrule.execution import Decision, FileJournal, Policy, Rule
 from ferrule.execution.decisions import ApprovalRequest
 from ferrule.execution.journal import read_entries
+from ferrule.models import prices
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tools.scope import CallScope
 
@@ -55,6 +56,20 @@ async def test_a_typed_answer_is_the_result() -> None:
     counter = model(ScriptedModel('{"value": 3}')).parse_as(int).as_tool("find", "Count cats.")
     run = await model(ScriptedModel(call_agent(), "Three.")).chat("How many?").using(counter).run()
     assert run.conversation.messages[2].result.text == "3"
+
+
+async def test_a_limit_on_cost_holds_only_where_each_price_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted = ScriptedModel(call_agent(), "It isn't there.")
+    with pytest.raises(SettingsError, match=r"the price of scripted isn't known; set it with configure_prices"):
+        await model(scripted).chat("Where?").within(cost=1.0).run()
+    assert not scripted.seen
+    inner = ScriptedModel("Here.")
+    inner.name = "unknown"
+    finder = model(inner).as_tool("find", "Find.")
+    monkeypatch.setattr(prices, "_configured", prices.read_prices({"scripted": {"input": 1.0, "output": 1.0}}))
+    run = await model(scripted).chat("Where?").using(finder).within(cost=1.0).run()
+    assert (run.stopped, run.cost, inner.seen) == ("done", 0.0, [])
+    assert "the price of unknown isn't known" in run.conversation.messages[2].result.text
 
 
 async def test_rounds_and_calls_count_together() -> None:
@@ -216,9 +231,8 @@ async def test_a_handoff_takes_over_the_conversation() -> None:
     scripted = ScriptedModel("Your invoice is paid.")
     billing = model(scripted).system("You do billing.").as_tool("billing", "Questions of money.", handoff=True)
     pipeline = model(ScriptedModel(["One moment.", call_agent("a", "billing")])).system("You are the front desk.")
-    pipeline = (
-        pipeline.chat("Hello").chat(pipeline.conversation.add(assistant("Hi!"))).chat("Did I pay?").using(billing)
-    )
+    greeted = pipeline.conversation.add(user("Hello"), assistant("Hi!"))
+    pipeline = pipeline.chat(greeted).chat("Did I pay?").using(billing)
     async with pipeline.stream() as run:
         events = [event async for event in run]
     assert (run.text, run.stopped) == ("Your invoice is paid.", "done")
@@ -226,7 +240,8 @@ async def test_a_handoff_takes_over_the_conversation() -> None:
     seen = [(message.role, message.text) for message in scripted.seen[0].messages]
     assert seen[0] == ("system", "You do billing.")
     assert ("system", "You are the front desk.") not in seen
-    assert seen[1:4] == [("assistant", "Hi!"), ("user", "Did I pay?"), ("assistant", "One moment.")]
+    said = [("user", "Hello"), ("assistant", "Hi!"), ("user", "Did I pay?"), ("assistant", "One moment.")]
+    assert seen[1:5] == said
     assert seen[-1] == ("user", "Find the cat.")
     assert [event.message.text for event in events if isinstance(event, MessageFinished)][-1] == run.text
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from ferrule.conversation import Conversation, MalformedCall, ToolCall, user
+from ferrule.conversation import Conversation, MalformedCall, ToolCall, tool_message, user
 from ferrule.errors import SettingsError
 from ferrule.events import NO_USAGE, Event, LossesReported, Usage
 from ferrule.execution import Executor, Policy
+from ferrule.execution.error_results import make_not_run_result
+from ferrule.models.prices import find_price
 from ferrule.tools.registry import BoundRegistry, ToolRegistry
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from ferrule.models.protocol import Model, ModelSettings
     from ferrule.tools.decorator import Tool
     from ferrule.toolspec import ToolSpec
+
+
+_SKIPPED = "a message was added instead"
 
 
 class Hooks(Protocol):
@@ -203,8 +208,9 @@ class RunState:
         self.request.settings = self.request.settings.model_copy(update=changes)
 
     def say(self, text: str) -> None:
-        """Add a user message, which the model is asked to answer."""
-        self.conversation = self.run.conversation.add(user(text))
+        """Add a user message, which the model is asked to answer. Open calls are answered first, as not run."""
+        skipped = [tool_message(make_not_run_result(call, _SKIPPED)) for call in self.open_calls]
+        self.conversation = self.run.conversation.add(*skipped, user(text))
 
     def stop(self, reason: str, detail: str = "") -> NoReturn:
         """End the run; `reason` becomes `Run.stopped`, `detail` `Run.stop_detail`. Open calls are cancelled."""
@@ -229,6 +235,19 @@ class RunState:
         if limits.cost is not None and (run.cost or 0.0) >= limits.cost:
             return "cost"
         return None if self.parent is None else self.parent.find_reached_limit()
+
+    def check_price(self) -> None:
+        """Raise `SettingsError` if the cost is limited, here or above, and the price of the model isn't known."""
+        limited: RunState | None = self
+        while limited is not None and limited.limits.cost is None:
+            limited = limited.parent
+        name = self.run.model
+        if limited is not None and find_price(name) is None:
+            raise SettingsError(
+                f"within(cost=…) can't be kept: the price of {name} isn't known; set it with "
+                f"configure_prices({{{name!r}: {{'input': 1.0, 'output': 4.0}}}}) of ferrule.models.prices, in dollars "
+                "for a million tokens, or limit the tokens"
+            )
 
     def find_call_limit(self) -> tuple[int, int] | None:
         """Return how many more calls may run, and the limit that says so; None if there is no limit."""

@@ -29,7 +29,7 @@ from ferrule.events import (
     ToolProgress,
 )
 from ferrule.execution import Decision, FileJournal, Journal, Pending, make_cancelled_result, make_interrupted_result
-from ferrule.execution.error_results import make_error_result
+from ferrule.execution.error_results import make_not_run_result
 from ferrule.execution.journal import find_interrupted
 from ferrule.tools.scope import CallScope
 
@@ -231,8 +231,8 @@ class AgentLoop:
             state.run.pending = tuple(answer for answer in answers if isinstance(answer, Pending))
             raise RunStopped("paused")
         if most is not None and left_out:
-            reason = f"not run: the limit of {most[1]} calls was reached"
-            self._add_results([_make_not_run(call, reason) for call in left_out], left_out)
+            reason = f"the limit of {most[1]} calls was reached"
+            self._add_results([make_not_run_result(call, reason) for call in left_out], left_out)
             raise RunStopped("calls")
 
     def _pass_on_result(self, ready: list[ToolResult], result: ToolResult) -> None:
@@ -267,10 +267,10 @@ class AgentLoop:
             self._add_results([make_interrupted_result(call)], [call])
             journal.record("finished", entry.key, {"call": entry.call_id, "tool": entry.tool, "status": "interrupted"})
 
-    def cancel_open_calls(self) -> None:
-        """Answer the open calls as cancelled, so that the conversation is valid."""
+    def skip_open_calls(self) -> None:
+        """Answer the open calls as not run, so that the conversation is valid: none of them was started."""
         calls = self.state.open_calls
-        self._add_results([make_cancelled_result(call) for call in calls], calls)
+        self._add_results([make_not_run_result(call, "the run was stopped before this call") for call in calls], calls)
 
 
 def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, result: ToolResult) -> ToolResult:
@@ -302,10 +302,6 @@ def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolR
                 return times
             times += 1
     return times
-
-
-def _make_not_run(call: ToolCall | MalformedCall, reason: str) -> ToolResult:
-    return make_error_result(call.id, call.name if isinstance(call, ToolCall) else "", "cancelled", reason)
 
 
 def _ignore(_progress: ToolProgress) -> None:

@@ -18,8 +18,8 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, Unpack, overload
 
 from ferrule.agent.options import USE_TOOLS, Map, RunLimits, RunOptions, Step, Then, UseTools
-from ferrule.conversation import Conversation, Message, system, user
-from ferrule.errors import SettingsError
+from ferrule.conversation import Conversation, Message, ToolCall, system, user
+from ferrule.errors import ConversationError, SettingsError
 from ferrule.models.naming import get_model
 from ferrule.tools.registry import ToolLike, ToolRegistry
 
@@ -75,7 +75,11 @@ class Pipeline(Generic[OutputT]):
     """The name and options of a model given by name, so that another process can create it; may contain a key."""
 
     def chat(self, message: str | Message | Conversation) -> Pipeline[OutputT]:
-        """Add a user message, or continue a whole conversation, also one left by a pause."""
+        """Add a user message, or continue a whole conversation, also one left by a pause.
+
+        The pipeline's own system messages take the place of those of the conversation. Raises `ConversationError` for
+        a conversation that doesn't continue the pipeline's other messages, and for a message while calls are open.
+        """
         return replace(self, conversation=_add_to(self.conversation, message))
 
     def system(self, text: str | Callable[[RunState], str | Awaitable[str]]) -> Pipeline[OutputT]:
@@ -364,10 +368,34 @@ class Pipeline(Generic[OutputT]):
 def _add_to(conversation: Conversation, message: str | Message | Conversation) -> Conversation:
     """Add a message to a conversation. Raises `TypeError` for what is neither text, message nor conversation."""
     if isinstance(message, Conversation):
-        return message
+        return _continue_conversation(conversation, message)
     if not isinstance(message, str | Message):
         raise TypeError(f"chat() takes a text, a Message or a Conversation, not {type(message).__name__}")
+    if conversation.pending and (isinstance(message, str) or message.role != "tool"):
+        waiting = ", ".join(
+            f"{call.id} ({call.name})" if isinstance(call, ToolCall) else call.id for call in conversation.pending
+        )
+        raise ConversationError(
+            f"a message can't be added while calls are open: {waiting}; run the conversation first, with decisions on "
+            "the calls that wait for one (Decision.deny for those not to be run)"
+        )
     return conversation.add(user(message) if isinstance(message, str) else message)
+
+
+def _continue_conversation(own: Conversation, given: Conversation) -> Conversation:
+    """The given conversation, with the system messages of the pipeline. Raises `ConversationError`."""
+    if not own.messages:
+        return given
+    rules = tuple(message for message in own.messages if message.role == "system")
+    asked = tuple(message for message in own.messages if message.role != "system")
+    head = next((at for at, one in enumerate(given.messages) if one.role != "system"), len(given.messages))
+    rest = given.messages[head:]
+    if asked and rest[: len(asked)] != asked:
+        raise ConversationError(
+            f"the pipeline has {len(asked)} message{'s' if len(asked) > 1 else ''} already, and the conversation "
+            "doesn't begin with them; give chat() the conversation first, or use a pipeline without messages"
+        )
+    return given if not rules else replace(given, messages=(*rules, *rest))
 
 
 def _add_each(pipeline: Pipeline[OutputT], inputs: Iterable[Any]) -> list[Pipeline[OutputT]]:

@@ -192,6 +192,8 @@ class Run(Generic[OutputT]):
         if price is None:
             return None
         for one in self.sub_runs:
+            if not one.run._requests and one.run.usage == NO_USAGE:
+                continue  # its model wasn't asked
             cost = one.run.compute_cost(prices)
             if cost is None:
                 return None

@@ -116,10 +116,10 @@ async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> N
             except RunStopped as stop:
                 run.stopped, run.stop_detail = stop.reason, stop.detail
                 if stop.reason != "paused":
-                    loop.cancel_open_calls()
+                    loop.skip_open_calls()
             except asyncio.CancelledError:
                 run.stopped = "cancelled"
-                loop.cancel_open_calls()
+                loop.skip_open_calls()
                 raise
     run.mode = getattr(asked, "mode", run.mode)
     for watch in pipeline.watchers:

@@ -29,7 +29,9 @@ class LimitRun(Hooks):
     """Stops a run whose rounds, tokens or dollars are used up, or those of a run above it."""
 
     async def before_request(self, state: RunState) -> None:
-        """Stop the run instead of asking."""
+        """Stop the run instead of asking. Raises `SettingsError` for a limit on an unknown cost."""
+        if not state.rounds:
+            state.check_price()
         reached = state.find_reached_limit()
         if reached is not None:
             state.stop(reached)

@@ -53,7 +53,8 @@ class AgentTool:
             raise ToolFailed(f"{self.name} takes over a conversation, and there is none here")
         if state.handed_over is not None:
             raise ToolFailed("another agent has taken over the conversation already")
-        pipeline = self.pipeline.chat(_join_conversations(self.pipeline.conversation, scope.conversation, task))
+        joined = _join_conversations(self.pipeline.conversation, scope.conversation, task)
+        pipeline = replace(self.pipeline, conversation=joined)
         run = await run_sub_agent(pipeline, scope, self.name)
         _get_answer(run, self.name)
         state.handed_over = run

@@ -84,6 +84,11 @@ def make_cancelled_result(call: ToolCall | MalformedCall) -> ToolResult:
     return make_error_result(call.id, _get_name(call), "cancelled", reason)
 
 
+def make_not_run_result(call: ToolCall | MalformedCall, reason: str) -> ToolResult:
+    """Answer a call that was never started."""
+    return make_error_result(call.id, _get_name(call), "cancelled", f"not run: {reason}")
+
+
 def make_interrupted_result(call: ToolCall | MalformedCall) -> ToolResult:
     """Answer, on resuming, a call that according to the journal started and never finished."""
     reason = "interrupted: the program ended while this call ran; whether it took effect is unknown"
