@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from terminals import COMMAND, Terminal, assert_refused, environment, ferrule, interrupted
 
 from absent_path import NOWHERE
+from ferrule.cli.errors import is_outage
+from ferrule.errors import ProviderError
 
 QUESTION = "What is 123456 * 789?"
 
@@ -50,7 +54,7 @@ def test_new_begins_another_conversation_and_quit_ends(reckoner: str) -> None:
 def test_what_is_wrong_with_one_line_does_not_end_the_chat(reckoner: str) -> None:
     lines = ("/save", f"/save {NOWHERE}/at/all", "/save --format nanochat", "/save --frmat x y", QUESTION)
     done = ferrule("chat", "--model", reckoner, typed="\n".join(lines))
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "ferrule: /save needs a file name: /save FILE or /save --format FORMAT FILE",
         f"ferrule: {NOWHERE}/at/all: there is no folder '{NOWHERE}/at'; make it first",
@@ -58,6 +62,28 @@ def test_what_is_wrong_with_one_line_does_not_end_the_chat(reckoner: str) -> Non
         "ferrule: /save has no option --frmat; write /save FILE or /save --format FORMAT FILE",
     ]
     assert done.stdout.endswith("123,456 × 789 is 97,406,784.\n")
+
+
+def test_a_piped_chat_fails_if_an_answer_failed(chatterer: str) -> None:
+    done = ferrule("chat", "--model", chatterer, "--max-tokens", "5", typed="Hello\n/new\n")
+    assert (done.returncode, done.stderr) == (1, "ferrule: stopped: the answer reached its limit of tokens\n")
+
+
+def test_a_provider_that_is_not_reached_has_an_exit_status_of_its_own() -> None:
+    with socket.socket() as held:  # bound, and not listening
+        held.bind(("127.0.0.1", 0))
+        options = ("--model", "compatible:some-model", "--base-url", f"http://127.0.0.1:{held.getsockname()[1]}/v1")
+        done = ferrule("ask", "Hello", *options)
+        assert (done.returncode, done.stdout) == (3, ""), done
+        assert ferrule("chat", *options, typed="Hello\n").returncode == 1
+    assert ferrule("ask", "Hello", "--model", "compatible:some-model").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "is_one"), [(None, True), (500, True), (503, True), (429, True), (401, False), (404, False)]
+)
+def test_an_outage_is_what_may_work_later(status: int | None, is_one: bool) -> None:
+    assert is_outage(ProviderError("it failed", status)) is is_one
 
 
 def test_an_unknown_command_is_named_and_a_path_is_a_question() -> None:
@@ -110,6 +136,25 @@ def test_control_c_stops_the_answer_and_nothing_else(chatterer: str) -> None:
         terminal.type("/quit\r")
         assert terminal.ended() == 0
         assert "Traceback" not in terminal.shown
+
+
+def test_control_c_keeps_what_was_written(chatterer: str, tmp_path: Path) -> None:
+    saved = tmp_path / "conversation.json"
+    with Terminal("chat", "--model", chatterer, "--store", tmp_path / "kept.db", "--json") as terminal:
+        terminal.expect("› ")
+        terminal.type("Hello\r")
+        for _ in range(3):
+            terminal.expect('"event": "text"')
+        terminal.type("\x03")
+        terminal.expect('"reason": "cancelled"')
+        terminal.expect("› ")
+        terminal.type(f"/save {saved}\r")
+        terminal.expect("saved 2 messages")
+        terminal.type("/quit\r")
+        assert terminal.ended() == 0
+    question, answer = json.loads(saved.read_text())["messages"]
+    assert (question["role"], answer["role"]) == ("user", "assistant")
+    assert "2 messages" in ferrule("history", "--store", tmp_path / "kept.db").stdout
 
 
 def test_control_c_while_a_tool_runs_leaves_a_conversation_that_goes_on(waiter: str, waiting_folder: Path) -> None:

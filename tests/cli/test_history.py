@@ -115,11 +115,25 @@ def test_fork_and_delete(store: Store, path: Path) -> None:
     assert store.load(fork).conversation.messages == TALK.messages[:1]
     other = json.loads(history(path, "fork", name, "--json"))["id"]
     assert (
-        history(path, "delete", name, fork) == f"deleted {name}  What is 12 * 34?\ndeleted {fork}  What is 12 * 34?\n"
+        history(path, "delete", "--yes", name, fork)
+        == f"deleted {name}  What is 12 * 34?\ndeleted {fork}  What is 12 * 34?\n"
     )
     assert [summary.id for summary in store.list()] == [other]
     assert store.load(other).conversation == TALK
     assert_refused(ferrule("history", "fork", other, "--at", "9", "--store", path), other, "4 messages", "9")
+
+
+def test_deleting_is_confirmed_and_takes_no_short_prefix(store: Store, path: Path) -> None:
+    name = store.save(TALK)
+    assert_refused(ferrule("history", "delete", name[:3], "--yes", "--store", path), "too short", "4 characters")
+    assert_refused(ferrule("history", "delete", name, "--store", path), "--yes")
+    for answer, count in (("n", 1), ("y", 0)):
+        with Terminal("history", "delete", name[:4], "--store", path) as terminal:
+            terminal.expect(f"{name}  What is 12 * 34?")
+            terminal.expect("delete 1 conversation? [y/N] ")
+            terminal.type(f"{answer}\r")
+            assert terminal.ended() == 0
+        assert len(store.list()) == count
 
 
 def test_where_one_id_is_wrong_none_is_deleted(store: Store, path: Path) -> None:

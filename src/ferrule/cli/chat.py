@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import typer
 
 from ferrule.cli.session_options import SessionOptions, add_session_options, open_session
 
@@ -25,6 +27,8 @@ _USAGE = {
 }
 _COMMAND = re.compile(r"/[A-Za-z][\w-]*")
 _LISTED_TOOLS = 8
+_Outcome: TypeAlias = Literal["succeeded", "failed", "interrupted", "ended"]
+"""What came of one line."""
 
 
 @add_session_options
@@ -38,26 +42,31 @@ def chat(*, options: SessionOptions) -> None:
     with open_session(options) as runner:
         if is_interactive() and sys.stdout.isatty() and not options.as_json:
             print_banner(runner.session)
-        converse(runner)
+        is_whole = converse(runner)
+    # A person has seen what failed; a script has only the exit status.
+    if not is_whole and not is_interactive():
+        raise typer.Exit(1)
 
 
-def converse(runner: SessionRunner) -> None:
+def converse(runner: SessionRunner) -> bool:
     """Answer each line until the input ends. An error in one of them doesn't end the conversation.
 
-    The open calls of a resumed conversation are answered first.
+    The open calls of a resumed conversation are answered first. Returns whether each line succeeded.
     """
     from ferrule.cli.standard_input import read_lines
 
     lines = read_lines()
+    outcomes: set[_Outcome] = set()
     if runner.session.conversation.pending:
-        _run_interruptibly(partial(_report_errors, runner.answer_pending))
+        outcomes.add(_run_interruptibly(partial(_report_errors, partial(_answer_pending, runner))))
     # Lines are read inside the same call that answers them, so that a Ctrl-C between the two is caught as well.
-    while _run_interruptibly(partial(_answer_next, runner, lines)) is not False:
-        pass
+    while "ended" not in outcomes:
+        outcomes.add(_run_interruptibly(partial(_answer_next, runner, lines)))
+    return "failed" not in outcomes
 
 
-def _run_interruptibly(act: Callable[[], bool]) -> bool | None:
-    """Run `act`; returns None after Ctrl-C at a terminal, and raises it where stdin is no terminal."""
+def _run_interruptibly(act: Callable[[], _Outcome]) -> _Outcome:
+    """Run `act`; a Ctrl-C at a terminal stops only that, and is raised where stdin is no terminal."""
     from ferrule.session.approvals import is_interactive
 
     try:
@@ -65,31 +74,36 @@ def _run_interruptibly(act: Callable[[], bool]) -> bool | None:
     except KeyboardInterrupt:
         if not is_interactive():
             raise
-        return None
+        return "interrupted"
 
 
-def _answer_next(runner: SessionRunner, lines: Iterator[str]) -> bool:
-    """Answer the next line; returns whether there was one."""
+def _answer_next(runner: SessionRunner, lines: Iterator[str]) -> _Outcome:
+    """Answer the next line, if there is one."""
     line = next(lines, None)
     if line is None or line.strip() in ("/quit", "/exit"):
-        return False
+        return "ended"
     return _report_errors(partial(_handle_line, runner, line))
 
 
-def _report_errors(act: Callable[[], object]) -> bool:
+def _answer_pending(runner: SessionRunner) -> bool:
+    return runner.answer_pending().stopped == "done"
+
+
+def _report_errors(act: Callable[[], bool]) -> _Outcome:
     from ferrule.cli.errors import describe_error, print_error
     from ferrule.errors import FerruleError
 
     try:
-        act()
+        return "succeeded" if act() else "failed"
     except BrokenPipeError:
         raise
     except (FerruleError, OSError) as error:
         print_error(describe_error(error) or str(error))
-    return True
+        return "failed"
 
 
-def _handle_line(runner: SessionRunner, line: str) -> None:
+def _handle_line(runner: SessionRunner, line: str) -> bool:
+    """Run a command, or ask the model; returns whether it succeeded."""
     from ferrule.session.terminal_output import print_notice
 
     word, _, rest = line.strip().partition(" ")
@@ -101,8 +115,10 @@ def _handle_line(runner: SessionRunner, line: str) -> None:
         print_help()
     elif is_unknown_command(line):
         print_notice(describe_unknown_command(word))
+        return False
     elif word:
-        runner.ask(line)
+        return runner.ask(line).stopped == "done"
+    return True
 
 
 def is_unknown_command(line: str) -> bool:

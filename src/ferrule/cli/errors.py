@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from ferrule.cli.plain_characters import ERRORS
-from ferrule.errors import FerruleError, PolicyWarning, SettingsError, advise_commands
+from ferrule.errors import FerruleError, Overloaded, PolicyWarning, ProviderError, SettingsError, advise_commands
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, PROVIDER_FAILED, INTERRUPTED = 2, 3, 130
+_REFUSALS = range(400, 500)
+_BUSY = (408, 425, 429)
+"""HTTP statuses that look like a refusal and pass if one waits."""
 
 _EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
@@ -43,7 +46,7 @@ def run_command(command: Callable[[], None]) -> int:
         status = 1
     except Exception as error:  # noqa: BLE001 - raised again if the input didn't cause it
         message = _report(error)
-        status = BAD_INPUT
+        status = PROVIDER_FAILED if is_outage(error) else BAD_INPUT
     except BaseException as error:
         if not _is_cancellation(error):
             raise
@@ -63,6 +66,13 @@ def _report(error: Exception) -> str | None:
         traceback.print_exc()
     print_error(message)
     return message
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether a provider failed, is busy or can't be reached: the same command may work later."""
+    if isinstance(error, ProviderError):
+        return error.status not in _REFUSALS or error.status in _BUSY
+    return isinstance(error, Overloaded)
 
 
 def _is_cancellation(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Id: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the first characters of the id.")]
 Limit: TypeAlias = Annotated[int, typer.Option(min=1, help="The most to show.")]
 
+_SHORTEST_PREFIX = 4
+"""Of an id that is deleted: `history delete 1` was meant as a number in the list."""
 _ROLE, _ID, _CALL = "bold", "yellow", "cyan"
 
 history = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
@@ -72,11 +75,14 @@ def _fork(
 @history.command("delete")
 def _delete(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Their ids.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Their ids, or at least four characters of them.")
+    ],
     store: StoreFile = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
 ) -> None:
-    """Delete conversations; what others share with them stays."""
-    _open_history(context, store).delete(names)
+    """Delete conversations; what others share with them stays. At a terminal it asks; elsewhere it needs --yes."""
+    _open_history(context, store).delete(names, yes)
 
 
 @history.command("export")
@@ -174,10 +180,22 @@ class History:
         else:
             print(fork)
 
-    def delete(self, names: Sequence[str]) -> None:
-        """Delete conversations: all of them, or none if one doesn't exist."""
+    def delete(self, names: Sequence[str], is_confirmed: bool) -> None:
+        """Delete conversations, unless the person says no: all of them, or none if one doesn't exist.
+
+        Raises `SettingsError` for a shorter part of an id than four characters, and where nobody can be asked.
+        """
+        from ferrule.errors import SettingsError
+
         with self._open() as store:
             summaries = {summary.id: summary for summary in (store.load(name).summary for name in names)}
+            for name in names:
+                if len(name) < _SHORTEST_PREFIX:
+                    raise SettingsError(
+                        f"{name!r} is too short to delete by; give at least {_SHORTEST_PREFIX} characters"
+                    )
+            if not is_confirmed and not _confirm_deletion([*summaries.values()]):
+                return
             for summary in summaries.values():
                 store.delete(summary.id)
                 print(f"deleted {summary.id}  {_escape_line(summary.title)}")
@@ -199,6 +217,20 @@ class History:
 
         with Store(self.path, create=False) as store:
             yield store
+
+
+def _confirm_deletion(summaries: Sequence[ConversationSummary]) -> bool:
+    """Ask at the terminal whether to delete these. Raises `SettingsError` where nobody can be asked."""
+    from ferrule._util.pluralize import pluralize
+    from ferrule.errors import SettingsError
+    from ferrule.session.approvals import is_interactive
+
+    if not is_interactive():
+        raise SettingsError("nobody can be asked here whether to delete; add --yes")
+    for summary in summaries:
+        print(f"{summary.id}  {_escape_line(summary.title)}", file=sys.stderr)
+    print(f"delete {pluralize(len(summaries), 'conversation')}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _summary_to_json(summary: ConversationSummary) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ from ferrule.agent.pipeline import Pipeline
 from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Media, Text, ToolCall, user
+from ferrule.conversation import Conversation, Media, Text, ToolCall, assistant, user
 from ferrule.errors import ConversationError, SettingsError
-from ferrule.events import Event, LossesReported, MessageFinished, Usage
+from ferrule.events import Event, LossesReported, MessageFinished, TextDelta, Usage
 from ferrule.execution import Decision, Pending
 from ferrule.execution.policy import SessionGrants
 from ferrule.session.approvals import DenyAll, Permissions, SessionApprover
@@ -47,6 +47,16 @@ class _Turn:
     start: Conversation
     before: Conversation
     is_finished: bool = False
+    written: list[str] = field(default_factory=list)
+    """What the model wrote of a message that isn't finished."""
+
+    def keep_partial_message(self) -> None:
+        """Add what was written of a message that was cancelled: the person has read it, and may refer to it."""
+        text = "".join(self.written).rstrip()
+        # Waiting calls come before anything else.
+        if text and not self.run.conversation.pending:
+            self.run.conversation = self.run.conversation.add(assistant(text))
+        self.written.clear()
 
 
 class Session:
@@ -100,7 +110,8 @@ class Session:
         """Ask, and show what happens. The answer is complete if the run's `stopped` is `done`.
 
         The open calls of a resumed conversation are answered first. If this is cancelled, the calls that were started
-        stay, each with its result; a question to which nothing was done or said is removed. Raises `SettingsError` for
+        stay, each with its result, as does the text written so far; a question to which nothing was done or said is
+        removed. Raises `SettingsError` for
         an empty question, and what the model raises.
         """
         if not question.strip():
@@ -153,6 +164,8 @@ class Session:
         turn.is_finished = True
         run = turn.run
         run.stopped = stopped or run.stopped
+        if run.stopped == "cancelled":
+            turn.keep_partial_message()
         self.permissions.stop_asking()
         is_kept = len(run.conversation) > len(turn.start)
         self.conversation = run.conversation if is_kept else turn.before
@@ -214,7 +227,11 @@ class Session:
                 self.renderer.show(LossesReported(new))
             return
         self.renderer.show(event)
+        if isinstance(event, TextDelta) and self._turn is not None:
+            self._turn.written.append(event.text)
         if isinstance(event, MessageFinished):
+            if self._turn is not None:
+                self._turn.written.clear()
             self._approver.allow_questions(call.id for call in event.message.calls)
 
 
