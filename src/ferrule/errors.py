@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 advise_commands: ContextVar[bool] = ContextVar("advise_commands", default=False)
 """Whether errors advise commands of a shell instead of Python: the command line sets this."""
@@ -21,6 +22,9 @@ def choose_advice(in_python: str, in_commands: str) -> str:
 
 class FerruleError(Exception):
     """Base of all of them: catch this to catch every error of ferrule's own."""
+
+    run: Any = None
+    """The `Run` that it ended, with the conversation so far, if it ended one."""
 
 
 class ToolDefinitionError(FerruleError):

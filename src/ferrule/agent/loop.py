@@ -48,7 +48,7 @@ class AgentLoop:
 
     __slots__ = (
         "_after_message", "_after_results", "_before_request", "_decisions", "_journal", "_listener", "_settings",
-        "_workspace", "state",
+        "_streamed", "_workspace", "state",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +74,8 @@ class AgentLoop:
         self._settings: ModelSettings = state.request.settings
         self._journal: Journal | None = state.options.journal
         self._workspace: Path | None = state.options.workspace
+        self._streamed: list[str] = []
+        """The text of a message that isn't finished."""
         if decisions:
             # A call that is answered by now may be among them: a program may keep its decisions from pause to pause.
             made = {call.id for message in state.conversation.messages for call in message.calls}
@@ -152,18 +154,20 @@ class AgentLoop:
         """Send one request and pass on its events; returns the one that finished the message."""
         state, listener = self.state, self._listener
         feed, finished = state.feed, None
-        offers = state.run.offers
-        if not offers or offers[-1].tools is not request.offered:
-            self._record_offer(request)
+        streamed = self._streamed = []
+        self._record_offer(request)
         if listener is not None:
             listener.on_request(state.model, request)
         events = state.model.stream(request.conversation, request.offered, request.settings)
         try:  # not `aclosing`: entering and leaving it would cost as much as the request itself
             async for event in events:
                 passed_on: Event = event
-                # Not `isinstance`: most events are neither, and for those it costs more than both comparisons.
-                if type(event) is MessageFinished:
+                # Not `isinstance`, which costs more than these comparisons.
+                if type(event) is TextDelta:
+                    streamed.append(event.text)
+                elif type(event) is MessageFinished:
                     finished = event
+                    self._streamed = []
                     passed_on = self._add_message(event)
                 elif type(event) is LossesReported:
                     await state.report_losses(event.losses)
@@ -181,7 +185,10 @@ class AgentLoop:
         return finished
 
     def _record_offer(self, request: ModelRequest) -> None:
-        run, tools = self.state.run, tuple(request.offered)
+        run = self.state.run
+        if run.offers and run.offers[-1].tools is request.offered:
+            return
+        tools = tuple(request.offered)
         if not run.offers or run.offers[-1].tools != tools:
             run.offers += (OfferRecord(len(run.conversation.messages), tools),)
 
@@ -220,7 +227,7 @@ class AgentLoop:
         scope = CallScope(None, state.run.conversation, None, executor.blobs, emit, self._workspace, state)
         try:
             answers = await executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
-        except asyncio.CancelledError:
+        except (Exception, asyncio.CancelledError):
             by_call = {result.call_id: result for result in ready}
             self._add_results([by_call.get(call.id) or make_cancelled_result(call) for call in calls], calls)
             raise
@@ -266,6 +273,12 @@ class AgentLoop:
                 return
             self._add_results([make_interrupted_result(call)], [call])
             journal.record("finished", entry.key, {"call": entry.call_id, "tool": entry.tool, "status": "interrupted"})
+
+    def keep_partial_text(self) -> None:
+        """Record the text of a message that the model didn't get to finish."""
+        text, self._streamed = "".join(self._streamed), []
+        if text:
+            self.state.run.conversation = self.state.run.conversation.add(assistant(text))
 
     def skip_open_calls(self) -> None:
         """Answer the open calls as not run, so that the conversation is valid: none of them was started."""

@@ -193,7 +193,7 @@ class Pipeline(Generic[OutputT]):
         return replace(self, hooks=(*self.hooks, *hooks))
 
     def watch(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
-        """Call `callback(run)` as soon as a run ends, for whatever reason."""
+        """Call `callback(run)` as soon as a run ends, also by an error, but not if it is cancelled."""
         return replace(self, watchers=(*self.watchers, callback))
 
     @overload
@@ -232,7 +232,8 @@ class Pipeline(Generic[OutputT]):
         """Run until the model is done or a limit is reached.
 
         After a pause, `decisions` maps the ids of the waiting calls to decisions, each made by `Pending.decide`.
-        Raises `ModelError` if the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises.
+        Raises `ModelError` if the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises; the
+        exception has the run, with the conversation so far, as `run`.
         """
         run: Run[OutputT] = await _get_runner().run_pipeline(self, decisions)
         return run

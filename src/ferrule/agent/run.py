@@ -168,7 +168,7 @@ class Run(Generic[OutputT]):
     losses: tuple[Loss, ...] = ()
     """What was lost in writing for the model, or in recording its answers; each listed once."""
     error: Exception | None = None
-    """The error that ended a run among many, with `errors="keep"`."""
+    """The error that ended it; `error.run` is this run, also where the error is raised."""
     sub_runs: tuple[SubRun, ...] = ()
     """The runs of sub-agents that answered calls of this one, in the order in which they began."""
     compactions: tuple[Compaction, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -103,29 +104,62 @@ class RunContext:
 
 
 async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
-    """Run from the first question to the end; `run.stopped` is the reason why it ended."""
+    """Run from the first question to the end; `run.stopped` is the reason why it ended, and an error has the run."""
+    try:
+        await _run_loop(pipeline, run, context)
+    except asyncio.CancelledError:
+        run.stopped = "cancelled"
+        raise
+    except Exception as error:
+        run.stopped, run.error = "error", error
+        with suppress(AttributeError):  # an exception with slots
+            error.run = run  # type: ignore[attr-defined]
+        try:
+            await _call_watchers(pipeline, run)
+        except Exception as other:  # noqa: BLE001 - the first error is raised
+            error.add_note(f"A callback of watch raised {type(other).__name__}: {other}")
+        raise
+    await _call_watchers(pipeline, run)
+    if context.feed is not None:
+        await context.feed.put(RunFinished(run.stopped, run.usage, run.stop_detail))
+
+
+async def _call_watchers(pipeline: Pipeline[Any], run: Run[Any]) -> None:
+    for watch in pipeline.watchers:
+        await call(watch, run)
+
+
+async def _run_loop(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
+    """Run with the tools opened. What their closing raises is a warning: the run has ended."""
     asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
     run.model = pipeline.model.name
     with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
-        async with pipeline.registry.open() as registry:
-            loop = _make_loop(pipeline, asked, registry, run, context, listener)
-            try:
-                work, seconds = loop.converse(), pipeline.limits.seconds
-                await (work if seconds is None else _run_in_time(work, seconds))
-                run.stopped = "done"
-            except RunStopped as stop:
-                run.stopped, run.stop_detail = stop.reason, stop.detail
-                if stop.reason != "paused":
-                    loop.skip_open_calls()
-            except asyncio.CancelledError:
-                run.stopped = "cancelled"
-                loop.skip_open_calls()
+        try:
+            async with pipeline.registry.open() as registry:
+                await _converse(pipeline, _make_loop(pipeline, asked, registry, run, context, listener), run)
+        except Exception as error:
+            if not run.stopped:
                 raise
+            message = f"closing the tools of a run failed: {type(error).__name__}: {error}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
     run.mode = getattr(asked, "mode", run.mode)
-    for watch in pipeline.watchers:
-        await call(watch, run)
-    if context.feed is not None:
-        await context.feed.put(RunFinished(run.stopped, run.usage, run.stop_detail))
+
+
+async def _converse(pipeline: Pipeline[Any], loop: AgentLoop, run: Run[Any]) -> None:
+    """Run the loop; afterwards no call is open, unless it waits for a decision."""
+    try:
+        work, seconds = loop.converse(), pipeline.limits.seconds
+        await (work if seconds is None else _run_in_time(work, seconds))
+        run.stopped = "done"
+    except RunStopped as stop:
+        run.stopped, run.stop_detail = stop.reason, stop.detail
+        if stop.reason == "time":
+            loop.keep_partial_text()
+        if stop.reason != "paused":
+            loop.skip_open_calls()
+    except (Exception, asyncio.CancelledError):
+        loop.skip_open_calls()
+        raise
 
 
 async def run_under(pipeline: Pipeline[Any], run: Run[Any], parent: RunState, feed: EventSink | None) -> None:
