@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
 import time
 from pathlib import Path
 
+import openai_server
 import pytest
 from terminals import COMMAND, Terminal, assert_refused, environment, ferrule, interrupted
 
@@ -75,7 +77,10 @@ def test_a_provider_that_is_not_reached_has_an_exit_status_of_its_own() -> None:
         options = ("--model", "compatible:some-model", "--base-url", f"http://127.0.0.1:{held.getsockname()[1]}/v1")
         done = ferrule("ask", "Hello", *options)
         assert (done.returncode, done.stdout) == (3, ""), done
-        assert ferrule("chat", *options, typed="Hello\n").returncode == 1
+        chat = ferrule("chat", *options, "--json", typed="Hello\n")
+        last = json.loads(chat.stdout.splitlines()[-1])
+        assert (chat.returncode, last["reason"]) == (1, "error")
+        assert chat.stderr == f"ferrule: {last['error']}\n"
     assert ferrule("ask", "Hello", "--model", "compatible:some-model").returncode == 2
 
 
@@ -84,6 +89,18 @@ def test_a_provider_that_is_not_reached_has_an_exit_status_of_its_own() -> None:
 )
 def test_an_outage_is_what_may_work_later(status: int | None, is_one: bool) -> None:
     assert is_outage(ProviderError("it failed", status)) is is_one
+
+
+async def test_an_empty_answer_is_said_to_be_one() -> None:
+    async with openai_server.server(openai_server.says(""), judge=openai_server.lenient) as server:
+        command = ("ask", "Hi", "-m", "vllm:m", "--base-url", f"{server.url}/v1")
+        done = await asyncio.to_thread(ferrule, *command)
+    assert (done.stdout.strip(), done.stderr) == ("", "ferrule: the answer is empty\n")
+
+
+def test_quit_ends_whatever_follows_it() -> None:
+    done = ferrule("chat", "--model", "echo", typed="/quit now\nHello\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_an_unknown_command_is_named_and_a_path_is_a_question() -> None:

@@ -32,7 +32,13 @@ def test_people_see_text_and_calls(tmp_path):
     file.write_text(TEXT)
     done = ferrule("parse", "--dialect", "hermes", file)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == ["Paris, then.Let me look.", "▸ weather  Paris"]
+    assert done.stdout.splitlines() == ["Paris, then.", "Let me look.", "▸ weather  Paris"]
+
+
+def test_the_last_line_is_ended(tmp_path):
+    file = tmp_path / "said.txt"
+    file.write_text("No line end")
+    assert ferrule("parse", "--dialect", "hermes", file).stdout == "No line end\n"
 
 
 def test_programs_see_events_whose_spans_tile_the_text(tmp_path):

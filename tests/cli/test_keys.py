@@ -27,6 +27,11 @@ def keys(config: Path, *arguments: str, typed: str = "", **changes: str) -> subp
     return ferrule("keys", *arguments, typed=typed, **{**NO_KEYS, "XDG_CONFIG_HOME": str(config), **changes})
 
 
+def test_an_unknown_provider_gets_the_nearest_or_the_list() -> None:
+    assert_refused(ferrule("keys", "set", "opnai"), "the nearest: openai")
+    assert_refused(ferrule("keys", "set", "qqqqqqqq"), "there are ")
+
+
 def test_a_key_is_saved_for_its_owner_alone_and_never_shown(config: Path) -> None:
     file = config / "ferrule" / "keys.json"
     assert keys(config, "list").stdout == "no keys; save one with: ferrule keys set PROVIDER\n"

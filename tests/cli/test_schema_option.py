@@ -51,7 +51,8 @@ async def test_an_answer_that_does_not_fit_is_sent_back_and_at_last_refused() ->
     done = await asked(PERSON, wrong, wrong, wrong)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "ferrule: The answer is not what was asked for: age: got the number -1; expected an integer of at least 0\n"
+        "ferrule: The answer is not what was asked for: age: got the number -1; expected an integer of at least 0 "
+        '(the last answer: {"name": "Ada", "age": -1})\n'
     )
 
 

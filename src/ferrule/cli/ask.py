@@ -41,10 +41,12 @@ def answer(session: SessionRunner, question: str) -> bool:
     """Answer a question; returns whether the answer is complete, and what was asked for."""
     from ferrule.cli.errors import print_error
     from ferrule.errors import OutputInvalid
+    from ferrule.transcript import summarize_result
 
     try:
         return session.ask(question).stopped == "done"
     except OutputInvalid as error:
         summary, *problems = str(error).split("\n- ")
-        print_error(" ".join(filter(None, (summary, "; ".join(problems)))))
+        answered = f" (the last answer: {summarize_result(error.text)})" if error.text else ""
+        print_error(" ".join(filter(None, (summary, "; ".join(problems)))) + answered)
         return False

@@ -69,8 +69,9 @@ def parse_call(registry: ToolRegistry, name: str, options: Sequence[str], given:
 
     tool = registry.get(name)
     if tool is None:
-        near = registry.find_nearest(name) or registry.names
-        raise SettingsError(f"unknown tool {name!r}; the nearest: {', '.join(near)}")
+        near = registry.find_nearest(name)
+        advice = f"the nearest: {', '.join(near)}" if near else f"on offer: {', '.join(registry.names)}"
+        raise SettingsError(f"unknown tool {name!r}; {advice}")
     arguments = {**_parse_json_arguments(given), **parse_tool_options(options, tool.parameters)}
     return ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
 

@@ -80,7 +80,7 @@ def _run_interruptibly(act: Callable[[], _Outcome]) -> _Outcome:
 def _answer_next(runner: SessionRunner, lines: Iterator[str]) -> _Outcome:
     """Answer the next line, if there is one."""
     line = next(lines, None)
-    if line is None or line.strip() in ("/quit", "/exit"):
+    if line is None or line.partition(" ")[0].rstrip() in ("/quit", "/exit"):
         return "ended"
     return _report_errors(partial(_handle_line, runner, line))
 

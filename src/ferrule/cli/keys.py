@@ -93,8 +93,9 @@ def find_key_provider(name: str) -> Provider:
 
     found = PROVIDERS.get(name.partition(":")[0])
     if found is None:
-        near = find_nearest_names(name, PROVIDERS) or PROVIDERS
-        raise SettingsError(f"unknown provider {name!r}; the nearest: {', '.join(near)}")
+        near = find_nearest_names(name, PROVIDERS)
+        advice = f"the nearest: {', '.join(near)}" if near else f"there are {', '.join(PROVIDERS)}"
+        raise SettingsError(f"unknown provider {name!r}; {advice}")
     return found
 
 

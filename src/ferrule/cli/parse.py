@@ -37,11 +37,16 @@ def parse(
     from ferrule.dialects.catalogue import get_notation
 
     reader = get_notation(dialect).reader(read_tool_specs(tools) if tools else (), opens=opens, repair=repair)
-    show = print_json_events if as_json else EventPrinter().show
+    printer = None if as_json else EventPrinter()
+    show = print_json_events if printer is None else printer.show
     is_readable = True
-    for piece in read_pieces(file):
-        is_readable &= show(reader.feed(piece))
-    is_readable &= show(reader.close(stopped=True))
+    try:
+        for piece in read_pieces(file):
+            is_readable &= show(reader.feed(piece))
+        is_readable &= show(reader.close(stopped=True))
+    finally:
+        if printer is not None:
+            printer.finish()
     if not is_readable:
         raise typer.Exit(1)
 
@@ -162,6 +167,7 @@ class EventPrinter:
         self._console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
         self._at_start = True
         self._last = ""
+        self._is_reasoning = False
 
     def show(self, events: Sequence[ReaderEvent]) -> bool:
         """Show events; returns whether everything could be parsed."""
@@ -184,9 +190,19 @@ class EventPrinter:
                     is_readable = False
         return is_readable
 
+    def finish(self) -> None:
+        """End the last line, so that what comes next isn't a part of it."""
+        if not self._at_start:
+            self._console.print()
+        self._at_start = True
+
     def _write(self, text: str, style: str | None) -> None:
         from ferrule._util.terminal_text import escape_text
 
+        # Without colours, only a line end separates reasoning from the answer.
+        if self._is_reasoning != (style is not None) and text:
+            self.finish()
+        self._is_reasoning = style is not None
         shown = escape_text(text, self._last) if self._console.is_terminal else text
         self._console.print(shown, style=style, end="")
         self._last = text[-1:]

@@ -72,6 +72,8 @@ class JsonRenderer:
         }
         reason = run.stopped or "error"
         output = {"output": run.output} if type(run.output) in _PLAIN else {}
+        if reason == "error" and run.stop_detail:
+            output["error"] = run.stop_detail
         _print_json_line({"event": "finished", "reason": reason, "answer": run.text, **output, "tokens": usage})
 
     def notify(self, text: str) -> None:

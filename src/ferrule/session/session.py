@@ -19,7 +19,7 @@ from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation, Media, Text, ToolCall, assistant, user
-from ferrule.errors import ConversationError, SettingsError
+from ferrule.errors import ConversationError, FerruleError, SettingsError
 from ferrule.events import Event, LossesReported, MessageFinished, TextDelta, Usage
 from ferrule.execution import Decision, Pending
 from ferrule.execution.policy import SessionGrants
@@ -185,10 +185,15 @@ class Session:
         except asyncio.CancelledError:
             stopped = "cancelled"
             raise
+        except FerruleError as error:
+            turn.run.stop_detail = turn.run.stop_detail or str(error)
+            raise
         finally:
             if self._turn is turn:
                 self.finish_turn(stopped)
         self.permissions.warn_of_denials(self.renderer.notify)
+        if turn.run.stopped == "done" and not turn.run.text.strip():
+            self.renderer.notify("the answer is empty")
         if turn.run.stopped in _UNFINISHED:
             self.renderer.notify(_UNFINISHED[turn.run.stopped])
         return turn.run
