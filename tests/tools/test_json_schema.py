@@ -2,7 +2,7 @@
 
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
@@ -12,7 +12,7 @@ import typing_extensions
 from pydantic import BaseModel, Field
 
 from annotated import Journey, Loose, Modern, Pair, Person, Point, Stop, Tree, Unit, problem, taking, value_schema
-from ferrule.errors import ToolDefinitionError
+from ferrule.errors import ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.decorator import tool
 
 # ---- schemas
@@ -214,3 +214,23 @@ def test_generic_typed_dicts_and_models_that_hold_themselves():
     assert 'value.next.value: got the string "x"; expected an integer' in problem(
         made, '{"value": {"value": 1, "next": {"value": "x"}}}'
     )
+
+
+def test_a_field_that_a_dataclass_computes_is_not_offered() -> None:
+    @dataclass
+    class Order:
+        amount: int
+        total: int = field(init=False, default=0)
+
+        def __post_init__(self) -> None:
+            self.total = 2 * self.amount
+
+    @tool
+    def order(order: Order) -> int:
+        """Order."""
+        return order.total
+
+    assert list(order.parameters["$defs"]["Order"]["properties"]) == ["amount"]
+    assert order.bind({"order": {"amount": 2}})["order"].total == 4
+    with pytest.raises(ArgumentsInvalid, match="unknown parameter"):
+        order.bind({"order": {"amount": 2, "total": 5}})

@@ -258,7 +258,11 @@ class AnnotationConverter:
         hints = get_type_hints(original, localns=self._names, include_extras=True)
         fields = [one for one in dataclasses.fields(original) if one.init]
         converted = {one.name: self.convert(hints[one.name]) for one in fields}
-        is_plain = all(converted[one.name] is hints[one.name] for one in fields) and _is_resolvable(original)
+        # Pydantic would offer the fields that __init__ doesn't take.
+        takes_all = len(fields) == len(dataclasses.fields(original))
+        is_plain = (
+            takes_all and all(converted[one.name] is hints[one.name] for one in fields) and _is_resolvable(original)
+        )
         # A copy would lack parameters that only __init__ takes.
         takes_more = any(isinstance(hint, dataclasses.InitVar) for hint in hints.values())
         return original if is_plain or takes_more else self._copy_dataclass(original, fields, converted)
