@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from ferrule.conversation import Audio, Conversation, File, Image, MalformedCall, Message, Part, Text, ToolResult, user
+from ferrule.media import frame_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +70,31 @@ def adapt(conversation: Conversation, capabilities: Capabilities) -> tuple[Conve
     An image in a result, if results can't contain images, is moved to a user message after the last result of its
     group; if users can't send images either, it becomes a note with its hash, as do audio and files that they can't
     send, except that a file of text becomes its text. A malformed call, if it can't be shown
-    unchanged, becomes text, and its answer a part of that user message.
+    unchanged, becomes text, and its answer a part of that user message. A result that follows no
+    call is left as it is, and reported.
     """
     losses: list[Loss] = []
     messages: list[Message] = []
     moved: list[Text | Image] = []
     malformed: set[str] = set()
+    called: set[str] = set()
     for message in conversation.messages:
         if message.role != "tool" and moved:
             messages.append(user(*moved))
             moved = []
         if message.role == "tool":
+            if message.result.call_id not in called:
+                losses.append(
+                    Loss("call", f"the result {message.result.call_id!r} of {message.result.name} follows no call")
+                )
             messages += _fit_result(message, capabilities, malformed, moved, losses)
         elif message.role == "user":
             messages.append(_fit_media(message, capabilities, losses))
-        elif message.role == "assistant" and not capabilities.malformed_calls:
-            messages.append(_show_malformed_calls(message, malformed, losses))
+        elif message.role == "assistant":
+            called.update([call.id for call in message.calls])
+            messages.append(
+                message if capabilities.malformed_calls else _show_malformed_calls(message, malformed, losses)
+            )
         else:
             messages.append(message)
     if moved:
@@ -134,7 +144,7 @@ def _fit_part(part: Part, capabilities: Capabilities, losses: list[Loss]) -> Par
     if not isinstance(part, Audio | File) or capabilities.can_send(part):
         return part
     if isinstance(part, File) and (text := part.text) is not None:
-        return Text(f'\n\n<file name="{part.name}">\n{text.rstrip()}\n</file>\n\n')
+        return Text(f"\n\n{frame_text(part.name, text)}\n\n")
     kind: Literal["audio", "file"] = "audio" if isinstance(part, Audio) else "file"
     name = f"{part.name}, " if isinstance(part, File) else ""
     why = "this model takes none of its type"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ MOST_BYTES = 100 * 1024 * 1024
 """The most bytes of a file or a recording; providers take less."""
 
 _TEXT_TYPES = ("application/json", "application/toml", "application/xml", "application/yaml", "application/x-sh")
+_FRAME = re.compile(r"<(?=\s*/?\s*file\b)", re.IGNORECASE)
 _SAME_TYPES = {"audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
 # What `mimetypes` doesn't know everywhere.
 _BY_SUFFIX = {
@@ -43,6 +45,7 @@ class Image:
                 f"an Image takes the bytes of an encoded image, not {describe_value(self.data)}; "
                 'for a file: Image.load("cat.png")'
             )
+        _check_type(self, "image/")
 
     @classmethod
     def load(cls, path: str | Path) -> Image:
@@ -70,6 +73,7 @@ class Audio:
 
     def __post_init__(self) -> None:
         _check_media(self, 'Audio.load("question.wav")')
+        _check_type(self, "audio/")
 
     @classmethod
     def load(cls, path: str | Path) -> Audio:
@@ -98,6 +102,7 @@ class File:
 
     def __post_init__(self) -> None:
         _check_media(self, 'File.load("report.pdf")')
+        _check_type(self, "")
 
     @classmethod
     def load(cls, path: str | Path) -> File:
@@ -121,10 +126,21 @@ class File:
             return None
 
 
+def frame_text(name: str, text: str) -> str:
+    """A text file as it is written into a message; neither its name nor its text can end or begin such a frame."""
+    # Quotes and line ends would let a name add lines; the text of a program must stay as it is otherwise.
+    plain = re.sub(r"[<&>\"\x00-\x1f\x7f\u2028\u2029]", lambda found: f"&#{ord(found[0])};", name)
+    return f'<file name="{plain}">\n{_FRAME.sub("&lt;", text.rstrip())}\n</file>'
+
+
 def _read_media(path: str | Path) -> tuple[bytes, str]:
-    """The bytes of a file and its media type, by its name."""
+    """The bytes of a file and its media type, by its name. Raises `ConversationError` for an address."""
     import mimetypes
 
+    if str(path).startswith(("http://", "https://")):
+        raise ConversationError(
+            f"{path} is an address, which is not fetched; download it, and give its bytes: Image(data, media_type)"
+        )
     path = Path(path)
     suffix = path.suffix.lower()
     media_type = _BY_SUFFIX.get(suffix) or mimetypes.types_map.get(suffix, "application/octet-stream")
@@ -143,6 +159,14 @@ def _check_media(media: Audio | File, example: str) -> None:
         )
     if len(media.data) > MOST_BYTES:
         raise ConversationError(f"{kind} takes at most {MOST_BYTES >> 20} MB, not {len(media.data) / 2**20:.0f} MB")
+
+
+def _check_type(media: Image | Audio | File, kind: str) -> None:
+    given = media.media_type
+    if not isinstance(given, str) or not given.startswith(kind):
+        example = {"image/": "image/png", "audio/": "audio/wav"}.get(kind, "application/pdf")
+        other = "; for other files: File(data, media_type, name)" if kind else ""
+        raise ConversationError(f"{type(media).__name__}: the media type is such as {example!r}, not {given!r}{other}")
 
 
 def describe_value(value: object) -> str:

@@ -275,3 +275,9 @@ async def test_a_server_at_an_address_may_be_started_anew(monkeypatch: pytest.Mo
 async def test_an_unopened_server_can_be_pickled() -> None:
     copy = pickle.loads(pickle.dumps(MCPServer("run this", name="files")))
     assert repr(copy) == "<MCPServer files (run)>"
+
+
+@pytest.mark.parametrize("server", [None, 3, [None], {"command": "x"}])
+def test_a_server_that_is_no_text_is_refused(server: object) -> None:
+    with pytest.raises(SettingsError, match=r"is named by its command, .* or by its http address, not"):
+        MCPServer(server)  # type: ignore[arg-type]

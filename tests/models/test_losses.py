@@ -16,8 +16,8 @@ from google_server import GoogleServer
 
 from ferrule.agent.pipeline import Pipeline, model
 from ferrule.builtin_tools import calculator
-from ferrule.capabilities import Capabilities, Loss
-from ferrule.conversation import Conversation, Image, Reasoning, assistant, user
+from ferrule.capabilities import Capabilities, Loss, adapt
+from ferrule.conversation import Conversation, Image, Reasoning, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.errors import ProviderError
 from ferrule.events import LossesReported, MessageFinished, TextDelta, Usage
 from ferrule.models.anthropic.model import AnthropicModel
@@ -136,3 +136,10 @@ async def test_a_loss_is_no_answer_so_that_another_model_may_still_be_asked() ->
     run = await model(FallbackModel(first, second)).chat("Hello").run()
     assert run.text == "Hi"
     assert [loss.detail for loss in run.losses] == ["first forgets", "second forgets"]
+
+
+def test_a_result_that_follows_no_call_is_reported() -> None:
+    alone = tool_message(ToolResult("a", "add", "3"))
+    called = assistant(ToolCall("a", "add", "{}"))
+    _, losses = adapt(Conversation((user("Hi"), alone, called, alone)), Capabilities())
+    assert losses == [Loss("call", "the result 'a' of add follows no call")]

@@ -411,3 +411,11 @@ def test_a_store_is_private_and_closes(path: Path) -> None:
 def test_a_result_of_nothing_is_kept(store: Store) -> None:
     empty = Conversation((assistant(ToolCall("a", "x", "")), tool_message(ToolResult("a", "x", (Text(""),)))), NOW)
     assert store.load(store.save(empty)).conversation == empty
+
+
+def test_what_is_no_conversation_is_not_saved(tmp_path: Path) -> None:
+    with (
+        Store(tmp_path / "talks.db") as store,
+        pytest.raises(ConversationError, match=r"such as run\.conversation, not the str 'x'"),
+    ):
+        store.save("x")  # type: ignore[arg-type]

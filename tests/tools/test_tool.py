@@ -448,3 +448,20 @@ def test_defining_a_tool_imports_nothing_heavy():
         f"sys.exit(str([name for name in {heavy} if name in sys.modules]) if set({heavy}) & set(sys.modules) else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"read_only": "yes"}, "the tool 'add': read_only must be True, False or None, not 'yes'"),
+        ({"annotations": Annotations(destructive=1)}, "destructive must be True, False or None, not 1"),
+        ({"description": 5}, "the tool 'add': description must be a text, not 5"),
+    ],
+)
+def test_a_hint_or_description_of_another_type_is_refused(options, words) -> None:
+    def add(a: int) -> int:
+        """Add."""
+        return a
+
+    with pytest.raises(ToolDefinitionError, match=words):
+        tool(**options)(add)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from ferrule.conversation import Audio, File, Image, Text
 from ferrule.errors import SettingsError
+from ferrule.media import frame_text
 
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -53,7 +54,7 @@ def _read_attachment(name: str) -> Attachment:
         raise SettingsError(f"--attachment {label}: neither UTF-8 text nor an image, PDF, audio or video file")
     if not text.strip():
         raise SettingsError(f"--attachment {label}: the file is empty")
-    return Text(f'\n\n<file name="{Path(label).name}">\n{text.rstrip()}\n</file>')
+    return Text(f"\n\n{frame_text(Path(label).name, text)}")
 
 
 def _make_part(data: bytes, media_type: str, name: str) -> Attachment:

@@ -97,6 +97,12 @@ def parse_target(
         return ServerTarget(server, (), None, None, headers)
     if headers is not None:
         raise SettingsError("headers are for a server at an address, not for one that is started by a command")
+    if not isinstance(server, str) and not (
+        isinstance(server, Sequence) and all(isinstance(word, str) for word in server)
+    ):
+        raise SettingsError(
+            f"an MCP server is named by its command, a text or a list of words, or by its http address, not {server!r}"
+        )
     try:
         command = tuple(shlex.split(server) if isinstance(server, str) else server)
     except ValueError as error:

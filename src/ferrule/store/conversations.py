@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
+from ferrule.media import describe_value
 from ferrule.store.database import Database
 from ferrule.store.rows import ConversationRow, ConversationSummary, PausedCalls, shorten_title
 from ferrule.store.search import SearchHit, find_messages
@@ -64,6 +65,10 @@ class Store:
         id of its own: nothing that was saved is lost. The default title is the first question. If `pending` and
         `decisions` aren't given, the stored ones are kept for calls that are still open.
         """
+        if not isinstance(conversation, Conversation):
+            raise ConversationError(
+                f"save takes a Conversation, such as run.conversation, not {describe_value(conversation)}"
+            )
         title = None if title is None else shorten_title(title)
         with self._database.write_transaction() as connection:
             path = [0, *add_messages(connection, conversation.messages)]

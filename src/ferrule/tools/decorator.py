@@ -109,6 +109,7 @@ class Tool(Generic[Parameters, Returned]):
                 f"{subject}: a name is 1 to 64 letters, digits, '_', '-' or '.', and starts with a letter or '_'; "
                 "give name="
             )
+        _check_offer(self, subject)
         if self.timeout is not None and not (_is_number(self.timeout) and 0 < self.timeout < float("inf")):
             raise ToolDefinitionError(f"{subject}: timeout must be seconds above 0, not {self.timeout!r}")
         if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
@@ -386,6 +387,16 @@ def _read_examples(given: Any, subject: str) -> tuple[ToolExample, ...]:
             f'{subject}: an example is a dict of arguments, such as {{"city": "Paris"}}, or a ToolExample'
         )
     return tuple(examples)
+
+
+def _check_offer(tool: Tool, subject: str) -> None:
+    """Raise `ToolDefinitionError` for a description or a hint of another type."""
+    if not isinstance(tool.explicit_description, str | None):
+        raise ToolDefinitionError(f"{subject}: description must be a text, not {tool.explicit_description!r}")
+    for hint in _HINTS:
+        given = getattr(tool.annotations, hint)
+        if given is not None and not isinstance(given, bool):
+            raise ToolDefinitionError(f"{subject}: {hint} must be True, False or None, not {given!r}")
 
 
 def _is_number(value: object) -> bool:
