@@ -25,7 +25,7 @@ _STATE = {"XDG_STATE_HOME": str(Path(tempfile.gettempdir(), f"ferrule-state-of-t
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 # What makes the terminal the new session's own, so that Ctrl-C typed there is a signal.
-_LAUNCHER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_LAUNCHER = "import fcntl, os, sys, termios; fcntl.ioctl(1, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -70,19 +70,22 @@ def interrupted(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 class Terminal:
-    """A command on a terminal: what it shows, and somebody who types."""
+    """A command on a terminal: what it shows, and somebody who types. With `piped`, that is its standard input."""
 
-    def __init__(self, *arguments: str | Path, **changes: str) -> None:
+    def __init__(self, *arguments: str | Path, piped: str | None = None, **changes: str) -> None:
         self._master, slave = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-c", _LAUNCHER, *COMMAND, *map(str, arguments)],
-            stdin=slave,
+            stdin=slave if piped is None else subprocess.PIPE,
             stdout=slave,
             stderr=slave,
             env=environment({"COLUMNS": "100", **changes}),
             start_new_session=True,
         )
         os.close(slave)
+        if self.process.stdin is not None:
+            self.process.stdin.write((piped or "").encode())
+            self.process.stdin.close()
         self.shown = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._read_to = 0

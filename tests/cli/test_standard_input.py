@@ -65,6 +65,15 @@ def test_piped_text_comes_before_the_question(tmp_path: Path) -> None:
     assert redirected.stdout == "From a file.\n\nWhat?\n"
 
 
+def test_a_person_is_asked_at_the_terminal_also_if_the_question_is_piped(waiter: str, waiting_folder: Path) -> None:
+    with Terminal("ask", "-", "--model", waiter, "--tools", waiting_folder, piped="Wait.\n") as terminal:
+        terminal.expect("this session (every call of wait)?")
+        terminal.type("y\r")
+        terminal.expect("▸ wait  seconds=1  →  waited")
+        terminal.expect("I waited.")
+        assert terminal.ended() == 0
+
+
 def test_piped_text_is_sent_once_where_it_is_an_attachment() -> None:
     done = ferrule("ask", "What?", "-a", "-", "--model", "echo", typed="only once\n")
     assert done.stdout.count("only once") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import sys
 import threading
@@ -89,6 +90,27 @@ class Permissions:
             notify(f"nobody could be asked for approval here; {self.hint}")
 
 
+def _open_terminal() -> TextIO | None:
+    """Open the terminal to ask at where stdin is something else, such as the piped question; None if there is none.
+
+    A process whose errors nobody sees, or that runs in the background, doesn't ask.
+    """
+    if not sys.stderr.isatty():
+        return None
+    try:
+        terminal = Path("/dev/tty").open(encoding="utf-8", errors="replace")  # noqa: SIM115 - the caller closes it
+    except OSError:
+        return None
+    try:
+        is_in_foreground = os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        is_in_foreground = False
+    if is_in_foreground:
+        return terminal
+    terminal.close()
+    return None
+
+
 def _make_terminal_approver(answers: AnswerInput) -> TerminalApprover:
     # The approver only reads lines from its input.
     return TerminalApprover(cast("TextIO", answers), sys.stderr)
@@ -100,6 +122,8 @@ def open_permissions(
 ) -> Iterator[Permissions]:
     """Open the permissions of a command line; a person is asked at the terminal, unless all calls are allowed.
 
+    That is stdin, or else the terminal of the process, since stdin may be the question.
+
     Raises `PolicyError` and `OSError` for files of a policy or journal that can't be used.
     """
     rules = Policy()
@@ -109,7 +133,8 @@ def open_permissions(
         rules = read_policy(policy)
     if rules.profile is None:
         rules = replace(rules, profile="ask")
-    answers = AnswerInput() if is_interactive() and not allow_all else None
+    terminal = None if allow_all or is_interactive() else _open_terminal()
+    answers = AnswerInput(terminal) if not allow_all and (terminal is not None or is_interactive()) else None
     approver = AllowAll() if allow_all else DenyAll() if answers is None else _make_terminal_approver(answers)
     opened = FileJournal(journal, "ferrule") if journal is not None else None
     try:
@@ -117,6 +142,8 @@ def open_permissions(
     finally:
         if answers is not None:
             answers.withdraw()
+        if terminal is not None:
+            terminal.close()
         if opened is not None:
             opened.close()
 
@@ -149,10 +176,11 @@ class AnswerInput:
     """Reads the lines typed in answer to an approver's questions; a question can be withdrawn.
 
     The approver reads in a thread of its own. A blocking read could not be stopped, and would consume the line meant
-    for the next prompt.
+    for the next prompt. Without a `terminal`, it reads stdin.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, terminal: TextIO | None = None) -> None:
+        self._terminal = terminal
         self._withdrawn = threading.Event()
 
     def begin(self) -> None:
@@ -165,8 +193,8 @@ class AnswerInput:
 
     def readline(self) -> str:
         """Return the next line typed; empty if the question was withdrawn or the input has ended."""
-        withdrawn = self._withdrawn
+        withdrawn, stream = self._withdrawn, self._terminal or sys.stdin
         while not withdrawn.is_set():
-            if select.select([sys.stdin], [], [], _POLL)[0] and not withdrawn.is_set():
-                return sys.stdin.readline()
+            if select.select([stream], [], [], _POLL)[0] and not withdrawn.is_set():
+                return stream.readline()
         return ""
