@@ -9,7 +9,9 @@ import enum
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from ferrule.blobs import BlobStore
 from ferrule.conversation import Image, Text, ToolCall, ToolOutput, ToolResult
 from ferrule.errors import ToolFailed
 from ferrule.execution import read_result_tool
-from ferrule.execution.results import ResultLimits, cut_text, make_parts
+from ferrule.execution.results import ResultLimits, cut_text, make_data, make_parts
 from ferrule.tools.decorator import tool
 
 PIXEL = Image(b"\x89PNG", "image/png")
@@ -239,3 +241,45 @@ def test_what_is_no_text_is_data_too():
         "error: the call was run, but the tool returned a object that can't be written as JSON"
     )
     assert both == ToolResult(both.call_id, "find", both.content)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (numpy.int64(3), "3"),
+        (numpy.float32(0.5), "0.5"),
+        (numpy.bool_(True), "true"),
+        (numpy.array([[1, 2], [3, 4]]), "[[1,2],[3,4]]"),
+        ({"mean": numpy.float64(1.5), "values": numpy.arange(3)}, '{"mean":1.5,"values":[0,1,2]}'),
+        (numpy.datetime64("2026-01-31"), '"2026-01-31"'),
+    ],
+)
+def test_numbers_and_arrays_of_numpy_are_json(value: Any, text: str) -> None:
+    parts = make_parts(value)
+    assert parts == (Text(text),)
+    assert make_data(value, parts) == json.loads(text)
+
+
+def test_tables_of_pandas_are_shown_as_text_and_kept_as_rows() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"city": ["Paris", "Oslo"], "rain": [0.5, float("nan")]})
+    parts = make_parts(table)
+    assert parts[0].text.splitlines() == [
+        "    city  rain",
+        "0  Paris   0.5",
+        "1   Oslo   NaN",
+        "",
+        "[2 rows x 2 columns]",
+    ]
+    assert make_data(table, parts) == [{"city": "Paris", "rain": 0.5}, {"city": "Oslo", "rain": None}]
+    times = pandas.DataFrame({"at": pandas.to_datetime(["2026-01-31", None])})
+    assert make_data(times, make_parts(times)) == [{"at": "2026-01-31T00:00:00.000"}, {"at": None}]
+    assert make_data({"table": table}, make_parts({"table": table}))["table"][0] == {"city": "Paris", "rain": 0.5}
+    same = pandas.DataFrame([[1, 2]], columns=["a", "a"])
+    assert make_data(same, make_parts(same)) is None
+    parts = make_parts(table["city"])
+    assert parts[0].text.startswith("0    Paris\n1     Oslo")
+    assert make_data(table["city"], parts) == ["Paris", "Oslo"]
+    long = make_parts(pandas.DataFrame({"a": range(5000)}))[0].text
+    assert long.endswith("[5000 rows x 1 columns]")
+    assert long.count("\n") < 1010

@@ -1,7 +1,7 @@
 """Turns what a tool returned into the parts that a model reads, cut to limits.
 
-A tool returns text, a JSON value (or a pydantic model or dataclass), an image, a list of texts and images, or a
-`ToolOutput` of one of these and data for programs. Text
+A tool returns text, a JSON value (or a pydantic model, dataclass or numpy value), a table of pandas, an image, a list
+of texts and images, or a `ToolOutput` of one of these and data for programs. Text
 over the limit is cut in the middle; the full text is stored by its content hash, where the tool `read_result` finds it.
 Images over their limits are replaced by a note with their hash.
 """
@@ -9,6 +9,7 @@ Images over their limits are replaced by a note with their hash.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,8 @@ from ferrule.tools.scope import CallScope
 
 LIMIT = 30_000
 """The default limit of characters of text in one result."""
+_MOST_ROWS = 1000
+"""The rows of a DataFrame that are shown; of more, the first and the last, and how many there are."""
 MOST_IMAGES = 20
 """The default limit of images in one result."""
 MOST_IMAGE_BYTES = 20 * 1024 * 1024
@@ -50,6 +53,9 @@ def make_parts(value: Any) -> tuple[Text | Image, ...]:
         return make_parts(value.content)
     if isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value):
         return _join_texts([make_parts(part)[0] for part in value])
+    if _is_table(value):
+        shape = {"length": True} if value.ndim == 1 else {"show_dimensions": True}
+        return (Text(_replace_surrogates(value.to_string(max_rows=_MOST_ROWS, **shape))),)
     return (Text(_write_json(value)),)
 
 
@@ -64,6 +70,11 @@ def make_data(value: Any, parts: tuple[Text | Image, ...]) -> Any:
         return _read_json(_write_json(value.data))
     if isinstance(value, _PARTS) or (isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value)):
         return None
+    if _is_table(value):
+        try:
+            return _read_json(_write_json(value))
+        except ToolFailed:
+            return None  # such as columns of the same name; the model reads the text
     return value if type(value) in _PLAIN else _read_json(parts[0].text)  # type: ignore[union-attr]
 
 
@@ -167,12 +178,35 @@ def _write_json(value: Any) -> str:
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
-        return to_json(_sort_sets(value), inf_nan_mode="strings").decode()
+        return to_json(_sort_sets(value), inf_nan_mode="strings", fallback=_convert_scientific).decode()
     except (PydanticSerializationError, RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
         raise ToolFailed(
             f"the tool returned a {type(value).__name__} that can't be written as JSON ({reason})"
         ) from error
+
+
+def _is_table(value: Any) -> bool:
+    """Whether it is a DataFrame or a Series, without importing pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, (pandas.DataFrame, pandas.Series))
+
+
+def _convert_scientific(value: Any) -> Any:
+    """What pydantic can't write: numpy's scalars and arrays, a DataFrame as its rows, a Series as its values."""
+    numpy = sys.modules.get("numpy")
+    if _is_table(value):
+        # Pandas writes what pydantic doesn't know, such as missing times.
+        return _read_json(value.to_json(orient="records", date_format="iso"))
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return value.tolist()
+    if (
+        numpy is not None
+        and isinstance(value, numpy.generic)
+        and not isinstance(converted := value.item(), numpy.generic)
+    ):
+        return converted
+    raise TypeError(f"Unable to serialize unknown type: {type(value)}")
 
 
 def _sort_sets(value: Any) -> Any:
