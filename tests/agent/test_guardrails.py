@@ -57,9 +57,9 @@ async def test_calls_are_no_answer() -> None:
 
 
 async def test_a_typed_answer_is_checked_too() -> None:
-    scripted = ScriptedModel('{"value": "fool"}', '{"value": "friend"}')
-    run = await model(scripted).chat("?").parse_as(str).hook(OutputGuardrail(find_insult)).run()
-    assert run.output == "friend"
+    scripted = ScriptedModel('{"value": ["fool"]}', '{"value": ["friend"]}')
+    run = await model(scripted).chat("?").parse_as(list[str]).hook(OutputGuardrail(find_insult)).run()
+    assert run.output == ["friend"]
 
 
 async def test_guards_that_cannot_be_are_refused() -> None:

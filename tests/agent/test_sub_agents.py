@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ferrule import ToolCall, assistant, model, tool, user
+from ferrule import Tool, ToolCall, assistant, model, tool, user
 from ferrule.agent.sub_agents import DEEPEST, run_sub_agent
 from ferrule.errors import ModelError, SettingsError
 from ferrule.events import MessageFinished, ToolProgress
-from ferrule.execution import Decision, FileJournal, Policy, Rule
+from ferrule.execution import Decision, FileJournal, Policy, Rule, SessionGrants
 from ferrule.execution.decisions import ApprovalRequest
 from ferrule.execution.journal import read_entries
 from ferrule.models import prices
@@ -110,8 +110,7 @@ async def test_a_sub_agent_is_never_allowed_more_than_the_run_above() -> None:
     forbids = Policy((Rule("deny", tool="look", reason="not allowed above"),))
     for own in (None, Policy(profile="all"), Policy((Rule("allow", tool="*"),))):
         finder = make_finder(look_at("the garden"), "I may not look.", policy=own)
-        with pytest.warns(UserWarning, match="matches no tool"):  # the tool is the sub-agent's
-            run = await model(ScriptedModel(call_agent(), "?")).chat("Where?").using(finder, policy=forbids).run()
+        run = await model(ScriptedModel(call_agent(), "?")).chat("Where?").using(finder, policy=forbids).run()
         result = run.sub_runs[0].run.conversation.messages[3].result
         assert (result.status, "not allowed above" in result.text) == ("denied", True)
 
@@ -137,8 +136,7 @@ async def test_whoever_is_asked_above_is_asked_for_the_sub_agent() -> None:
     above, own = Person(), Person()
     finder = make_finder(look_at("the garden"), "In the garden.", approver=own)
     policy = Policy((Rule("ask", tool="look"), Rule("allow", tool="find")))
-    with pytest.warns(UserWarning, match="matches no tool"):
-        run = await model(ScriptedModel(call_agent(), "?")).chat("?").using(finder, policy=policy, approver=above).run()
+    run = await model(ScriptedModel(call_agent(), "?")).chat("?").using(finder, policy=policy, approver=above).run()
     assert (above.asked, own.asked) == (["look"], [])
     assert run.sub_runs[0].run.text == "In the garden."
 
@@ -256,3 +254,33 @@ async def test_outside_of_a_run_it_is_a_run_of_its_own() -> None:
     scope = CallScope()
     run = await run_sub_agent(model(ScriptedModel("Here.")).chat("Where?"), scope)
     assert run.text == "Here."
+
+
+class _AlwaysApprover:
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        self.asked += 1
+        return Decision.always()
+
+
+async def test_an_always_for_a_sub_agents_tool_is_none_for_another_of_its_name() -> None:
+    def own_look(place: str) -> str:
+        return f"nothing in {place}"
+
+    other = Tool.from_callable(own_look, name="look", description="Look elsewhere.")
+    approver = _AlwaysApprover()
+    finder = make_finder(look_at("a"), look_at("b", "call_2"), "Nowhere.")
+    scripted = ScriptedModel(call_agent(), look_at("c"), look_at("d", "call_2"), "Nowhere.")
+    policy = Policy(profile="ask", grants=SessionGrants())
+    await model(scripted).chat("Where?").using(finder, other, policy=policy, approver=approver).run()
+    assert approver.asked == 3  # about the agent, its tool, and the other tool of that name
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_rule_for_a_tool_of_a_sub_agent_is_not_taken_for_misspelt() -> None:
+    finder = make_finder(look_at("a"), "I may not look.")
+    policy = Policy((Rule("deny", "look"),))
+    run = await model(ScriptedModel(call_agent(), "No.")).chat("Where?").using(finder, policy=policy).run()
+    assert run.sub_runs[0].run.conversation.messages[3].result.status == "denied"

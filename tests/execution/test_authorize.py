@@ -133,7 +133,7 @@ def test_an_always_is_asked_once():
 
     texts, policy = asyncio.run(run())
     assert (texts, len(approver.asked)) == (["2", "4"], 1)
-    assert policy.always == (Rule("allow", "double"),)
+    assert policy.always == (Rule("allow", "double", location=double.location),)
 
 
 def test_an_always_for_a_session_is_asked_once_in_all_its_runs():

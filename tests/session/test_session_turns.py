@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ferrule import Decision, Policy, Rule, ToolCall, ToolRegistry, calculator, model, tool
+from ferrule import Decision, Policy, ToolCall, ToolRegistry, calculator, model, tool
 from ferrule.agent.run import Run
 from ferrule.cli.errors import run_command
 from ferrule.events import Event, MessageFinished, ResultReady
@@ -87,7 +87,7 @@ async def test_always_holds_for_every_later_turn() -> None:
         *("calls call_1", "sent b", "done"),
     ]
     assert session.policy.grants is not None
-    assert session.policy.grants.rules == (Rule("allow", "send"),)
+    assert [(rule.action, rule.tool) for rule in session.policy.grants.rules] == [("allow", "send")]
 
 
 @pytest.mark.parametrize("profile", ["accept-edits", "auto"])

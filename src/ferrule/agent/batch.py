@@ -36,6 +36,8 @@ async def run_together(
     """Run each pipeline by `work`, which updates its `Run`; `on_end` gets each that ends. See `Pipeline.run_batch`."""
     if concurrency is not None and concurrency < 1:
         raise SettingsError(f"concurrency must be at least 1, not {concurrency}")
+    if errors not in ("raise", "keep"):
+        raise SettingsError(f"errors must be 'raise' or 'keep', not {errors!r}")
     slots = None if concurrency is None else asyncio.Semaphore(concurrency)
     barrier = RunBarrier(len(pipelines), slots)
     runs = barrier.runs = [Run(pipeline.conversation) for pipeline in pipelines]

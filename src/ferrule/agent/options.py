@@ -52,6 +52,8 @@ class RunOptions:
         for name, methods in _METHODS.items():
             given = getattr(self, name)
             missing = [method for method in methods if not callable(getattr(given, method, None))]
+            if isinstance(given, type):
+                raise SettingsError(f"{name} can't be the class {given.__name__}; give {given.__name__}()")
             if given is not None and missing:
                 raise SettingsError(f"{name} must have the method {missing[0]}(), which {given!r} doesn't have")
         if self.workspace is not None and not isinstance(self.workspace, Path):

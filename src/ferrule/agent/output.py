@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -28,6 +29,9 @@ _FENCE_CLOSES = re.compile(r"\n[^\S\n]*+```")
 
 class OutputType:
     """The type of an answer. APIs expect objects, so any other type is wrapped in one, under `value`."""
+
+    is_plain = False
+    """Whether the answer is text, without a schema."""
 
     def __init__(self, kind: Any, retries: int = 2) -> None:
         self.kind = kind
@@ -109,6 +113,16 @@ class OutputType:
             raise _report_problems(list_problems(error, given, self._own_schema), text, self._own_schema) from error
 
 
+class TextOutput(OutputType):
+    """An answer as the model wrote it."""
+
+    is_plain = True
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        return text
+
+
 class SchemaOutput(OutputType):
     """An answer that fits a JSON Schema, as plain JSON data."""
 
@@ -145,6 +159,14 @@ class SchemaOutput(OutputType):
 
 def make_output(kind: Any, retries: int) -> OutputType:
     """Make the output for a type, or for a JSON Schema given as a mapping. Raises `SettingsError`."""
+    if isinstance(kind, str):
+        raise SettingsError(f"parse_as can't use the text {kind!r}; give the type itself, without quotes")
+    if inspect.isroutine(kind):
+        raise SettingsError(f"parse_as can't use the function {kind.__qualname__}; give a type")
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        raise SettingsError(f"retries must be a whole number, 0 or more, not {retries!r}")
+    if kind is str:
+        return TextOutput(kind, retries)
     output = SchemaOutput(kind, retries) if isinstance(kind, Mapping) else OutputType(kind, retries)
     output.check()
     return output

@@ -190,6 +190,11 @@ class Pipeline(Generic[OutputT]):
         for one in hooks:
             if isinstance(one, type) or not inspect.isroutine(one):
                 check_hooks(one if isinstance(one, type) else type(one))
+            elif any(needed.default is needed.empty for needed in inspect.signature(one).parameters.values()):
+                raise SettingsError(
+                    f"{one.__qualname__} can't be used as hooks: give a class or an object with the async method "
+                    "before_request, after_message or after_results, or a function without parameters that makes one"
+                )
         return replace(self, hooks=(*self.hooks, *hooks))
 
     def watch(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
@@ -242,6 +247,8 @@ class Pipeline(Generic[OutputT]):
         self, n: int, *, concurrency: int | None = None, errors: Literal["raise", "keep"] = "raise"
     ) -> list[Run[OutputT]]:
         """Run `n` times concurrently; a seed is increased by one for each run. See `run_batch`."""
+        if not isinstance(n, int) or n < 0:
+            raise SettingsError(f"run_many takes a number of runs, 0 or more, not {n!r}")
         seed = self.settings.seed
         each = [self if seed is None else self.with_(seed=seed + number) for number in range(n)]
         runs: list[Run[OutputT]] = await _get_runner().run_pipelines(each, concurrency, errors)
@@ -456,6 +463,8 @@ def model(name: str | Model, *, fallback: str | Model | None = None, **options: 
     If it fails, `fallback` is asked. `options` (`api_key`, `base_url`, …) configure a model given by name. Raises
     `ModelError` for a model that can't be used.
     """
+    if not isinstance(name, str) and (isinstance(name, type) or not hasattr(name, "stream")):
+        raise SettingsError(f"model() takes a name such as 'openai:gpt-5' or a Model object, not {name!r}")
     first = get_model(name, **options) if isinstance(name, str) else name
     if fallback is None:
         return Pipeline(first, origin=(name, options) if isinstance(name, str) else None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from ferrule._util.quick_init import quick_init
 from ferrule.agent.batch import CallTogether, RunBarrier, ignore_end, run_together, show_progress
@@ -77,11 +77,34 @@ async def iterate_pipelines(
             await asyncio.gather(task, return_exceptions=True)
 
 
+class StreamContext(AbstractAsyncContextManager[StreamedRun[OutputT]]):
+    """What `Pipeline.stream` returns: entering it starts the run, leaving it ends the run."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[StreamedRun[OutputT]]) -> None:
+        self._opened = opened
+
+    async def __aenter__(self) -> StreamedRun[OutputT]:
+        return await self._opened.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._opened.__aexit__(*error)
+
+    def __aiter__(self) -> NoReturn:
+        raise SettingsError(
+            "stream() must be entered: `async with pipeline.stream() as run: async for event in run: …`; "
+            "without an event loop, `with pipeline.stream_sync() as run: for event in run: …`"
+        )
+
+
+def stream_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> StreamContext[OutputT]:
+    """See `Pipeline.stream`."""
+    return StreamContext(_stream(pipeline, decisions))
+
+
 @asynccontextmanager
-async def stream_pipeline(
+async def _stream(
     pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None
 ) -> AsyncIterator[StreamedRun[OutputT]]:
-    """See `Pipeline.stream`."""
     run: StreamedRun[OutputT] = StreamedRun(pipeline.conversation)
     task = asyncio.create_task(run.work(_run(pipeline, run, RunContext(run.feed, decisions))))
     try:
@@ -212,6 +235,8 @@ def _make_loop(
         raise SettingsError(f"choice={options.choice!r} is neither {', '.join(_CHOICES)} nor a tool; nearest: {near}")
     if not asked.capabilities.tools_optional:
         check_tools(asked, callable_tools.names)
+    if options.force and not callable_tools.names:
+        raise SettingsError("force=True requires a call, and there are no tools; give using(…) one, or leave it out")
     request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
     state = RunState(run, asked, callable_tools, request, make_executor, context.feed, pipeline, parent)
     return AgentLoop(state, hooks, decisions=context.decisions, listener=listener)

@@ -125,6 +125,8 @@ class ParseOutput(Hooks):
 
     async def before_request(self, state: RunState) -> None:
         """Constrain the model to the schema, or state the schema in the prompt where the model can't be constrained."""
+        if self._output.is_plain:
+            return
         if "output_schema" in state.model.capabilities.settings:
             state.change_settings(output_schema=self._output.schema)
         else:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
     from ferrule.execution import Journal
     from ferrule.execution.journal import JournalEvent
+    from ferrule.tools.decorator import Tool
 
 DEEPEST = 8
 """How deep sub-agents may call further ones."""
@@ -39,6 +40,10 @@ class AgentTool:
     pipeline: Pipeline[Any]
     name: str
     takes_over: bool = False
+
+    def list_nested_tools(self) -> tuple[Tool, ...]:
+        """The tools of the pipeline: rules of the run above may name them."""
+        return tuple(self.pipeline.registry)
 
     async def __call__(
         self,

@@ -10,7 +10,7 @@ import inspect
 import json
 import time
 import warnings
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
@@ -116,7 +116,7 @@ class Authorizer:
         self._timeout = timeout
         self._defaults: dict[str, dict[str, Any]] = {}
         if policy.rules:
-            for problem in policy.find_unused(registry.tools):
+            for problem in policy.find_unused(_list_with_nested(registry.tools)):
                 # Not at the line that runs the tools, which is ferrule's own: the rule was written elsewhere.
                 warnings.warn_explicit(problem, PolicyWarning, "<policy>", 0, registry=_warned)
 
@@ -292,6 +292,15 @@ class Authorizer:
                 if one.default is not inspect.Parameter.empty
             }
         return {**self._defaults[tool.name], **plain}
+
+
+def _list_with_nested(tools: Iterable[Tool]) -> Iterator[Tool]:
+    """These tools, and those of agents among them, which the policy judges too."""
+    for tool in tools:
+        yield tool
+        list_nested = getattr(tool.function, "list_nested_tools", None)
+        if list_nested is not None:
+            yield from _list_with_nested(list_nested())
 
 
 def find_timeout(tool: Tool, default: float | None, scope: CallScope) -> float | None:

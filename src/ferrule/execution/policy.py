@@ -80,11 +80,17 @@ class Rule:
     effect: EffectKind | None = None
     target: str | None = None
     reason: str = ""
+    location: str | None = None
+    """Where the tool is defined (`Tool.location`): an "always" answer isn't meant for another tool of the same name."""
 
     def __post_init__(self) -> None:
         _check_choice("a rule's action", self.action, get_args(Action))
         if self.effect is not None:
             _check_choice("a rule's effect", self.effect, get_args(EffectKind))
+        for field_name in ("annotations", "arguments"):
+            if not isinstance(getattr(self, field_name), Mapping):
+                given = getattr(self, field_name)
+                raise PolicyError(f"{field_name} of a rule must be a mapping of names, not {given!r}")
         for name in self.annotations:
             _check_choice("an annotation of a rule", name, _HINTS)
         patterns = {"tool": self.tool, "target": self.target or "", "reason": self.reason, **self.arguments}
@@ -97,6 +103,8 @@ class Rule:
     def matches(self, tool: PolicySubject, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> bool:
         """Whether this rule applies to a call of `tool` with `arguments` that has `effect`."""
         if not self.names(tool):
+            return False
+        if self.location is not None and getattr(tool, "location", None) != self.location:
             return False
         if any(getattr(hints, name) is not wanted for name, wanted in self.annotations.items()):
             return False
@@ -387,11 +395,13 @@ def derive_always(tool: PolicySubject, intent: Intent | None, trusted: bool) -> 
     Without effects, or with effects claimed by an untrusted origin, that is every call of the tool. With effects it is
     calls that do no more than this one, where a path stands for everything in its folder and below.
     """
-    name = escape_pattern(tool.name)
+    name, location = escape_pattern(tool.name), getattr(tool, "location", None)
     if intent is None or not intent.effects or not trusted:
-        return Always(f"every call of {tool.name}", (Rule("allow", name),))
+        return Always(f"every call of {tool.name}", (Rule("allow", name, location=location),))
     targets = {effect: make_folder_pattern(effect) for effect in intent.effects}
-    rules = tuple(Rule("allow", name, effect=effect.kind, target=target) for effect, target in targets.items())
+    rules = tuple(
+        Rule("allow", name, effect=effect.kind, target=target, location=location) for effect, target in targets.items()
+    )
     scopes = dict.fromkeys(f"{effect.kind} {target}" for effect, target in targets.items())
     return Always(f"{tool.name}: {', '.join(scopes)}", rules)
 

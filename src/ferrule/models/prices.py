@@ -111,6 +111,8 @@ def read_prices(prices: PriceSource) -> dict[str, Price]:
     """A table of prices: see `PriceSource`. Raises `SettingsError`, naming the entry."""
     if isinstance(prices, str | Path):
         return _load_file(str(prices))
+    if not isinstance(prices, Mapping):
+        raise SettingsError(f"prices must be a mapping of models to prices, or the path of a file, not {prices!r}")
     return _read_table(prices, "the prices given")
 
 
