@@ -91,9 +91,12 @@ def is_contained(sandbox: PythonSandbox | None) -> bool:
 
 
 def limit_seconds(timeout: float, scope: CallScope) -> float:
-    """Limit the timeout of a call so that it ends before the caller's deadline, and its output isn't lost."""
+    """Limit the timeout of a call so that it ends before the caller's deadline, and its output isn't lost.
+
+    A quarter of the time, at most a second, is left for ending the code and for handing over what it printed.
+    """
     left = scope.seconds_left
-    return timeout if left is None else max(0.05, min(timeout, left - 0.25))
+    return timeout if left is None else max(0.05, min(timeout, left - min(1.0, left / 4)))
 
 
 python = python_tool()
