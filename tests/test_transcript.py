@@ -102,10 +102,10 @@ def everywhere(text: str) -> Conversation:
     return Conversation(
         (
             system(text),
-            user(text, Image(b"\x89PNG", text)),
+            user(text, Image(b"\x89PNG", f"image/{text}")),
             assistant(text, Reasoning(text), ToolCall("a", text, {"x": text}), MalformedCall("b", text, "no_name")),
             tool_message(ToolResult("a", text, text)),
-            tool_message(ToolResult("b", "", (Image(b"\x89PNG", text),))),
+            tool_message(ToolResult("b", "", (Image(b"\x89PNG", f"image/{text}"),))),
         )
     )
 
