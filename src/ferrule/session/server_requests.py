@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -90,7 +91,7 @@ class ServerRequests:
             origin=f"mcp:{request.server}",
             intent=describe,
         )
-        arguments = f'{{"server": "{request.server}", "max_tokens": {max_tokens}}}'
+        arguments = json.dumps({"server": request.server, "max_tokens": max_tokens})
         async with ToolRegistry([tool]).open() as bound:
             approver = _ClearedApprover(self._permissions.approver, self._clear_line)
             executor = Executor(bound, policy=self._policy, approver=approver, journal=self._permissions.journal)

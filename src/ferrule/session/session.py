@@ -111,8 +111,7 @@ class Session:
 
         The open calls of a resumed conversation are answered first. If this is cancelled, the calls that were started
         stay, each with its result, as does the text written so far; a question to which nothing was done or said is
-        removed. Raises `SettingsError` for
-        an empty question, and what the model raises.
+        removed. Raises `SettingsError` for an empty question, and what the model raises.
         """
         if not question.strip():
             raise SettingsError("the question is empty")
