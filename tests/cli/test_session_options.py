@@ -84,6 +84,12 @@ def test_an_image_for_a_model_that_reads_none_is_reported(reckoner: str, tmp_pat
     assert Image(PNG).hash in done.stdout
 
 
+def test_echo_reports_an_image_that_it_does_not_repeat(tmp_path: Path) -> None:
+    (tmp_path / "dot.png").write_bytes(PNG)
+    done = ferrule("ask", "Hi", "-m", "echo", "-a", tmp_path / "dot.png")
+    assert done.stdout.splitlines() == [f"not preserved  image: {Image(PNG).hash}", "Hi"]
+
+
 async def test_documents_and_sound_are_sent_as_such_or_reported(tmp_path: Path) -> None:
     (tmp_path / "report.pdf").write_bytes(b"%PDF-1.7\n\xe2\xe3")
     (tmp_path / "voice").write_bytes(b"RIFF\0\0\0\0WAVEfmt ")

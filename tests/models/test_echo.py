@@ -52,8 +52,8 @@ CALLS = assistant(ToolCall("call_1", "look", "{}"), ToolCall("call_2", "look", "
     ],
 )
 def test_it_says_back_what_was_said_last(messages: list, said: str) -> None:
-    *deltas, finished = events_of(*messages)
-    assert "".join(delta.text for delta in deltas) == said
+    *streamed, finished = events_of(*messages)
+    assert "".join(event.text for event in streamed if isinstance(event, TextDelta)) == said
     assert finished == MessageFinished(assistant(said), Usage(), "turn")
 
 

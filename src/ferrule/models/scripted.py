@@ -6,10 +6,10 @@ import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import takewhile
 
-from ferrule.capabilities import Capabilities
+from ferrule.capabilities import Capabilities, adapt
 from ferrule.conversation import Conversation, Message, Text, ToolCall, assistant
 from ferrule.errors import ModelError
-from ferrule.events import CallFinished, CallStarted, Event, MessageFinished, TextDelta, Usage
+from ferrule.events import CallFinished, CallStarted, Event, LossesReported, MessageFinished, TextDelta, Usage
 from ferrule.models.protocol import ModelSettings
 from ferrule.toolspec import ToolSpec
 
@@ -72,16 +72,17 @@ def _make_events(message: Message) -> Iterable[Event]:
 
 
 _WORDS = re.compile(r"\S+\s*|\s+")
+_MEDIA = ("image", "audio", "file")
 
 
 class EchoModel:
     """Repeats the text of the last user message, or of the results if those came last, word by word.
 
-    It calls no tool, whatever is offered.
+    It calls no tool, whatever is offered. Images, audio and files are not repeated, and are reported as losses.
     """
 
     name = "echo"
-    capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, user_media=("*",))
+    capabilities = Capabilities(reasoning=True, ids=True)
 
     async def stream(
         self,
@@ -90,6 +91,9 @@ class EchoModel:
         settings: ModelSettings,  # noqa: ARG002 - nothing is sampled
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`."""
+        losses = tuple(loss for loss in adapt(conversation, self.capabilities)[1] if loss.kind in _MEDIA)
+        if losses:
+            yield LossesReported(losses)
         text = _find_last_text(conversation)
         for word in _WORDS.findall(text):
             yield TextDelta(word)
