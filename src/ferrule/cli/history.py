@@ -152,6 +152,8 @@ class History:
             return
         summary = stored.summary
         _print_styled((summary.id, _ID), (f"  {_describe_summary(summary)}  {_escape_line(summary.title)}", ""))
+        if summary.model is not None:
+            _print_styled(("model: ", _ROLE), (f"{_escape_line(summary.model)}", ""))
         for label, text in iterate_lines(stored.conversation):
             _print_styled((label, _CALL if label.startswith("▸") else _ROLE), (text, ""))
 

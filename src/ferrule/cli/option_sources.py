@@ -1,11 +1,12 @@
 """Where the values of options are from: the command line, the environment, or the user's configuration file.
 
-A default that the command line contradicts is dropped; two options of the command line that contradict each other are
-refused.
+A resumed conversation has a source of its own for the model. A default that the command line contradicts is dropped;
+two options of the command line that contradict each other are refused.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,28 +16,144 @@ if TYPE_CHECKING:
     from ferrule.cli.session_options import SessionOptions
 
 _CONTRADICTIONS = {"no_tools": ("tools", "plugins", "mcp", "trust"), "resume": ("system",)}
-_OF_A_MODEL = ("base_url", "mode")
-"""Options that are meant for the model beside which they are set."""
-_PRECEDENCE = ("DEFAULT", "DEFAULT_MAP", "ENVIRONMENT", "COMMANDLINE")
-"""The names of click's sources. `DEFAULT_MAP` is the configuration file."""
+_PRECEDENCE = ("DEFAULT", "DEFAULT_MAP", "ENVIRONMENT", "CONVERSATION", "COMMANDLINE")
+"""The names of click's sources, and that of a resumed conversation's model. `DEFAULT_MAP` is the configuration file."""
+_COMMAND_LINE = _PRECEDENCE.index("COMMANDLINE")
 
 
-def drop_contradicted(options: SessionOptions, context: typer.Context) -> SessionOptions:
-    """Drop the defaults that the command line contradicts.
+def resolve_options(options: SessionOptions, context: typer.Context) -> SessionOptions:
+    """Resolve the conversation to resume and its model, and drop the defaults that other options contradict.
 
-    An address or a mode goes with a model: it is dropped if a source that takes precedence names another model, whose
-    key must not be sent to that address. Raises `SettingsError` for two contradicting options of the command line.
+    An address or a mode goes with the model beside which it is set. If a source that takes precedence names another
+    model, the mode is dropped, and so is the address unless `_is_address_for` accepts it: the key of one provider must
+    not be sent to the address of another. Raises `SettingsError` for two contradicting options of the command line and
+    for a model that lacks an address, and `ConversationError` for a conversation that can't be resumed.
     """
-    from ferrule.errors import SettingsError
-
-    dropped = [name for name in _OF_A_MODEL if 0 < _rank(context, name) < _rank(context, "model")]
-    for name, others in _CONTRADICTIONS.items():
-        for other in others if getattr(options, name) else ():
-            if _rank(context, other) == len(_PRECEDENCE) - 1:
-                raise SettingsError(f"--{name.replace('_', '-')} and --{other} can't be used together")
-            dropped.append(other)
+    if options.continue_last:
+        options = _find_last(options)
+    dropped = _list_contradicted(options, context)
+    options, rank = _choose_model(options, context)
+    if 0 < _rank(context, "mode") < rank and options.model != _find_model_beside(context, "mode"):
+        dropped.append("mode")
+    if 0 < _rank(context, "base_url") < rank and not _is_address_for(options.model, context):
+        _check_without_address(options, context)
+        dropped.append("base_url")
+    else:
+        _check_address_source(options, context)
     defaults = type(options)()
     return replace(options, **{name: getattr(defaults, name) for name in dropped})
+
+
+def _find_last(options: SessionOptions) -> SessionOptions:
+    """Set `resume` to the conversation that was saved last."""
+    from ferrule.errors import SettingsError
+    from ferrule.session.persistence import find_store_path
+    from ferrule.store import Store
+
+    if options.resume is not None:
+        raise SettingsError("--continue and --resume can't be used together")
+    path = find_store_path(options.store)
+    if path.exists():
+        with Store(path, create=False) as store:
+            if last := store.list(1):
+                return replace(options, resume=last[0].id)
+    raise SettingsError(f"--continue: no conversation is saved in {path}; --keep saves one")
+
+
+def _list_contradicted(options: SessionOptions, context: typer.Context) -> list[str]:
+    from ferrule.errors import SettingsError
+
+    dropped = []
+    for name, others in _CONTRADICTIONS.items():
+        for other in others if getattr(options, name) else ():
+            if _rank(context, other) == _COMMAND_LINE:
+                shown = "continue" if name == "resume" and options.continue_last else name.replace("_", "-")
+                raise SettingsError(f"--{shown} and --{other} can't be used together")
+            dropped.append(other)
+    return dropped
+
+
+def _choose_model(options: SessionOptions, context: typer.Context) -> tuple[SessionOptions, int]:
+    """Choose the model: the command line's, a resumed conversation's own, or the default; returns its rank, too."""
+    from ferrule.session.persistence import find_store_path
+
+    rank = _rank(context, "model")
+    if options.resume is None or rank == _COMMAND_LINE:
+        return options, rank
+    from ferrule.session.terminal_output import print_notice
+    from ferrule.store import Store
+
+    with Store(find_store_path(options.store), create=False) as store:
+        model = store.load(options.resume).summary.model
+    if model is None:
+        return options, rank
+    if model != options.model:
+        print_notice(f"{model} answers, the model of the conversation; --model names another")
+    return replace(options, model=model), _PRECEDENCE.index("CONVERSATION")
+
+
+def _is_address_for(model: str, context: typer.Context) -> bool:
+    """Whether an address of the environment or the file may be used for a model that is named elsewhere.
+
+    It may for the provider of the model beside it. With no model beside it, it may for servers that people run
+    themselves, which have no key of a known service that the address could get.
+    """
+    from ferrule.models.providers import PROVIDERS
+
+    provider = model.partition(":")[0]
+    beside = _find_model_beside(context, "base_url")
+    if beside is not None:
+        return ":" in beside and provider == beside.partition(":")[0]
+    found = PROVIDERS.get(provider)
+    return found is not None and not found.needs_key and found.extra == "hosted"
+
+
+def _check_without_address(options: SessionOptions, context: typer.Context) -> None:
+    """Raise `SettingsError` if the model can't be asked without the address that was left out."""
+    from ferrule.errors import SettingsError
+    from ferrule.models.providers import PROVIDERS
+
+    provider = options.model.partition(":")[0]
+    if provider in ("azure", "compatible") and not PROVIDERS[provider].address and options.record is None:
+        beside = _find_model_beside(context, "base_url")
+        reason = f"it is the address of {beside}" if beside else "no model is named beside it"
+        raise SettingsError(
+            f"{options.model}: {_describe_source(context)} was left out, since {reason}; "
+            "give this model's address by --base-url http://…/v1"
+        )
+
+
+def _check_address_source(options: SessionOptions, context: typer.Context) -> None:
+    """Raise `SettingsError`, naming the source, for an address of the environment or the file that can't be used."""
+    from ferrule.cli.session_options import WITHOUT_ADDRESS
+    from ferrule.errors import SettingsError
+
+    if options.base_url is None or _rank(context, "base_url") == _COMMAND_LINE:
+        return
+    source = _describe_source(context)
+    if options.model.partition(":")[0] in WITHOUT_ADDRESS:
+        raise SettingsError(
+            f"{source} is for a provider's model, and {options.model} has no address; name the model by --model or "
+            "FERRULE_MODEL, or unset the address"
+        )
+    if not options.base_url.startswith(("http://", "https://")):
+        raise SettingsError(f"{source} {options.base_url}: an address must begin with http:// or https://")
+
+
+def _describe_source(context: typer.Context) -> str:
+    """Name the variable or the file that has the address."""
+    from ferrule.cli.configuration import find_config_file
+
+    if _rank(context, "base_url") == _PRECEDENCE.index("ENVIRONMENT"):
+        return "FERRULE_BASE_URL"
+    return f"base_url in {find_config_file()}"
+
+
+def _find_model_beside(context: typer.Context, name: str) -> str | None:
+    """Find the default model for which an option's value is meant: of the same source, or else of the file."""
+    is_environment = _rank(context, name) == _PRECEDENCE.index("ENVIRONMENT")
+    named = os.environ.get("FERRULE_MODEL") if is_environment else None
+    return named or (context.default_map or {}).get("model")
 
 
 def _rank(context: typer.Context, name: str) -> int:

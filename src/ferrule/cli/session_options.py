@@ -39,7 +39,7 @@ PROVIDERS = (
     "openai, openai-responses, anthropic, google, azure, bedrock, vertex, vllm, sglang, llamacpp, ollama, lmstudio,"
     " groq, openrouter, deepseek, mistral, together, fireworks, xai, cerebras, huggingface, compatible"
 )
-_WITHOUT_ADDRESS = ("embedded", "echo", "local")
+WITHOUT_ADDRESS = ("embedded", "echo", "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +157,9 @@ class SessionOptions:
     store: StoreFile = None
     keep: Annotated[bool, typer.Option("--keep", help="Save the conversation, see `ferrule history`.")] = False
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue a saved conversation.")] = None
+    continue_last: Annotated[
+        bool, typer.Option("--continue", "-c", help="Continue the conversation that was saved last.")
+    ] = False
     cost: Annotated[
         bool, typer.Option("--cost", envvar="FERRULE_COST", help="Show the tokens, seconds and price of each answer.")
     ] = False
@@ -171,10 +174,10 @@ def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     def run(context: typer.Context, **given: object) -> None:
-        from ferrule.cli.option_sources import drop_contradicted
+        from ferrule.cli.option_sources import resolve_options
 
         options = SessionOptions(**{name: given.pop(name) for name in hints})  # type: ignore[arg-type]
-        command(**given, options=drop_contradicted(options, context))
+        command(**given, options=resolve_options(options, context))
 
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
@@ -214,7 +217,7 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
         route_tool_output(),
         asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
-        open_autosave(StoreOptions(options.store, options.keep, options.resume)) as autosave,
+        open_autosave(StoreOptions(options.store, options.keep, options.resume, options.model)) as autosave,
         _open_servers(options, runner, pipeline, permissions, require_servers) as servers,
     ):
         try:
@@ -246,7 +249,7 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
         logger.addHandler(NoticeHandler())
     name, base_url = options.model, options.base_url
     if base_url is not None:
-        if name.partition(":")[0] in _WITHOUT_ADDRESS:
+        if name.partition(":")[0] in WITHOUT_ADDRESS:
             raise SettingsError(f"--base-url is for a provider's model; {name} has no address")
         if not base_url.startswith(("http://", "https://")):
             raise SettingsError(f"--base-url {base_url}: an address must begin with http:// or https://")

@@ -22,11 +22,13 @@ class StoreOptions:
     """Where to save conversations, and which to resume. Nothing is saved unless an option is set.
 
     `store` is a file, by default the user's own with `keep` or `resume`; `resume` is the id of a saved conversation.
+    `model` is the name that is saved as that of the model that answers.
     """
 
     store: Path | None = None
     keep: bool = False
     resume: str | None = None
+    model: str | None = None
 
 
 def find_store_path(given: Path | None = None) -> Path:
@@ -46,6 +48,8 @@ class Autosave:
     """The decisions on them, by call id."""
     notify: Callable[[str], None] = print_notice
     """Tells the person what was resumed and saved."""
+    model: str | None = None
+    """The name of the model that answers, as it is saved."""
     _id: str | None = None
     _ids: list[str] = field(default_factory=list)
 
@@ -72,7 +76,9 @@ class Autosave:
         if self.store is not None and conversation.messages:
             still_open = {call.id for call in conversation.pending}
             decisions = {call_id: one for call_id, one in self.decisions.items() if call_id in still_open}
-            self._id = self.store.save(conversation, id=self._id, pending=pending or None, decisions=decisions or None)
+            self._id = self.store.save(
+                conversation, id=self._id, pending=pending or None, decisions=decisions or None, model=self.model
+            )
             if self._id not in self._ids:
                 self._ids.append(self._id)
 
@@ -91,7 +97,7 @@ def open_autosave(options: StoreOptions) -> Iterator[Autosave]:
     from ferrule.store import Store
 
     with Store(find_store_path(options.store), create=options.resume is None) as store:
-        autosave = Autosave(store)
+        autosave = Autosave(store, model=options.model)
         if options.resume is not None:
             autosave.resume(options.resume)
         try:

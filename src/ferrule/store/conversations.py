@@ -12,7 +12,7 @@ from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 from ferrule.media import describe_value
 from ferrule.store.database import Database
-from ferrule.store.rows import ConversationRow, ConversationSummary, PausedCalls, shorten_title
+from ferrule.store.rows import ConversationRow, ConversationSummary, PausedCalls, read_model, shorten_title, write_model
 from ferrule.store.search import SearchHit, find_messages
 from ferrule.store.tree import add_messages, prune, read_messages, read_path
 
@@ -57,13 +57,15 @@ class Store:
         id: str | None = None,  # noqa: A002 - the word of the whole interface
         pending: Sequence[Pending] | None = None,
         decisions: Mapping[str, Decision] | None = None,
+        model: str | None = None,
     ) -> str:
         """Save a conversation; returns its id. Saved twice, it is stored once.
 
         `id` is that of the conversation that this one continues. If the stored messages are not a prefix of
         `conversation`, because another process continued it or messages were removed, this becomes a fork with an
         id of its own: nothing that was saved is lost. The default title is the first question. If `pending` and
-        `decisions` aren't given, the stored ones are kept for calls that are still open.
+        `decisions` aren't given, the stored ones are kept for calls that are still open. `model` is the name of the
+        model that answers the conversation; if it isn't given, the stored one is kept.
         """
         if not isinstance(conversation, Conversation):
             raise ConversationError(
@@ -80,7 +82,10 @@ class Store:
             waiting = PausedCalls.parse(row.waiting if row else None).merge(conversation, pending, decisions).text
             if row is None or row.head not in path or row.now != conversation.now.isoformat():
                 name = title or (row.title if row else "") or _derive_title(conversation)
-                return ConversationRow.insert(connection, path[-1], conversation.now.isoformat(), name, waiting)
+                new = ConversationRow.insert(connection, path[-1], conversation.now.isoformat(), name, waiting)
+                write_model(connection, new, model or (read_model(connection, row.id) if row else None))
+                return new
+            write_model(connection, row.id, model)
             row.update(connection, path[-1], title or row.title or _derive_title(conversation), waiting)
             return row.id
 
@@ -89,9 +94,10 @@ class Store:
         with self._database.read_transaction() as connection:
             row = ConversationRow.find(connection, id)
             messages = read_messages(connection, row.head)
+            summary = row.summarize(connection, len(messages))
         waiting = PausedCalls.parse(row.waiting)
         conversation = Conversation(messages, datetime.fromisoformat(row.now))
-        return StoredConversation(row.summarize(len(messages)), conversation, waiting.pending, waiting.decisions)
+        return StoredConversation(summary, conversation, waiting.pending, waiting.decisions)
 
     def fork(self, id: str, at: int | None = None, title: str | None = None) -> str:  # noqa: A002 - see `save`
         """Start another conversation with the same messages, or the first `at` of them; returns its id."""
@@ -102,9 +108,11 @@ class Store:
                 raise ConversationError(f"{row.id} has {len(path)} messages; it can't be forked after {at}")
             heads = [0, *path]
             head = heads[len(path) if at is None else at]
-            return ConversationRow.insert(
+            new = ConversationRow.insert(
                 connection, head, row.now, title or row.title, row.waiting if head == row.head else None
             )
+            write_model(connection, new, read_model(connection, row.id))
+            return new
 
     def list(self, limit: int | None = None) -> tuple[ConversationSummary, ...]:
         """List the conversations, the last changed first."""
@@ -115,7 +123,7 @@ class Store:
                 " ORDER BY updated DESC, conversations.rowid DESC LIMIT ?",
                 (-1 if limit is None else limit,),
             ).fetchall()
-        return tuple(ConversationRow(*row[:-1]).summarize(row[-1]) for row in rows)
+            return tuple(ConversationRow(*row[:-1]).summarize(connection, row[-1]) for row in rows)
 
     def search(self, text: str, limit: int = 50) -> tuple[SearchHit, ...]:
         """Find messages that contain each word of `text`, ignoring case and also inside words, newest first.

@@ -95,6 +95,8 @@ class ConversationSummary:
     waiting: int
     created: datetime
     updated: datetime
+    model: str | None = None
+    """The name of the model that answers it, where the saving program gave one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +157,36 @@ class ConversationRow:
                 (head, shorten_title(title), waiting, _format_time(), self.id),
             )
 
-    def summarize(self, messages: int) -> ConversationSummary:
+    def summarize(self, connection: Connection, messages: int) -> ConversationSummary:
         """Make its entry for a list."""
         waiting = len(json.loads(self.waiting)["pending"]) if self.waiting else 0
         created, updated = datetime.fromisoformat(self.created), datetime.fromisoformat(self.updated)
-        return ConversationSummary(self.id, self.title, messages, waiting, created, updated)
+        return ConversationSummary(
+            self.id, self.title, messages, waiting, created, updated, read_model(connection, self.id)
+        )
+
+
+# A table of its own, made when first needed: an older ferrule ignores it and still opens the file, so that no new
+# version of the schema is needed.
+_MODELS = """
+CREATE TABLE IF NOT EXISTS conversation_models (
+    conversation TEXT PRIMARY KEY REFERENCES conversations ON DELETE CASCADE, model TEXT NOT NULL)
+"""
+
+
+def read_model(connection: Connection, conversation: str) -> str | None:
+    """Read the name of the model that answers a conversation, by the conversation's full id."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'conversation_models'").fetchone() is None:
+        return None
+    row = connection.execute("SELECT model FROM conversation_models WHERE conversation = ?", (conversation,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def write_model(connection: Connection, conversation: str, model: str | None) -> None:
+    """Write the name of the model that answers a conversation; None keeps what is stored."""
+    if model is not None:
+        connection.execute(_MODELS)
+        connection.execute("INSERT OR REPLACE INTO conversation_models VALUES (?, ?)", (conversation, model))
 
 
 def shorten_title(text: str) -> str:
