@@ -1,4 +1,4 @@
-"""Reads standard input: a whole text, or lines, with a prompt on a terminal."""
+"""Reads standard input: a whole text, or lines, with a prompt on a terminal and the lines typed in earlier chats."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from ferrule.errors import SettingsError
 from ferrule.session.approvals import is_interactive
-
-if TYPE_CHECKING:
-    from ferrule.cli.typed_history import TypedHistory
 
 _PROMPT = "› "
 _PATIENCE = 5.0
@@ -26,6 +24,7 @@ _LARGEST = 20 * 1024 * 1024
 # the names of all files. Completion is for nothing here: a question isn't a file name.
 _READLINE_SETTINGS = ("convert-meta off", "input-meta on", "output-meta on", "disable-completion on")
 _ENCODED_LOCALE = "C.UTF-8"
+_MOST_KEPT_LINES = 1_000
 
 
 def read_text() -> str:
@@ -92,8 +91,6 @@ def _decode(data: bytes) -> str:
 def _open_history() -> TypedHistory:
     import readline  # the import also gives `input` line editing
 
-    from ferrule.cli.typed_history import TypedHistory
-
     for setting in _READLINE_SETTINGS:
         readline.parse_and_bind(f"set {setting}")
     return TypedHistory(readline)
@@ -137,3 +134,42 @@ def _read_typed_line() -> str:
     if not line:
         raise EOFError
     return line.rstrip("\n")
+
+
+def find_history_path() -> Path:
+    """The path of the readline file with the lines typed in chats, in the user's state folder."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or "")
+    # The XDG specification says to ignore relative paths.
+    return (state if state.is_absolute() else Path.home() / ".local" / "state") / "ferrule" / "chat_history"
+
+
+class TypedHistory:
+    """Loads the lines of earlier chats, which the arrow keys bring back, and keeps each new one.
+
+    Only the owner can read the file. A chat works the same where it can't be used.
+    """
+
+    def __init__(self, readline: Any) -> None:
+        self._readline = readline
+        self._path: Path | None = None
+        # Not every build of readline can append.
+        if not hasattr(readline, "append_history_file"):
+            return
+        try:
+            path = find_history_path()
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            readline.set_history_length(_MOST_KEPT_LINES)
+            readline.read_history_file(path)
+        except (OSError, RuntimeError):  # no rights, or no home
+            return
+        self._path = path
+
+    def keep_last(self) -> None:
+        """Add the line typed last to the file."""
+        if self._path is None:
+            return
+        try:
+            self._readline.append_history_file(1, self._path)
+        except OSError:
+            self._path = None
