@@ -180,6 +180,10 @@ def test_images_are_described_or_written(tool_folder: Path, tmp_path: Path) -> N
         (("call", "calculator", "--expression"), ("--expression needs a value",)),
         (("call", "calculator", "2+2"), ("'2+2'", "--name value")),
         (("call", "calculator", "--expression", "1", "--expression", "2"), ("given twice",)),
+        (
+            ("call", "calculator", "--expression", "1", "--json-arguments", '{"expression": "2"}'),
+            ("--expression is given twice", "--json-arguments"),
+        ),
         (("call", "calculator", "--expression", "1", "--style", "odd"), ("style",)),
         (("call", "calculator", "--json-arguments", "{"), ("--json-arguments", "not valid JSON")),
         (("call", "calculator", "--json-arguments", "[1]"), ("--json-arguments", "object")),

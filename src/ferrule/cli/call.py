@@ -72,8 +72,11 @@ def parse_call(registry: ToolRegistry, name: str, options: Sequence[str], given:
         near = registry.find_nearest(name)
         advice = f"the nearest: {', '.join(near)}" if near else f"on offer: {', '.join(registry.names)}"
         raise SettingsError(f"unknown tool {name!r}; {advice}")
-    arguments = {**_parse_json_arguments(given), **parse_tool_options(options, tool.parameters)}
-    return ToolCall("call_1", name, json.dumps(arguments, ensure_ascii=False))
+    parsed, added = _parse_json_arguments(given), parse_tool_options(options, tool.parameters)
+    both = [argument for argument in added if argument in parsed]
+    if both:
+        raise SettingsError(f"--{both[0]} is given twice: as an option, and in --json-arguments")
+    return ToolCall("call_1", name, json.dumps({**parsed, **added}, ensure_ascii=False))
 
 
 def leave_out_others(policy: Policy, name: str, registry: ToolRegistry) -> Policy:
