@@ -21,6 +21,7 @@ def test_the_table_names_every_family():
     names = [family["name"] for family in data]
     assert {"hermes", "nanochat"} <= set(names)
     assert all(name in table.stdout for name in names)
+    assert all(line == line.rstrip() for line in table.stdout.splitlines())
     assert f"{len(names)} families" in table.stdout
     framed = {family["name"]: family["turns"] for family in data}
     assert framed["hermes"] == ["hermes", "qwen25", "hermes3", "qwen3_vl", "qwq"]

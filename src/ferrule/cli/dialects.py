@@ -44,7 +44,11 @@ def print_families(known: Sequence[Family]) -> None:
             console.print(family.name, soft_wrap=True)
             console.print(f"  {family.models}", style="dim")
     else:
-        console.print(_make_table(known, has_details=console.width >= _WIDE_ENOUGH))
+        with console.capture() as capture:
+            console.print(_make_table(known, has_details=console.width >= _WIDE_ENOUGH))
+        # rich fills each line to the width of the table.
+        for line in capture.get().splitlines():
+            print(line.rstrip())
     console.print(f"{len(known)} families; each is read as it streams, and written.")
     if console.width < _WIDE_ENOUGH:
         console.print("A wider terminal and --json show the markers of calls as well.")
