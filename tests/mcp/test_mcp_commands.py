@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from scripted_http import ScriptedServer, json_reply
 from terminals import ferrule
 
 from ferrule.cli.mcp import print_tools
@@ -64,6 +66,15 @@ def test_what_is_no_server_is_one_line_without_a_traceback() -> None:
         "ferrule: the MCP server 'echo' (echo) ended before it was ready; it wrote 'hi', which is no MCP message: "
         "check that this starts an MCP server\n"
     )
+
+
+async def test_an_address_of_something_else_is_one_short_line() -> None:
+    async with ScriptedServer(lambda _request: json_reply(200, {"hello": "world"})) as server:
+        done = await asyncio.to_thread(ferrule, "mcp", "list", f"{server.url}/mcp")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "can't be reached: it answered with no MCP message; check that this is the address of" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert len(done.stderr) <= 200
 
 
 def test_serve_refuses_an_address_that_is_none() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,9 @@ _MOST_PAGES = 1000
 _UNAUTHORIZED = 401
 _MOST_SHOWN = 80
 """Characters of a line that isn't a message, shown in an error."""
+_LONGEST_MESSAGE = 500
+_UNPARSED = re.compile(r"Failed to parse .* validation errors? for ")
+"""How the SDK begins its report on an answer that isn't a message: a list of what it lacks, for each kind of them."""
 _log = logging.getLogger("ferrule.mcp")
 
 
@@ -260,7 +264,7 @@ def describe_error(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MCPError):
-        return error.message
+        return _summarize_message(error.message)
     if isinstance(error, FerruleError):
         return str(error)
     if isinstance(error, ValidationError):
@@ -269,6 +273,14 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return f"file not found: {error.filename!r}"
     return f"{type(error).__name__}: {error}"
+
+
+def _summarize_message(message: str) -> str:
+    """The first line of an error's message, shortened; one sentence for an answer that the SDK couldn't parse."""
+    first = message.strip().partition("\n")[0].rstrip()
+    if _UNPARSED.search(first):
+        return "it answered with no MCP message; check that this is the address of an MCP server"
+    return first if len(first) <= _LONGEST_MESSAGE else f"{first[:_LONGEST_MESSAGE]}…"
 
 
 async def _list_all_tools(client: Client) -> list[Tool]:
