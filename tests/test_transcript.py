@@ -20,7 +20,7 @@ from ferrule import (
 )
 from ferrule.agent.run import Run
 from ferrule.conversation import tool_message
-from ferrule.transcript import render_html, render_markdown
+from ferrule.transcript import render_html, render_markdown, summarize_result
 
 TALK = Conversation(
     (
@@ -146,3 +146,9 @@ def test_images_are_shown_as_they_are() -> None:
     drawn = Conversation((user(Image(b"<svg onload='alert(1)'/>", "image/svg+xml")),))
     assert "<img" not in drawn._repr_html_()
     assert "24 bytes" in drawn._repr_html_()
+
+
+def test_the_lines_of_an_error_are_joined_and_those_of_other_results_are_marked():
+    text = "error: no such file\n  did you mean a.txt?\n"
+    assert summarize_result(ToolResult("a", "read", text, "error")) == "error: no such file did you mean a.txt?"
+    assert summarize_result(ToolResult("a", "read", "one\ntwo")) == "one\\ntwo"

@@ -69,7 +69,11 @@ def summarize_result(result: ToolResult | str) -> str:
     """Write a result, or the progress text of a running call, on one line."""
     if isinstance(result, str):
         return _shorten(result)
-    return "  ".join(_shorten(part.text) if isinstance(part, Text) else describe_image(part) for part in result.content)
+    # The lines of an error are sentences; in other results, line ends may be what matters.
+    texts = _join_lines if result.is_error else str
+    return "  ".join(
+        _shorten(texts(part.text)) if isinstance(part, Text) else describe_image(part) for part in result.content
+    )
 
 
 def describe_image(image: Image | Audio | File) -> str:
@@ -147,6 +151,10 @@ def _summarize_call(call: ToolCall | MalformedCall, result: ToolResult | None) -
     name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
     answer = "…  not answered yet" if result is None else f"→  {summarize_result(result)}"
     return "  ".join(part for part in (name, summarize_arguments(call), answer) if part)
+
+
+def _join_lines(text: str) -> str:
+    return " ".join(line for one in text.splitlines() if (line := one.strip()))
 
 
 def _shorten(text: str) -> str:
