@@ -54,6 +54,7 @@ class Loss:
         "marker",
         "id",
         "text",
+        "answer",
         "call",
         "status",
         "sampled",

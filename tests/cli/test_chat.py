@@ -191,6 +191,30 @@ def test_control_c_while_a_tool_runs_leaves_a_conversation_that_goes_on(waiter: 
         assert terminal.ended() == 0
 
 
+def test_control_c_while_a_tool_runs_shows_that_the_call_was_cancelled(waiter: str, waiting_folder: Path) -> None:
+    with Terminal("chat", "--model", waiter, "--tools", waiting_folder, "--yes") as terminal:
+        terminal.expect("› ")
+        terminal.type("Wait.\r")
+        terminal.expect("▸ wait  seconds=1    … ")
+        terminal.type("\x03")
+        terminal.expect("▸ wait  seconds=1  →  cancelled\r\n")
+        terminal.expect("› ")
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+
+
+def test_the_last_event_has_the_id_of_the_saved_conversation(tmp_path: Path) -> None:
+    store = tmp_path / "kept.db"
+    options = ("chat", "--model", "echo", "--json")
+    kept = ferrule(*options, "--store", store, typed="One\nTwo\n/new\nThree\n")
+    ends = [event for line in kept.stdout.splitlines() if (event := json.loads(line))["event"] == "finished"]
+    first, again, other = (end["conversation"] for end in ends)
+    assert first == again != other
+    listed = json.loads(ferrule("history", "list", "--json", "--store", store).stdout)
+    assert {one["id"] for one in listed} == {first, other}
+    assert '"conversation"' not in ferrule(*options, typed="One\n").stdout
+
+
 def test_a_person_is_asked_and_the_prompt_gets_its_line_back(waiter: str, waiting_folder: Path) -> None:
     with Terminal("chat", "--model", waiter, "--tools", waiting_folder) as terminal:
         terminal.expect("› ")

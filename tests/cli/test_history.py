@@ -269,3 +269,8 @@ def test_where_nothing_is_saved_a_line_says_so(tmp_path: Path) -> None:
     ferrule("ask", "Hello", "--model", "echo", "--store", store)
     done = ferrule("history", "search", "goodbye", "--store", store)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "ferrule: no saved message has 'goodbye'\n")
+
+
+@pytest.mark.parametrize("command", [("ask", "Hello", "--model", "echo"), ("history",)])
+def test_a_store_that_is_no_regular_file_is_refused(command: tuple[str, ...]) -> None:
+    assert_refused(ferrule(*command, "--store", "/dev/null"), "/dev/null: not a regular file", "name a file")

@@ -16,6 +16,7 @@ from scripted_http import Reply, cut
 
 from ferrule.agent.pipeline import model
 from ferrule.builtin_tools import calculator
+from ferrule.capabilities import Loss
 from ferrule.conversation import (
     Conversation,
     Image,
@@ -138,7 +139,7 @@ async def test_a_refusal_says_why(caplog: pytest.LogCaptureFixture) -> None:
     async with claude(Reply(said)) as (made, _):
         run = await model(made).chat("?").run()
     assert (run.text, run.stopped) == ("I", "error")
-    assert [loss.detail for loss in run.losses] == ["Anthropic ended the answer: refusal: that is dangerous"]
+    assert run.losses == (Loss("answer", "Anthropic ended the answer: refusal: that is dangerous"),)
     assert "that is dangerous" in caplog.text
 
 

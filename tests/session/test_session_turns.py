@@ -15,13 +15,15 @@ import pytest
 
 from ferrule import Decision, Policy, ToolCall, ToolRegistry, calculator, model, tool
 from ferrule.agent.run import Run
+from ferrule.capabilities import Loss
 from ferrule.cli.errors import run_command
-from ferrule.events import Event, MessageFinished, ResultReady
+from ferrule.events import Event, LossesReported, MessageFinished, ResultReady
 from ferrule.execution import ApprovalRequest
 from ferrule.execution.policy import Profile
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.approvals import Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
+from ferrule.session.renderer import TextRenderer
 from ferrule.session.session import Session, SessionRunner
 from ferrule.store import Store
 from ferrule.tools.intent import Effect, Intent
@@ -49,7 +51,7 @@ class Log:
     def clear(self) -> None:
         self.lines.append("clear")
 
-    def finish(self, run: Run, /) -> None:
+    def finish(self, run: Run, /, conversation_id: str | None = None) -> None:
         self.lines.append(run.stopped)
 
     def notify(self, text: str) -> None:
@@ -238,3 +240,11 @@ def test_ctrl_c_while_asyncio_installs_its_handler_ends_the_turn_alone(interrupt
 def test_ctrl_c_while_asyncio_installs_its_handler_ends_a_command_without_a_traceback(interrupted: list[int]) -> None:
     assert run_command(lambda: asyncio.run(asyncio.sleep(60))) == 130
     assert interrupted == [signal.SIGINT]
+
+
+def test_an_answer_that_its_server_ended_is_not_called_a_loss_of_text(capsys: pytest.CaptureFixture[str]) -> None:
+    losses = (Loss("image", "b1ff"), Loss("answer", "OpenAI ended the answer: content_filter"))
+    TextRenderer().show(LossesReported(losses))
+    assert capsys.readouterr().out == (
+        "not preserved  image: b1ff\nincomplete  OpenAI ended the answer: content_filter\n"
+    )

@@ -308,7 +308,7 @@ class HostedModel(ABC):
     def _report_early_end(self, finished: MessageFinished, reader: AnswerReader, is_broken: bool) -> list[Loss]:
         if finished.stop != "error" or is_broken or not reader.end_reason:
             return []
-        return [Loss("text", f"{self.provider.label} ended the answer: {reader.end_reason}")]
+        return [Loss("answer", f"{self.provider.label} ended the answer: {reader.end_reason}")]
 
     def _report(self, losses: Sequence[Loss]) -> tuple[Event, ...]:
         """The event that reports losses, which are also logged; none if nothing was lost."""

@@ -43,13 +43,13 @@ class CostRenderer(Hooks):
         """Show a notice."""
         self._renderer.notify(text)
 
-    def finish(self, run: Run, /) -> None:
+    def finish(self, run: Run, /, conversation_id: str | None = None) -> None:
         """Show the end of the turn and what it took; as JSON, an event before the last."""
         asked, first_token = self._asked, self._first_token
         self._asked = self._first_token = None
         if asked is not None and self._as_json:
             print(escape_json({"event": "cost", **describe_cost(run, asked, first_token)}), flush=True)
-        self._renderer.finish(run)
+        self._renderer.finish(run, conversation_id)
         if asked is not None and not self._as_json:
             self.notify(format_cost(describe_cost(run, asked, first_token)))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ferrule._util.user_folders import find_data_folder
 from ferrule.conversation import Conversation
+from ferrule.errors import ConversationError
 from ferrule.session.terminal_output import print_notice
 
 if TYPE_CHECKING:
@@ -32,8 +33,17 @@ class StoreOptions:
 
 
 def find_store_path(given: Path | None = None) -> Path:
-    """Return the given file, or the path of the user's own store."""
-    return given or find_data_folder() / "conversations.db"
+    """Return the given file, or the path of the user's own store.
+
+    Raises `ConversationError` for a folder, a device and the like.
+    """
+    path = given or find_data_folder() / "conversations.db"
+    # What SQLite says about them is "disk I/O error".
+    if path.exists() and not path.is_file():
+        raise ConversationError(
+            f"{path}: not a regular file; name a file for the conversations, new or kept by ferrule"
+        )
+    return path
 
 
 @dataclass(slots=True)
@@ -52,6 +62,11 @@ class Autosave:
     """The name of the model that answers, as it is saved."""
     _id: str | None = None
     _ids: list[str] = field(default_factory=list)
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The id under which the conversation was saved, None before that."""
+        return self._id
 
     def resume(self, name: str) -> None:
         """Load a saved conversation. Raises `ConversationError` for an unknown id."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule._util.terminal_text import escape_json, escape_line, escape_text
@@ -44,8 +44,8 @@ class Renderer(Protocol):
     def clear(self) -> None:
         """Move to the start of a line, so that something else can be printed."""
 
-    def finish(self, run: Run, /) -> None:
-        """Show that the run has ended, complete or not."""
+    def finish(self, run: Run, /, conversation_id: str | None = None) -> None:
+        """Show that the run has ended, complete or not; `conversation_id` is that of the saved conversation."""
 
     def notify(self, text: str) -> None:
         """Show a notice that isn't part of an event."""
@@ -63,8 +63,8 @@ class JsonRenderer:
     def clear(self) -> None:
         """Do nothing: every line is complete."""
 
-    def finish(self, run: Run, /) -> None:
-        """Print how the run ended, with its last answer."""
+    def finish(self, run: Run, /, conversation_id: str | None = None) -> None:
+        """Print how the run ended, with its last answer and the id under which the conversation was saved."""
         usage = {
             "prompt": run.usage.prompt_tokens,
             "cached": run.usage.cached_tokens,
@@ -74,7 +74,9 @@ class JsonRenderer:
         output = {"output": run.output} if type(run.output) in _PLAIN else {}
         if reason == "error" and run.stop_detail:
             output["error"] = run.stop_detail
-        _print_json_line({"event": "finished", "reason": reason, "answer": run.text, **output, "tokens": usage})
+        saved = {"conversation": conversation_id} if conversation_id is not None else {}
+        end = {"event": "finished", "reason": reason, "answer": run.text, **output, **saved, "tokens": usage}
+        _print_json_line(end)
 
     def notify(self, text: str) -> None:
         """Print a notice on stderr."""
@@ -96,6 +98,7 @@ class TextRenderer:
         self._can_overwrite = self._console is not None and self._is_terminal and not self._console.is_dumb_terminal
         self._last = ""
         self._calls: dict[str, ToolCall | MalformedCall] = {}
+        self._open_calls: dict[str, ToolCall | MalformedCall] = {}
         self._at_start = True
         self._is_transient = False
         self._streamed: StreamedText | None = None
@@ -109,6 +112,7 @@ class TextRenderer:
             self._print_text(event.text, "dim")
         elif isinstance(event, MessageFinished):
             self._calls = {call.id: call for call in event.message.calls}
+            self._open_calls = dict(self._calls)
             if self._calls:
                 self._print_transient(*(self._format_call(call) for call in self._calls.values()))
         elif isinstance(event, ToolProgress) and event.call_id in self._calls:
@@ -134,21 +138,31 @@ class TextRenderer:
         self._at_start = True
         sys.stdout.flush()
 
-    def finish(self, run: Run, /) -> None:
-        """End the last line, to which a terminal has added `^C` after Ctrl-C."""
+    def finish(self, run: Run, /, conversation_id: str | None = None) -> None:  # noqa: ARG002 - for JSON lines
+        """End the last line, to which a terminal has added `^C` after Ctrl-C, and show which calls were cancelled."""
         if run.stopped == "cancelled" and self._streamed is not None:
             self._streamed.finish(is_cut_off=True)
             self._streamed = None
         elif run.stopped == "cancelled" and self._can_overwrite:
             self._at_start = False
         self.clear()
+        if run.stopped == "cancelled":
+            self._print_cancelled({call.id for call in run.conversation.pending})
+        self._open_calls.clear()
 
     def notify(self, text: str) -> None:
         """Print a notice on stderr."""
         print_notice(text)
 
+    def _print_cancelled(self, waiting: Collection[str]) -> None:
+        """Print the calls without a result, but not those that keep waiting for a decision."""
+        for call in self._open_calls.values():
+            if call.id not in waiting:
+                self._print_line(f"{self._format_call(call)}  →  ", "cancelled", "red")
+
     def _print_result(self, result: ToolResult) -> None:
         self.clear()
+        self._open_calls.pop(result.call_id, None)
         call = self._calls.get(result.call_id)
         head = self._format_call(call) if call is not None else escape_line(result.name)
         style = "red" if result.is_error else "green"
@@ -156,8 +170,11 @@ class TextRenderer:
 
     def _print_losses(self, losses: Sequence[Loss]) -> None:
         self.clear()
-        said = "; ".join(f"{loss.kind}: {loss.detail}" for loss in losses)
-        self._print_line("not preserved  ", summarize_result(said), "dim", "dim")
+        ends = [loss.detail for loss in losses if loss.kind == "answer"]
+        lost = [f"{loss.kind}: {loss.detail}" for loss in losses if loss.kind != "answer"]
+        for head, said in (("not preserved  ", lost), ("incomplete  ", ends)):
+            if said:
+                self._print_line(head, summarize_result("; ".join(said)), "dim", "dim")
 
     def _format_call(self, call: ToolCall | MalformedCall) -> str:
         name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"

@@ -153,7 +153,7 @@ class Session:
             )
 
     def finish_turn(self, stopped: str = "") -> None:
-        """End the current turn, if there is one: withdraw its questions, show its end, save the conversation.
+        """End the current turn, if there is one: withdraw its questions, save the conversation, show its end.
 
         `ask` does so itself; this is for a caller that stops waiting for it.
         """
@@ -170,9 +170,12 @@ class Session:
         self.conversation = run.conversation if is_kept else turn.before
         if is_kept:
             self.attachments = ()
-        self.renderer.finish(run)
-        if self.conversation != self._beginning:
-            self.autosave.save(self.conversation, run.pending)
+        try:
+            # Before the end is shown, which names the saved conversation.
+            if self.conversation != self._beginning:
+                self.autosave.save(self.conversation, run.pending)
+        finally:
+            self.renderer.finish(run, self.autosave.conversation_id)
 
     async def _run(self, start: Conversation) -> Run:
         """Run the pipeline from `start`, and save the conversation."""

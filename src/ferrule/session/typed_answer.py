@@ -25,12 +25,13 @@ class TypedAnswerRenderer:
             print_notice(f"{event.result.name}{arguments}  →  {summarize_result(event.result)}")
         elif isinstance(event, LossesReported):
             for loss in event.losses:
-                print_notice(f"not preserved: {loss.kind}: {loss.detail}")
+                head = "incomplete" if loss.kind == "answer" else f"not preserved: {loss.kind}"
+                print_notice(f"{head}: {loss.detail}")
 
     def clear(self) -> None:
         """Do nothing: every line is complete."""
 
-    def finish(self, run: Run, /) -> None:
+    def finish(self, run: Run, /, conversation_id: str | None = None) -> None:  # noqa: ARG002 - for JSON lines
         """Print the answer, if it is complete."""
         if run.stopped == "done":
             print_json(run.output)
