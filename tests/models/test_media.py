@@ -42,6 +42,7 @@ def coded(media) -> str:
 async def sent_to(server, made, *parts):
     """The request that a user's message becomes, and what was lost on the way."""
     run = await model(made).chat(user("Look:", *parts)).run()
+    await made.aclose()
     (request,) = server.requests
     return request.body, [(loss.kind, loss.detail) for loss in run.losses]
 
