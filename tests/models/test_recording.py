@@ -48,7 +48,9 @@ async def test_a_run_with_tools_is_replayed_without_a_key_and_a_network(path, mo
     )
     async with openai_server.server(*answers) as server:
         address = f"{server.url}/v1"
-        first = await model("openai:m", record=path, base_url=address).chat("12 * 34?").using(calculator).run()
+        asked = model("openai:m", record=path, base_url=address)
+        first = await asked.chat("12 * 34?").using(calculator).run()
+        await asked.model.aclose()
     monkeypatch.delenv("OPENAI_API_KEY")
     again = model("openai:m", record=path).chat("12 * 34?").using(calculator)
     async with again.stream() as run:
@@ -116,7 +118,9 @@ async def test_many_differences_are_counted(path) -> None:
 async def test_a_missing_key_is_named_beside_what_differs(path, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", openai_server.KEY)
     async with openai_server.server(openai_server.says("Hello.")) as server:
-        await model("openai:m", record=path, base_url=f"{server.url}/v1").chat("Hi").run()
+        asked = model("openai:m", record=path, base_url=f"{server.url}/v1")
+        await asked.chat("Hi").run()
+        await asked.model.aclose()
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(RequestNotRecorded, match=r"recorded 'Hi', now 'Ho'\nIt can't be asked: no key for OpenAI"):
         await model("openai:m", record=path).chat("Ho").run()
@@ -269,6 +273,7 @@ async def test_a_key_given_as_an_option_is_refused(path) -> None:
         for question in (f"My key is {key}.", "What is my key?"):
             with pytest.raises(SettingsError, match=r"can't be recorded in .*the value of the option api_key"):
                 await asked.chat(question).run()
+        await asked.model.aclose()
     assert not path.exists()
 
 

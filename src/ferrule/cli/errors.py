@@ -29,13 +29,12 @@ _EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)
 def run_command(command: Callable[[], None]) -> int:
     """Run a command and return its exit status. Raises errors that the input didn't cause."""
     _open_closed_streams()
-    advise_commands.set(True)
     for stream in (sys.stdout, sys.stderr):
         # Don't fail because an argument isn't UTF-8, or the terminal can't show a character.
         cast("Any", stream).reconfigure(errors=ERRORS)
     message = None
     try:
-        with _print_policy_warnings():
+        with _print_policy_warnings(), _advise_commands():
             command()
         status = 0
     except SystemExit as end:
@@ -131,6 +130,16 @@ def require_extra(extra: str) -> Iterator[None]:
     except ImportError as error:
         missing = (error.name or "a part of it").partition(".")[0]
         raise SettingsError(f"this needs {missing}; install it with: pip install 'ferrule[{extra}]'") from error
+
+
+@contextmanager
+def _advise_commands() -> Iterator[None]:
+    """Let errors advise commands of a shell."""
+    before = advise_commands.set(True)
+    try:
+        yield
+    finally:
+        advise_commands.reset(before)
 
 
 @contextmanager
