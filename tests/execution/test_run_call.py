@@ -93,6 +93,37 @@ def test_an_async_tool_that_ignores_cancellation_is_abandoned_and_recorded_late(
     assert [(line["status"], line["text"]) for line in late] == [("ok", "ended after all")]
 
 
+async def test_a_caller_cancelled_while_a_tool_may_still_end_is_cancelled_and_its_state_stays_locked():
+    ends, is_cancelled = asyncio.Event(), asyncio.Event()
+
+    class Slow(Toolset):
+        @tool(timeout=0.05)
+        async def ignores(self) -> str:
+            """Ignore every cancellation, until told to end."""
+            while not ends.is_set():
+                try:
+                    await ends.wait()
+                except asyncio.CancelledError:
+                    is_cancelled.set()
+            return "ended after all"
+
+        @tool(timeout=0.05)
+        async def waits(self) -> str:
+            """Share the state."""
+            return "free"
+
+    async with ToolRegistry([Slow()]).open() as bound:
+        executor = Executor(bound)
+        running = asyncio.create_task(executor.run(call("ignores"), CallScope()))
+        await is_cancelled.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        busy = await executor.run(call("waits", "call_2"), CallScope())
+        ends.set()
+    assert busy.text == "error: not started: an earlier call of the same tools is still running; it had no effect"
+
+
 def test_a_timeout_of_the_tools_own_is_an_error_of_it():
     @tool(timeout=5)
     async def own() -> str:

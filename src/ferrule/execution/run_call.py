@@ -180,6 +180,10 @@ class FunctionRun:
     on_late: Callable[[Outcome], None]
     is_given_up: bool = False
 
+    def give_up(self) -> None:
+        """Record that the function is still running."""
+        self.is_given_up = True
+
 
 async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
     """Run a function, with retries. Returns its outcome, or after a timeout what was done to it."""
@@ -206,9 +210,7 @@ async def _attempt(run: FunctionRun) -> Outcome | TimeoutAction:
 
 
 async def _run_async(run: FunctionRun) -> Outcome | TimeoutAction:
-    outcome = await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late)
-    run.is_given_up = outcome == "abandoned"
-    return outcome
+    return await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late, run.give_up)
 
 
 async def _run_in_thread(run: FunctionRun) -> Outcome | TimeoutAction:

@@ -11,7 +11,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -30,12 +29,14 @@ async def await_outcome(
     arguments: Mapping[str, Any],
     timeout: float | None,
     on_late: Callable[[Outcome], None] | None = None,
+    on_abandon: Callable[[], None] | None = None,
 ) -> Outcome | Literal["stopped", "abandoned"]:
     """Await `function(**arguments)`, for at most `timeout` seconds; then it is cancelled, and what it returns ignored.
 
-    A function that hasn't ended `GRACE_SECONDS` after that is abandoned; `on_late` is called with its outcome if it
-    ends after all. What it raises is its outcome, including `SystemExit` and a `CancelledError` of its own. Raises
-    `CancelledError` if the caller is cancelled, once the function has ended or was abandoned.
+    A function that hasn't ended `GRACE_SECONDS` after that is abandoned, also if the caller is cancelled: `on_abandon`
+    is called, and `on_late` with its outcome if it ends after all. What a function raises is its outcome, including
+    `SystemExit` and a `CancelledError` of its own. Raises `CancelledError` if the caller is cancelled, once the
+    function has ended or was abandoned.
     """
     if timeout is None:
         # Only awaited: a task of its own would cost more than most functions.
@@ -44,9 +45,9 @@ async def await_outcome(
     try:
         await asyncio.wait({task}, timeout=timeout)
     except asyncio.CancelledError:
-        await _stop(task, on_late)
+        await _stop(task, on_late, on_abandon)
         raise
-    return task.result() if task.done() else await _stop(task, on_late)
+    return task.result() if task.done() else await _stop(task, on_late, on_abandon)
 
 
 async def _await_directly(function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Outcome:
@@ -75,14 +76,21 @@ async def _capture(function: Callable[..., Awaitable[Any]], arguments: Mapping[s
 
 
 async def _stop(
-    task: asyncio.Task[Outcome], on_late: Callable[[Outcome], None] | None
+    task: asyncio.Task[Outcome], on_late: Callable[[Outcome], None] | None, on_abandon: Callable[[], None] | None
 ) -> Literal["stopped", "abandoned"]:
     """Cancel a function's task and wait briefly for its end; a caller that is cancelled meanwhile doesn't wait."""
     task.cancel()
-    with suppress(asyncio.CancelledError):
+    try:
         await asyncio.wait({task}, timeout=GRACE_SECONDS)
-    if task.done():
-        return "stopped"
+    finally:
+        if not task.done():
+            _abandon(task, on_late)
+            if on_abandon is not None:
+                on_abandon()
+    return "stopped" if task.done() else "abandoned"
+
+
+def _abandon(task: asyncio.Task[Outcome], on_late: Callable[[Outcome], None] | None) -> None:
     _abandoned.add(task)
     task.add_done_callback(_abandoned.discard)
     if on_late is not None:
@@ -90,7 +98,6 @@ async def _stop(
     # As asyncio doesn't know it any more, `asyncio.run` doesn't wait for it at the end of the program.
     asyncio.tasks._unregister_task(task)
     task._log_destroy_pending = False  # type: ignore[attr-defined]
-    return "abandoned"
 
 
 GRACE_SECONDS = 2.0
