@@ -45,10 +45,9 @@ def reckoner(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def chatterer(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of random weights, whose answers have no end for a long while."""
-    return (
-        f"local:{memorise(tmp_path_factory.mktemp('chatterer'), [_turns(('x', '', '', 'y'))], steps=0, context=65536)}"
-    )
+    """A model of random weights, whose answers end where its context of 65,536 tokens does."""
+    folder = tmp_path_factory.mktemp("chatterer")
+    return f"local:{memorise(folder, [_turns(('x', '', '', 'y'))], steps=0, context=65536, has_end=False)}"
 
 
 @pytest.fixture(scope="session")

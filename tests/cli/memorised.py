@@ -47,8 +47,12 @@ def memorise(
     *,
     steps: int = 250,
     context: int = 2048,
+    has_end: bool = True,
 ) -> Path:
-    """Train a model of a few thousand weights on these conversations alone, and write it to `folder`."""
+    """Train a model of a few thousand weights on these conversations alone, and write it to `folder`.
+
+    Without an end (`has_end`), the weights of its control tokens are zero: some byte is always likelier.
+    """
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
     dialect = get_dialect(dialect_name)
@@ -80,6 +84,9 @@ def memorise(
         if loss.item() < 0.006:
             break
     assert steps == 0 or loss.item() < 0.01, f"the test's model was not learnt: {loss.item()}"
+    if not has_end:
+        with torch.no_grad():
+            network.model.embed_tokens.weight[list(tokenizer.control.values())] = 0
     export(network, folder)
     # What it exports besides tells of the embedded model's own framing.
     for name in ("chat_template.jinja", "tokenizer_config.json"):
