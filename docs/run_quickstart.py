@@ -9,6 +9,7 @@ from __future__ import annotations
 import doctest
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ def copy_clone(folder: Path) -> None:
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes((ROOT / name).read_bytes())
+            shutil.copy(ROOT / name, folder / name)
 
 
 def write_script(blocks: list[Block]) -> tuple[str, list[tuple[str, str | None]]]:

@@ -1,14 +1,16 @@
 """Runs the quickstart word for word in a copy of the clone, as `make quickstart` does, also in a fresh machine."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+sys.path.append(str(Path(__file__).parents[1] / "docs"))
+
+from run_quickstart import ROOT, copy_clone
+
 FRESH_MACHINE = ROOT.parent / "shared" / "fresh-machine"
 
 pytestmark = pytest.mark.slow
@@ -26,16 +28,7 @@ def test_the_quickstart_runs_word_for_word_in_a_fresh_machine(tmp_path: Path) ->
     """The fresh machine clones what is committed; here it gets the files as they are now."""
     clone = tmp_path / "main"
     clone.mkdir()
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if (ROOT / name).is_file():
-            (clone / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, clone / name)
+    copy_clone(clone)
     git = ["git", "-c", "user.name=test", "-c", "user.email=test"]
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "copy"]):
         subprocess.run([*git, *arguments], cwd=clone, check=True)
