@@ -1,4 +1,4 @@
-"""The user's own folders, by the XDG specification."""
+"""The user's own folders, by the XDG specification, and files there that only the user may read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,28 @@ def find_config_folder() -> Path:
 def find_data_folder() -> Path:
     """The folder of what ferrule saves: `$XDG_DATA_HOME/ferrule`, by default in `~/.local/share`."""
     return _find_folder("XDG_DATA_HOME", ".local", "share")
+
+
+def find_state_folder() -> Path:
+    """The folder of what ferrule remembers between runs: `$XDG_STATE_HOME/ferrule`, by default in `~/.local/state`."""
+    return _find_folder("XDG_STATE_HOME", ".local", "state")
+
+
+def write_private_file(path: Path, data: bytes) -> None:
+    """Write a new file with the mode 600 and rename it: others can't read it at any time, and none is lost.
+
+    Raises `OSError`.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside.unlink(missing_ok=True)
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(data)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _find_folder(variable: str, *default: str) -> Path:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ferrule._util.user_folders import find_state_folder
 from ferrule.errors import SettingsError
 from ferrule.session.approvals import is_interactive
 
@@ -138,9 +139,7 @@ def _read_typed_line() -> str:
 
 def find_history_path() -> Path:
     """The path of the readline file with the lines typed in chats, in the user's state folder."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or "")
-    # The XDG specification says to ignore relative paths.
-    return (state if state.is_absolute() else Path.home() / ".local" / "state") / "ferrule" / "chat_history"
+    return find_state_folder() / "chat_history"
 
 
 class TypedHistory:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from ferrule._util.user_folders import find_config_folder
+from ferrule._util.user_folders import find_config_folder, write_private_file
 from ferrule.errors import RegistryError, SettingsError
 
 if TYPE_CHECKING:
@@ -154,14 +153,7 @@ class TokenFile:
         self._write()
 
     def _write(self) -> None:
-        """Write a new file and rename it, so that nobody else can read it at any time, and none is lost."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        beside.unlink(missing_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-            json.dump(self._saved, file, indent=2)
-        beside.replace(self.path)
+        write_private_file(self.path, json.dumps(self._saved, indent=2).encode())
 
 
 def _dump(value: Any) -> Any:

@@ -10,10 +10,9 @@ import json
 import logging
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
 
-from ferrule._util.user_folders import find_config_folder
+from ferrule._util.user_folders import find_config_folder, write_private_file
 from ferrule.errors import SettingsError
 
 logger = logging.getLogger(__name__)
@@ -61,17 +60,4 @@ def delete_key(variable: str) -> bool:
 
 
 def _write_keys(keys: dict[str, str]) -> None:
-    """Write a new file with the mode 600 and rename it: others can't read it at any time, and none is lost."""
-    path = find_keys_file()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with suppress(FileNotFoundError):
-        beside.unlink()
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-            json.dump(keys, file, indent=2)
-            file.write("\n")
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    write_private_file(find_keys_file(), f"{json.dumps(keys, indent=2)}\n".encode())
