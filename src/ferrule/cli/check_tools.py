@@ -88,8 +88,7 @@ def _load_registries(path: Path, check: ToolFileCheck) -> Iterator[tuple[Path, T
             continue
         file, item = entry
         try:
-            registry = ToolRegistry([item]).with_origin("project")
-            _ = registry.specs
+            registry = ToolRegistry.from_discovered(item)
         except FerruleError as error:
             check.problems.append(ToolFileProblem(file, 0, str(error)))
         else:

@@ -153,14 +153,21 @@ class ToolRegistry(_ToolCollection):
                 continue
             path, item = entry
             try:
-                registry = cls([item]).with_origin("project")
-                # A type without a schema is only detected here; later, it would make the tools of all files unusable.
-                _ = registry.specs
+                found.append(cls.from_discovered(item))
             except FerruleError as error:
                 problems.append(DiscoveryProblem(path, f"{type(error).__name__}: {error}"))
-            else:
-                found.append(registry)
         return cls(found, problems)
+
+    @classmethod
+    def from_discovered(cls, item: ToolLike) -> ToolRegistry:
+        """What a discovered file offers, with the origin `project`.
+
+        Raises `RegistryError` and `ToolDefinitionError`, also for a type without a schema: later, it would make the
+        tools of all files unusable.
+        """
+        registry = cls([item]).with_origin("project")
+        _ = registry.specs  # where such a type is detected
+        return registry
 
     @classmethod
     def from_file(cls, path: str | Path) -> ToolRegistry:
