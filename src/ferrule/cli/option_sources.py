@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _CONTRADICTIONS = {"no_tools": ("tools", "plugins", "mcp", "trust"), "resume": ("system",)}
 _PRECEDENCE = ("DEFAULT", "DEFAULT_MAP", "ENVIRONMENT", "CONVERSATION", "COMMANDLINE")
 """The names of click's sources, and that of a resumed conversation's model. `DEFAULT_MAP` is the configuration file."""
+_WITHOUT_ADDRESS = ("embedded", "echo", "local")
 _COMMAND_LINE = _PRECEDENCE.index("COMMANDLINE")
 
 
@@ -39,7 +40,7 @@ def resolve_options(options: SessionOptions, context: typer.Context) -> SessionO
         _check_without_address(options, context)
         dropped.append("base_url")
     else:
-        _check_address_source(options, context)
+        _check_address(options, context)
     defaults = type(options)()
     return replace(options, **{name: getattr(defaults, name) for name in dropped})
 
@@ -84,7 +85,7 @@ def _choose_model(options: SessionOptions, context: typer.Context) -> tuple[Sess
     from ferrule.store import Store
 
     with Store(find_store_path(options.store), create=False) as store:
-        model = store.load(options.resume).summary.model
+        model = store.find_model(options.resume)
     if model is None:
         return options, rank
     if model != options.model:
@@ -123,15 +124,16 @@ def _check_without_address(options: SessionOptions, context: typer.Context) -> N
         )
 
 
-def _check_address_source(options: SessionOptions, context: typer.Context) -> None:
-    """Raise `SettingsError`, naming the source, for an address of the environment or the file that can't be used."""
-    from ferrule.cli.session_options import WITHOUT_ADDRESS
+def _check_address(options: SessionOptions, context: typer.Context) -> None:
+    """Raise `SettingsError`, naming the source, for an address that can't be used."""
     from ferrule.errors import SettingsError
 
-    if options.base_url is None or _rank(context, "base_url") == _COMMAND_LINE:
+    if options.base_url is None:
         return
     source = _describe_source(context)
-    if options.model.partition(":")[0] in WITHOUT_ADDRESS:
+    if options.model.partition(":")[0] in _WITHOUT_ADDRESS:
+        if _rank(context, "base_url") == _COMMAND_LINE:
+            raise SettingsError(f"{source} is for a provider's model; {options.model} has no address")
         raise SettingsError(
             f"{source} is for a provider's model, and {options.model} has no address; name the model by --model or "
             "FERRULE_MODEL, or unset the address"
@@ -141,12 +143,13 @@ def _check_address_source(options: SessionOptions, context: typer.Context) -> No
 
 
 def _describe_source(context: typer.Context) -> str:
-    """Name the variable or the file that has the address."""
+    """Name the option, the variable or the file that has the address."""
     from ferrule.cli.configuration import find_config_file
 
-    if _rank(context, "base_url") == _PRECEDENCE.index("ENVIRONMENT"):
-        return "FERRULE_BASE_URL"
-    return f"base_url in {find_config_file()}"
+    rank = _rank(context, "base_url")
+    if rank == _COMMAND_LINE:
+        return "--base-url"
+    return "FERRULE_BASE_URL" if rank == _PRECEDENCE.index("ENVIRONMENT") else f"base_url in {find_config_file()}"
 
 
 def _find_model_beside(context: typer.Context, name: str) -> str | None:

@@ -39,7 +39,6 @@ PROVIDERS = (
     "openai, openai-responses, anthropic, google, azure, bedrock, vertex, vllm, sglang, llamacpp, ollama, lmstudio,"
     " groq, openrouter, deepseek, mistral, together, fireworks, xai, cerebras, huggingface, compatible"
 )
-WITHOUT_ADDRESS = ("embedded", "echo", "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,11 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
     from ferrule.session.session import Session, SessionRunner
     from ferrule.tools.registry import ToolRegistry
 
-    attachments = _read_attachments(options.attachments) if options.attachments else ()
+    attachments: tuple[Attachment, ...] = ()
+    if options.attachments:
+        from ferrule.cli.attachments import read_attachments
+
+        attachments = read_attachments(options.attachments)
     registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
     pipeline = make_pipeline(options)
     renderer = make_renderer(options)
@@ -248,12 +251,7 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     if not any(isinstance(handler, NoticeHandler) for handler in logger.handlers):
         logger.addHandler(NoticeHandler())
     name, base_url = options.model, options.base_url
-    if base_url is not None:
-        if name.partition(":")[0] in WITHOUT_ADDRESS:
-            raise SettingsError(f"--base-url is for a provider's model; {name} has no address")
-        if not base_url.startswith(("http://", "https://")):
-            raise SettingsError(f"--base-url {base_url}: an address must begin with http:// or https://")
-    elif name.startswith("compatible:") and options.record is None:
+    if base_url is None and name.startswith("compatible:") and options.record is None:
         raise SettingsError(f"{name}: give the server's address by --base-url http://…/v1")
     given: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
     if options.record is not None:
@@ -272,12 +270,6 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
     if options.schema is not None:
         pipeline = pipeline.parse_as(read_schema(options.schema))
     return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
-
-
-def _read_attachments(names: list[str]) -> tuple[Attachment, ...]:
-    from ferrule.cli.attachments import read_attachments
-
-    return read_attachments(names)
 
 
 def make_renderer(options: SessionOptions) -> Renderer:

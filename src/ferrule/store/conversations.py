@@ -99,6 +99,11 @@ class Store:
         conversation = Conversation(messages, datetime.fromisoformat(row.now))
         return StoredConversation(summary, conversation, waiting.pending, waiting.decisions)
 
+    def find_model(self, id: str) -> str | None:  # noqa: A002 - see `save`
+        """Find the name of the model that answers a conversation, without loading it; None if none was saved."""
+        with self._database.read_transaction() as connection:
+            return read_model(connection, ConversationRow.find(connection, id).id)
+
     def fork(self, id: str, at: int | None = None, title: str | None = None) -> str:  # noqa: A002 - see `save`
         """Start another conversation with the same messages, or the first `at` of them; returns its id."""
         with self._database.write_transaction() as connection:
