@@ -16,6 +16,7 @@ from ferrule.errors import ConversationError
 MOST_BYTES = 100 * 1024 * 1024
 """The most bytes of a file or a recording; providers take less."""
 
+_IMAGE_SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _TEXT_TYPES = ("application/json", "application/toml", "application/xml", "application/yaml", "application/x-sh")
 _FRAME = re.compile(r"<(?=\s*/?\s*file\b)", re.IGNORECASE)
 _SAME_TYPES = {"audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
@@ -124,6 +125,11 @@ class File:
             return self.data.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None
+
+
+def find_image_type(data: bytes) -> str | None:
+    """The media type of a PNG, JPEG or GIF image by how its data begin; None for anything else."""
+    return next((media_type for signature, media_type in _IMAGE_SIGNATURES if data.startswith(signature)), None)
 
 
 def frame_text(name: str, text: str) -> str:

@@ -10,15 +10,9 @@ from ferrule.blobs import BlobStore
 from ferrule.builtin_tools.python_values import find_images, render_value
 from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, ToolFailed, ToolRetry
+from ferrule.media import find_image_type
 from ferrule.sandbox.checks import explain_findings
 from ferrule.sandbox.python.result import PythonResult
-
-_MAGIC: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-)
-
 
 _MOST_IMAGES: Final = 16
 _IMAGE_BYTES: Final = 8 * 1024 * 1024
@@ -103,6 +97,6 @@ def _list_notes(run: PythonResult, blobs: BlobStore | None) -> Iterator[str]:
 def _find_image_files(run: PythonResult) -> Iterator[Image]:
     """Find the files that are images."""
     for data in run.files.values():
-        for magic, media_type in _MAGIC:
-            if data.startswith(magic):
-                yield Image(data, media_type)
+        media_type = find_image_type(data)
+        if media_type is not None:
+            yield Image(data, media_type)

@@ -9,12 +9,9 @@ from typing import TypeAlias
 
 from ferrule.conversation import Audio, File, Image, Text
 from ferrule.errors import SettingsError
-from ferrule.media import frame_text
+from ferrule.media import find_image_type, frame_text
 
 _SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
     (b"%PDF-", "application/pdf"),
     (b"ID3", "audio/mpeg"),
     (b"\xff\xfb", "audio/mpeg"),
@@ -71,7 +68,7 @@ def _find_media_type(data: bytes, name: str) -> str | None:
         return _RIFF[data[8:12]]
     if data[4:11] == b"ftypM4A":
         return "audio/mp4"
-    found = next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), None)
+    found = find_image_type(data) or next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), None)
     guessed = mimetypes.guess_type(name)[0] or ""
     # A text may have such a name as well: `.ts` is TypeScript, or video.
     is_named_so = guessed.startswith(("audio/", "video/")) and b"\0" in data
