@@ -7,7 +7,7 @@ Every other module uses these types. `dialects/` and `models/` write a conversat
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
@@ -265,6 +265,14 @@ def user(*parts: str | Text | Media) -> Message:
 def assistant(*parts: str | Part) -> Message:
     """An assistant message; strings become `Text` parts."""
     return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def iterate_images(messages: Iterable[Message]) -> Iterator[Image]:
+    """Yield the images of messages and of the results in them, in order."""
+    for message in messages:
+        for part in message.result.content if message.role == "tool" else message.parts:
+            if isinstance(part, Image):
+                yield part
 
 
 def tool_message(result: ToolResult) -> Message:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from ferrule.conversation import Conversation, Image, Message
+from ferrule.conversation import Conversation, Image, Message, iterate_images
 from ferrule.errors import ContextLengthError
 from ferrule.toolspec import ToolSpec
 
@@ -39,12 +39,7 @@ class Truncation:
     @property
     def images(self) -> tuple[Image, ...]:
         """The images of the dropped messages, including those in results."""
-        return tuple(
-            part
-            for message in self.dropped
-            for part in (message.result.content if message.role == "tool" else message.parts)
-            if isinstance(part, Image)
-        )
+        return tuple(iterate_images(self.dropped))
 
     @property
     def summary(self) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ferrule._util.quick_init import quick_init
 from ferrule.blobs import BlobStore
-from ferrule.conversation import Conversation, Image, ToolCall
+from ferrule.conversation import Conversation, Image, ToolCall, iterate_images
 from ferrule.events import ToolProgress
 
 
@@ -53,8 +53,4 @@ class CallScope:
     @property
     def images(self) -> tuple[Image, ...]:
         """The images of the conversation and of its results, in order."""
-        found: list[Image] = []
-        for message in self.conversation.messages:
-            parts = message.result.content if message.role == "tool" else message.parts
-            found.extend(part for part in parts if isinstance(part, Image))
-        return tuple(found)
+        return tuple(iterate_images(self.conversation.messages))

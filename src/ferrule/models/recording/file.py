@@ -8,11 +8,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import Conversation, Image, ImageInput, ToolResult
+from ferrule.conversation import Conversation, ImageInput, iterate_images
 from ferrule.errors import ConversationError, SettingsError
 from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.conversation_json import message_from_json, message_to_json
@@ -24,7 +25,7 @@ VERSION = 1
 _DEFAULTS = Capabilities()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange:
     """A request and its answer, as recorded."""
 
@@ -32,6 +33,11 @@ class Exchange:
     line: int
     request: Request
     row: Row
+
+    @cached_property
+    def described_answer(self) -> Row:
+        """The answer as a message that is compared."""
+        return describe_message(message_from_json(self.row["answer"]))
 
     def replay(self, conversation: Conversation) -> list[Event]:
         """The events of the answer. Raises `SettingsError` for a row that can't be read."""
@@ -76,8 +82,7 @@ def make_row(model: str, request: Request, continued: Exchange | None, events: S
 
 def find_prefix(exchange: Exchange) -> str:
     """The name of what a request that continues this exchange begins with: its messages and its answer."""
-    answer = describe_message(message_from_json(exchange.row["answer"]))
-    return extend_prefix(exchange.request.prefixes[-1], answer)
+    return extend_prefix(exchange.request.prefixes[-1], exchange.described_answer)
 
 
 def make_model_row(key: str, name: str, capabilities: Capabilities) -> Row:
@@ -146,9 +151,8 @@ class RecordingFile:
         before = self._by_id.get(row["continues"])
         if before is None:
             raise ValueError(f"it continues {row['continues']}, which no earlier row has as its id")
-        answer = describe_message(message_from_json(before.row["answer"]))
         tools = tuple(row["tools"]) if "tools" in row else before.request.tools
-        messages = (*before.request.messages, answer, *row["messages"])
+        messages = (*before.request.messages, before.described_answer, *row["messages"])
         return Request(messages, tools, row.get("settings", before.request.settings))
 
     def append(self, rows: Sequence[Row], *, anew: bool = False) -> None:
@@ -158,10 +162,12 @@ class RecordingFile:
             if anew:
                 _replace(path, lines)
                 return
-            with path.open("ab") as file:
+            with path.open("a+b") as file:
                 # A writer that died may have left half a row.
-                if file.tell() and path.read_bytes()[-1:] != b"\n":
-                    lines.insert(0, b"\n")
+                if file.tell():
+                    file.seek(-1, os.SEEK_END)
+                    if file.read() != b"\n":
+                        lines.insert(0, b"\n")
                 file.write(b"".join(lines))
 
     def reorder(self, rows: Sequence[Row]) -> None:
@@ -208,9 +214,7 @@ def _read_capabilities(data: Mapping[str, Any]) -> Capabilities:
 
 def _find_image(place: Sequence[Any], conversation: Conversation) -> ImageInput:
     name, start, length = place
-    parts = [part for message in conversation.messages for part in message.parts]
-    inner = [part for result in parts if isinstance(result, ToolResult) for part in result.content]
-    found = next((part for part in (*parts, *inner) if isinstance(part, Image) and part.hash == name), None)
+    found = next((image for image in iterate_images(conversation.messages) if image.hash == name), None)
     if found is None:
         raise LookupError(f"the image {name} is not in the conversation")
     return ImageInput(found, start, length)
