@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ferrule.conversation import Conversation, Image, Message, StopReason, Text
@@ -129,7 +129,7 @@ def _read_conversation(messages: Sequence[SamplingMessage], system_prompt: str |
     for message in messages:
         blocks = message.content if isinstance(message.content, list) else [message.content]
         read.append(Message(message.role, tuple(map(_read_block, blocks))))
-    return replace(Conversation(), messages=tuple(read))
+    return Conversation(tuple(read))
 
 
 def _read_block(block: Any) -> Text | Image:
