@@ -186,11 +186,22 @@ def _call_from_json(data: Any) -> ToolCall | MalformedCall:
 
 
 def _intent_to_json(intent: Intent) -> dict[str, Any]:
-    effects = [{"kind": effect.kind, "target": effect.target} for effect in intent.effects]
+    effects = [
+        {
+            "kind": effect.kind,
+            "target": effect.target,
+            "words": list(effect.words),
+            "is_protected": effect.is_protected,
+        }
+        for effect in intent.effects
+    ]
     preview = preview_to_json(intent.preview)
     return {"effects": effects, "preview": preview, "precondition": intent.precondition, "asks": intent.asks}
 
 
 def _intent_from_json(data: Mapping[str, Any]) -> Intent:
-    effects = tuple(Effect(effect["kind"], effect["target"]) for effect in data["effects"])
+    effects = tuple(
+        Effect(one["kind"], one["target"], tuple(one.get("words", ())), one.get("is_protected", False))
+        for one in data["effects"]
+    )
     return Intent(effects, preview_from_json(data["preview"]), data["precondition"], data.get("asks", False))

@@ -21,10 +21,16 @@ EffectKind = Literal["read", "write", "run", "net"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing that a call would do. `target` is a path, a command line or an address, depending on the kind."""
+    """One thing that a call would do. `target` is a path, a command line or an address, depending on the kind.
+
+    `words` are those of the one program that has this effect, if it comes from a command line and they are all known:
+    rules for commands match them. `is_protected`: the target is a place that the sandbox protects, such as `.git`.
+    """
 
     kind: EffectKind
     target: str = ""
+    words: tuple[str, ...] = ()
+    is_protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
