@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, PolicyFile, Trust, Yes
+from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, PolicyFile, ToolFolders, Trust, Yes
 
 if TYPE_CHECKING:
     from ferrule.conversation import ToolResult
@@ -33,9 +33,10 @@ Seconds: TypeAlias = Annotated[float, typer.Option(min=0.1, help="How long it ma
 def _serve(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FOLDER]...", help="Folders with *_tool.py files, or `python` or `shell`."),
+        typer.Argument(metavar="[FOLDER]...", help="Folders with *_tool.py files, or `python`, `shell` or `coding`."),
     ] = None,
     *,
+    tools: ToolFolders = None,
     http: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve on this address, instead of stdin and stdout.")
     ] = None,
@@ -50,7 +51,7 @@ def _serve(
     from ferrule.session.approvals import open_permissions
 
     with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
-        serve_tools(folders or [], http, permissions, yes)
+        serve_tools([*(folders or ()), *(tools or ())], http, permissions, yes)
 
 
 @mcp.command("list")

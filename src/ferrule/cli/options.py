@@ -24,8 +24,8 @@ ToolFolders: TypeAlias = Annotated[
     typer.Option(
         "--tools",
         metavar="FILE|FOLDER",
-        help="Also offer the tools of a Python file, of a folder's *_tool.py files, or the contained `python` or"
-        " `shell`. A file is trusted: its read-only tools run without asking. May be repeated.",
+        help="Also offer the tools of a Python file, of a folder's *_tool.py files, or the contained"
+        " `python`, `shell` or `coding`. A file is trusted: its read-only tools run without asking. May be repeated.",
     ),
 ]
 Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Also offer the tools of installed packages.")]

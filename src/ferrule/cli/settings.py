@@ -43,7 +43,7 @@ class UserSettings(BaseModel):
     max_tokens: int | None = Field(None, ge=1)
     """The most tokens of one message."""
     tools: list[str] | None = None
-    """Tools to offer: Python files, which are trusted, folders, and `python` or `shell`."""
+    """Tools to offer: Python files, which are trusted, folders, and `python`, `shell` or `coding`."""
     plugins: bool | None = None
     """Whether the tools of installed packages are offered."""
     mcp: list[str] | None = None

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, Plugins, PolicyFile, Yes
+from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, Plugins, PolicyFile, ToolFolders, Yes
 
 if TYPE_CHECKING:
     from ferrule.session.approvals import Permissions
     from ferrule.tools.registry import ToolLike, ToolRegistry
     from ferrule.toolspec import Annotations, ToolSpec
 
-CONTAINED = ("python", "shell")
+CONTAINED = ("python", "shell", "coding")
 """Built-in tools that are offered only if named; a folder of the same name takes precedence."""
 
 _HINTS = {
@@ -33,9 +33,10 @@ def tools(
         list[str] | None,
         typer.Argument(
             metavar="[check] [FILE|FOLDER]...",
-            help="Python files, folders with *_tool.py files, or `python` or `shell`.",
+            help="Python files, folders with *_tool.py files, or `python`, `shell` or `coding`.",
         ),
     ] = None,
+    named: ToolFolders = None,
     plugins: Plugins = False,
     as_json: AsJson = False,
     run: Annotated[bool, typer.Option("--run", help="With `check`: call each tool as its examples say.")] = False,
@@ -52,7 +53,7 @@ def tools(
     from ferrule.session.approvals import open_permissions
     from ferrule.session.terminal_output import print_json
 
-    words = words or []
+    words = [*(words or ()), *map(str, named or ())]
     if run and words[:1] != ["check"]:
         raise SettingsError("--run is for `ferrule tools check`")
     if not run and (yes or policy or journal):
@@ -74,7 +75,7 @@ def tools(
 
 
 def collect_tools(paths: Iterable[Path], plugins: bool = False) -> ToolRegistry:
-    """Collect the calculator, the tools of files and folders (or `python` or `shell`), and with `plugins` of plugins.
+    """Collect the calculator, the tools of files and folders (or built-in ones by name), and with `plugins` of plugins.
 
     Files of a folder, and plugins, that can't be used are listed on stderr. Raises `SettingsError` for a missing path,
     and `RegistryError` for a duplicate name or a file that offers no tool.
@@ -97,6 +98,10 @@ def _load_path_or_builtin(path: Path) -> ToolLike:
 
     if path.is_dir():
         return ToolRegistry.discover(path)
+    if str(path) == "coding":
+        from ferrule import coding
+
+        return coding.tools()
     if str(path) in CONTAINED:
         contained: ToolLike = getattr(builtin_tools, str(path))
         return contained

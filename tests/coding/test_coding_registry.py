@@ -1,0 +1,27 @@
+"""`coding.tools`: one registry for pipelines, servers and commands."""
+
+from pathlib import Path
+
+import pytest
+
+from ferrule import coding
+from ferrule.errors import SandboxInputError
+from ferrule.execution import Policy
+from ferrule.execution.executor import call_tool
+
+
+async def test_the_tools_work_in_the_folder_that_they_were_made_for(tmp_path: Path) -> None:
+    (tmp_path / "here.txt").write_text("found\n")
+    result = await call_tool(coding.tools(tmp_path), {"command": "cat here.txt"}, name="bash")
+    assert result.text == "found"
+
+
+def test_a_missing_folder_is_refused_where_the_tools_are_made(tmp_path: Path) -> None:
+    with pytest.raises(SandboxInputError, match="absent"):
+        coding.tools(tmp_path / "absent")
+
+
+async def test_commands_are_asked_about_by_the_profile_ask(tmp_path: Path) -> None:
+    result = await call_tool(coding.tools(tmp_path), {"command": "touch x"}, name="bash", policy=Policy(profile="ask"))
+    assert result.status == "denied"
+    assert not (tmp_path / "x").exists()
