@@ -39,6 +39,9 @@ class Mode(StrEnum):
     FULL = "full"
 
 
+_BREADTH = (Mode.READ_ONLY, Mode.WORKSPACE_WRITE, Mode.FULL)
+
+
 class Access(StrEnum):
     """What a command may do with a path and everything below it."""
 
@@ -94,19 +97,23 @@ class AccessPlanner:
         """A scan of the workspace for hidden and protected names."""
         return WorkspaceScan(self.workspace, self._hidden_paths.names, self._protected_paths.names, limit)
 
-    def plan(self, scan: WorkspaceScan, state: str, folder: str | None, writable: Sequence[str]) -> AccessPlan:
+    def plan(
+        self, scan: WorkspaceScan, state: str, folder: str | None, writable: Sequence[str], mode: Mode | None = None
+    ) -> AccessPlan:
         """Make the `AccessPlan` of a command that starts in `folder` and may write the protected paths `writable`.
 
-        `state` is the sandbox's own folder, hidden except for its `tmp`. Raises `SandboxInputError` for an invalid
-        request, `SandboxUnavailable` if a path can't be protected.
+        `state` is the sandbox's own folder, hidden except for its `tmp`; `mode` is one that allows less than the
+        sandbox's, None for its own. Raises `SandboxInputError` for an invalid request, `SandboxUnavailable` if a path
+        can't be protected.
         """
-        self._check_workspace()
+        mode = self._narrow(mode)
+        self._check_workspace(mode)
         found = scan.walk()
         hidden = self._find_hidden(found.hidden, state) + limit_paths(found.unsearched, self.workspace)
-        if writable and self.mode is Mode.READ_ONLY:
+        if writable and mode is Mode.READ_ONLY:
             raise SandboxInputError("nothing can be made writable in read-only mode")
         granted = self._protected_paths.resolve_writable(writable)
-        protected = self._find_protected(found.protected, granted)
+        protected = self._find_protected(found.protected, granted, mode)
         absent = [path for path in protected if placeholders.is_placeholder(path) or not os.path.lexists(path)]
         placeholders_by_path = {path: self._list_placeholders(path) for path in absent}
         # Landlock and Seatbelt prevent the creation of the paths in their rules.
@@ -116,11 +123,11 @@ class AccessPlanner:
         ]
         unwritable_folders = {self._find_unwritable_folder(path) for path in absent if not placeholders_by_path[path]}
         rule_paths += [path for path in unwritable_folders if path is not None]
-        rules = list(self._make_rules(hidden, rule_paths, granted))
+        rules = list(self._make_rules(hidden, rule_paths, granted, mode))
         return AccessPlan(
-            mode=self.mode,
+            mode=mode,
             workspace=self.workspace,
-            folder=self._resolve_folder(folder),
+            folder=self._resolve_folder(folder, mode),
             scratch=os.path.join(state, "tmp"),
             rules=tuple(_pin_folders(rules) if self._can_cover else rules),
             placeholders=tuple(dict.fromkeys(each for chain in placeholders_by_path.values() for each in chain)),
@@ -128,10 +135,17 @@ class AccessPlanner:
             unsearched=found.unsearched,
         )
 
-    def _check_workspace(self) -> None:
+    def _narrow(self, mode: Mode | None) -> Mode:
+        if mode is None:
+            return self.mode
+        if _BREADTH.index(mode) > _BREADTH.index(self.mode):
+            raise SandboxInputError(f"the mode {mode} allows more than the sandbox's own, {self.mode}")
+        return mode
+
+    def _check_workspace(self, mode: Mode) -> None:
         """Raise `SandboxUnavailable` if the workspace's mode keeps its owner, and so the sandbox, out."""
         status = os.stat(self.workspace)
-        needed = 0o500 if self.mode is Mode.READ_ONLY else 0o700
+        needed = 0o500 if mode is Mode.READ_ONLY else 0o700
         is_shut = status.st_uid == os.geteuid() and status.st_mode & needed != needed
         if is_shut or not can_search(self.workspace, status):
             raise SandboxUnavailable(
@@ -155,28 +169,28 @@ class AccessPlanner:
             raise SandboxInputError(f"the workspace {self.workspace} is on the list of hidden paths: choose another")
         return hidden
 
-    def _find_protected(self, found: Sequence[str], granted: Sequence[str]) -> list[str]:
+    def _find_protected(self, found: Sequence[str], granted: Sequence[str], mode: Mode) -> list[str]:
         """The protected paths that a command could otherwise write; outside the workspace, only existing ones."""
-        if self.mode is Mode.READ_ONLY:
+        if mode is Mode.READ_ONLY:
             return []
         written = (self.workspace, *granted)
         return [
             path
             for path in self._protected_paths.list_protected_paths(found, granted)
-            if any(is_within(path, each) for each in written) or (self.mode is Mode.FULL and os.path.lexists(path))
+            if any(is_within(path, each) for each in written) or (mode is Mode.FULL and os.path.lexists(path))
         ]
 
     def _make_rules(
-        self, hidden: Iterable[str], protected: Sequence[str], granted: Sequence[str]
+        self, hidden: Iterable[str], protected: Sequence[str], granted: Sequence[str], mode: Mode
     ) -> Iterator[tuple[str, Access]]:
         """One rule per path, without those that change nothing or would expose what is in a hidden folder."""
-        is_full = self.mode is Mode.FULL
-        wanted = dict.fromkeys((*granted, *self._find_opened()), Access.WRITE)
+        is_full = mode is Mode.FULL
+        wanted = dict.fromkeys((*granted, *self._find_opened(mode)), Access.WRITE)
         wanted |= dict.fromkeys(self.readable, Access.READ)
         wanted |= dict.fromkeys(protected, Access.READ) | dict.fromkeys(hidden, Access.HIDDEN)
         wanted |= {each: Access.HIDDEN for each in REPLACED if not (is_full and each.endswith("tmp"))}
         wanted |= {"/": Access.WRITE if is_full else Access.READ}
-        wanted |= {self.workspace: Access.READ if self.mode is Mode.READ_ONLY else Access.WRITE}
+        wanted |= {self.workspace: Access.READ if mode is Mode.READ_ONLY else Access.WRITE}
         requested = {self.workspace, *granted, *self.readable}
         only_shown = set(self.readable).difference(protected)
         kept: dict[str, Access] = {}
@@ -219,18 +233,18 @@ class AccessPlanner:
         is_own = is_within(folder, self.workspace) and os.stat(folder).st_uid == os.geteuid()
         return folder if is_own and not os.access(folder, os.W_OK) else None
 
-    def _find_opened(self) -> list[str]:
+    def _find_opened(self, mode: Mode) -> list[str]:
         """The paths that the user made writable, as far as the mode allows writing."""
-        if self.mode is Mode.READ_ONLY:
+        if mode is Mode.READ_ONLY:
             return []
         opened = self._protected_paths.opened
-        return [path for path in opened if self.mode is Mode.FULL or is_within(path, self.workspace)]
+        return [path for path in opened if mode is Mode.FULL or is_within(path, self.workspace)]
 
-    def _resolve_folder(self, folder: str | None) -> str:
+    def _resolve_folder(self, folder: str | None, mode: Mode) -> str:
         if folder is not None and (not isinstance(folder, str) or "\0" in folder):
             raise SandboxInputError(f"{folder!r} isn't a folder name")
         start = os.path.realpath(os.path.join(self.workspace, folder or "."))
-        if self.mode is not Mode.FULL and not is_within(start, self.workspace):
+        if mode is not Mode.FULL and not is_within(start, self.workspace):
             raise SandboxInputError(f"the folder {folder!r} is outside of the workspace {self.workspace}")
         if not os.path.isdir(start):
             raise SandboxInputError(f"the folder {folder!r} doesn't exist, or isn't a folder")

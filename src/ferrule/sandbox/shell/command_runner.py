@@ -20,6 +20,7 @@ from ferrule.sandbox.shell.backends.choice import Backend, choose_backend
 from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
 from ferrule.sandbox.shell.environment import clean_environment
 from ferrule.sandbox.shell.git_repositories import REDIRECT
+from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import PathVanished
 from ferrule.sandbox.shell.output import OutputCapture
 from ferrule.sandbox.shell.process import CommandStart
@@ -47,6 +48,8 @@ class CommandRequest:
     writable: tuple[str, ...] = ()
     separate: bool = False
     timeout: float | None = None
+    mode: Mode | None = None
+    hosts: HostRules | None = None
 
 
 class CommandRunner:
@@ -164,7 +167,7 @@ class CommandRunner:
         self._lingering = asyncio.get_running_loop().call_later(placeholders.LINGER_SECONDS, placeholders.remove_unused)
 
     async def _plan_access(self, request: CommandRequest) -> AccessPlan:
-        arguments = (self._scan, self._state, request.folder, request.writable)
+        arguments = (self._scan, self._state, request.folder, request.writable, request.mode)
         async with self._scanning:
             if self._scan.is_large:
                 return await asyncio.to_thread(self._planner.plan, *arguments)
@@ -183,7 +186,7 @@ class CommandRunner:
                 processes=self._settings.processes,
                 file_size=self._settings.file_size,
             )
-            contained, proxy = await self._backend.start(plan, start)
+            contained, proxy = await self._backend.start(plan, start, request.hosts)
             failing.pop_all()
         command = Command(contained, output, errors, request.timeout, self._settings.grace)
         for stream in (output, errors):

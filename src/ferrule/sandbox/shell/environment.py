@@ -15,7 +15,7 @@ PASSED: tuple[str, ...] = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR"),
     *("CI", "EDITOR", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_*", "UV_*", "PYTHON*", "NVM_*"),
     *("NODE_*", "JAVA_HOME", "GO*", "CARGO_*", "RUSTUP_*", "RUST*", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS"),
-    *("CPPFLAGS", "MAKEFLAGS", "PKG_CONFIG_PATH", "OMP_NUM_THREADS", "SOURCE_DATE_EPOCH", "DEBIAN_FRONTEND"),
+    *("CPPFLAGS", "MAKEFLAGS", "PKG_CONFIG_PATH", "OMP_NUM_THREADS", "SOURCE_DATE_EPOCH"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
 )
 
@@ -43,8 +43,8 @@ def clean_environment(
     }
     environment.setdefault("PATH", _DEFAULT_PATH)
     environment.setdefault("HOME", "/")
-    # There is no one to page through output or to type a password.
-    environment |= {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+    # There is no one to page through output, to type a password or to answer a question.
+    environment |= {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive"}
     return environment | dict(given or {})
 
 

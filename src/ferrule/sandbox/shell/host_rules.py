@@ -68,6 +68,11 @@ class HostRules:
         """Raises `SandboxInputError` for an invalid rule."""
         self._rules = tuple(map(_parse_rule, rules))
 
+    @property
+    def allow_nothing(self) -> bool:
+        """Whether there is no rule."""
+        return not self._rules
+
     def allow(self, host: str, port: int) -> bool:
         """Whether a host, normalized by `normalize_host`, may be reached at a port."""
         return any(

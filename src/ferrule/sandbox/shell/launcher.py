@@ -119,9 +119,7 @@ def _supervise_command(
     request["limits"][str(int(resource.RLIMIT_NPROC))] += others
     channel = socket.socket(fileno=line)
     try:
-        reply = _prepare_namespaces(request["namespaces"], first, channel) or _run(
-            request, (stdin, stdout, stderr), channel
-        )
+        reply = _prepare_namespaces(request, first, channel) or _run(request, (stdin, stdout, stderr), channel)
     except OSError as error:
         reply = {"error": str(error)}
     with suppress(OSError):
@@ -129,17 +127,22 @@ def _supervise_command(
 
 
 def _prepare_namespaces(
-    namespaces: dict[str, Any] | None, first: command_namespaces.MountTable, channel: socket.socket
+    request: dict[str, Any], first: command_namespaces.MountTable, channel: socket.socket
 ) -> dict[str, Any] | None:
-    """Prepare the command's own mounts and report that; or reply that the launcher's mounts are stale."""
+    """Prepare the command's own mounts and proxy and report that; or reply that the launcher's mounts are stale."""
+    namespaces = request["namespaces"]
     if namespaces is not None:
         if not command_namespaces.are_unchanged(first, namespaces["mounted"]):
             return {"stale": True}
         command_namespaces.cover_paths(namespaces["covers"])
         command_namespaces.drop_all_privileges()
     with ExitStack() as closing:
-        port = namespaces and namespaces["port"]
-        servers = [closing.enter_context(socket.create_server(("127.0.0.1", port), backlog=64))] if port else []
+        servers = []
+        if namespaces is not None and namespaces["port"] is not None:
+            servers = [closing.enter_context(socket.create_server(("127.0.0.1", namespaces["port"]), backlog=64))]
+            port = str(servers[0].getsockname()[1])
+            for name, value in namespaces["proxy_variables"].items():
+                request["environment"][name] = value.replace("{port}", port)
         socket.send_fds(channel, [b'{"began": true}'], [server.fileno() for server in servers])
     return None
 

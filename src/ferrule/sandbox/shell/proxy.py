@@ -49,8 +49,11 @@ def _look_up(host: str, port: int) -> Sequence[str]:
     return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def make_proxy_variables(port: int) -> dict[str, str]:
-    """Variables that make programs use a proxy on a loopback port, except for the loopback itself."""
+def make_proxy_variables(port: int | str) -> dict[str, str]:
+    """Variables that make programs use a proxy on a loopback port, except for the loopback itself.
+
+    `port` may be a placeholder, where the port isn't known yet.
+    """
     address = f"http://127.0.0.1:{port}"
     proxies = {name: address for each in ("http_proxy", "https_proxy", "all_proxy") for name in (each, each.upper())}
     return proxies | dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
 from ferrule._util.background import run_synchronously
 from ferrule.sandbox.scheduling import run_on_background_loop
+from ferrule.sandbox.shell.access_plan import Mode
 from ferrule.sandbox.shell.background_command import BackgroundCommand
 from ferrule.sandbox.shell.command import CommandResult
 from ferrule.sandbox.shell.command_runner import CommandRequest, CommandRunner
 from ferrule.sandbox.shell.settings import ShellSettings
-from ferrule.sandbox.shell.validation import validate_command, validate_seconds
+from ferrule.sandbox.shell.validation import validate_command, validate_hosts, validate_mode, validate_seconds
 
 __all__ = ["ShellSandbox"]
 
@@ -46,20 +47,22 @@ class ShellSandbox(ShellSettings):
         input: str | bytes | None = None,  # noqa: A002 - as in `subprocess.run`
         writable: Sequence[str] = (),
         separate: bool = False,
+        mode: Mode | str | None = None,
+        hosts: Sequence[str] = (),
     ) -> CommandResult:
         """Run `sh -c command` in the workspace (or in its `folder`) and wait for its end.
 
         `timeout` is in seconds, None for no limit. `writable` names protected paths that this command may change: with
         `.git` it may commit; git's hooks and settings stay read-only unless `.git/hooks` or `.git/config` is named too,
         but writing `.git` gives other ways to make git run something later. `separate` keeps errors apart from output.
+        `mode` makes this command's mode one that allows less than the sandbox's. `hosts` are rules for hosts that this
+        command may reach in addition to those of `network`; it then has a loopback of its own.
 
         Cancelling ends the command at once. Raises `SandboxInputError` for invalid arguments and `SandboxUnavailable`
         if the command can't be contained; nothing has run then.
         """
-        request = CommandRequest(
-            validate_command(command), folder, input, tuple(writable), separate, validate_seconds("timeout", timeout)
-        )
-        return await run_on_background_loop(self._run(request))
+        request = self._make_request(command, folder, writable, timeout, mode, hosts)
+        return await run_on_background_loop(self._run(replace(request, input=input, separate=separate)))
 
     def run_sync(self, command: str, *, timeout: float | None = 120.0, writable: Sequence[str] = ()) -> CommandResult:
         """`run`, for programs without an event loop."""
@@ -72,11 +75,11 @@ class ShellSandbox(ShellSettings):
         timeout: float | None = None,
         folder: str | None = None,
         writable: Sequence[str] = (),
+        mode: Mode | str | None = None,
+        hosts: Sequence[str] = (),
     ) -> BackgroundCommand:
         """Start a command in the background and return a handle on it. Raises like `run`."""
-        request = CommandRequest(
-            validate_command(command), folder, None, tuple(writable), False, validate_seconds("timeout", timeout)
-        )
+        request = self._make_request(command, folder, writable, timeout, mode, hosts)
         return await run_on_background_loop(self._start(request))
 
     async def open(self) -> None:
@@ -102,6 +105,24 @@ class ShellSandbox(ShellSettings):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    def _make_request(
+        self,
+        command: str,
+        folder: str | None,
+        writable: Sequence[str],
+        timeout: float | None,
+        mode: Mode | str | None,
+        hosts: Sequence[str],
+    ) -> CommandRequest:
+        return CommandRequest(
+            validate_command(command),
+            folder=folder,
+            writable=tuple(writable),
+            timeout=validate_seconds("timeout", timeout),
+            mode=validate_mode(mode),
+            hosts=validate_hosts(hosts, self.network),
+        )
 
     async def _run(self, request: CommandRequest) -> CommandResult:
         running = await self._open()

@@ -28,7 +28,8 @@ class ShellSettings:
     mode: Mode | str = Mode.WORKSPACE_WRITE
     network: bool | Sequence[str] = False
     """False: only the sandbox's own loopback. A list of hosts (see `HostRules`): through a proxy that allows nothing
-    else, set by `HTTPS_PROXY` and the like. True: the machine's own network, unfiltered."""
+    else, set by `HTTPS_PROXY` and the like. An empty list: as False, and `CommandResult.refused` names the hosts that a
+    command requested, as far as the tier has a proxy. True: the machine's own network, unfiltered."""
     _: KW_ONLY
     hidden: Sequence[str] = HIDDEN
     """What no command can read; see `hidden_paths.HIDDEN` for the syntax."""

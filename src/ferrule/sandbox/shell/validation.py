@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ferrule.errors import SandboxInputError
+from ferrule.sandbox.shell.access_plan import Mode
+from ferrule.sandbox.shell.host_rules import HostRules
 
-__all__ = ["open_standard_input", "validate_command", "validate_environment", "validate_seconds"]
+__all__ = [
+    "open_standard_input",
+    "validate_command",
+    "validate_environment",
+    "validate_hosts",
+    "validate_mode",
+    "validate_seconds",
+]
 
 # The kernel's limit on one argument.
 _MAX_COMMAND_BYTES = 128 * 1024 - 1
@@ -42,6 +51,25 @@ def validate_seconds(name: str, seconds: float | None) -> float | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         raise SandboxInputError(f"`{name}` is {seconds!r}, and should be seconds above zero, or None")
     return float(seconds)
+
+
+def validate_mode(mode: Mode | str | None) -> Mode | None:
+    """Return the mode of one command. Raises `SandboxInputError` if it isn't one."""
+    try:
+        return None if mode is None else Mode(mode)
+    except ValueError as error:
+        raise SandboxInputError(str(error)) from error
+
+
+def validate_hosts(hosts: Sequence[str], network: bool | Sequence[str]) -> HostRules | None:
+    """Return the rules of a command with `hosts` in a sandbox with `network`, None if `hosts` add nothing to it.
+
+    Raises `SandboxInputError` for an invalid rule.
+    """
+    if isinstance(hosts, str):
+        raise SandboxInputError("`hosts` is a list of hosts, as in ['packages.example']")
+    rules = HostRules([*(() if isinstance(network, bool) else network), *hosts])
+    return rules if hosts and network is not True else None
 
 
 def validate_environment(variables: dict[str, str]) -> dict[str, str]:

@@ -40,12 +40,12 @@ async def choose_backend(settings: ShellSettings) -> Backend:
         raise SandboxUnavailable(f"the full tier isn't available here: {_describe_missing(found.missing)}")
     if not (found.landlock and found.seccomp):
         raise SandboxUnavailable(f"this machine can't contain a command: {_describe_missing(found.missing)}")
-    if isinstance(network, HostRules):
+    if isinstance(network, HostRules) and not network.allow_nothing:
         raise SandboxUnavailable(
             "the container tier can't enforce rules for hosts, since Landlock knows only ports: choose "
             "network=False, or a machine with the full tier"
         )
-    return LandlockBackend(Tier.CONTAINER, network=network)
+    return LandlockBackend(Tier.CONTAINER, network=network is True)
 
 
 def _describe_missing(missing: tuple[str, ...]) -> str:
@@ -62,8 +62,13 @@ class Backend(Protocol):
     has_mounts: bool
     """Whether commands have mounts of their own: a `/tmp`, and covers over what they may not change."""
 
-    async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
-        """Start a command under a plan; returns it and its proxy, if it has one."""
+    async def start(
+        self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
+    ) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """Start a command under a plan; returns it and its proxy, if it has one.
+
+        `hosts` are what this command may reach, None for what the sandbox's settings say.
+        """
 
     async def aclose(self) -> None:
         """End the processes that the back end itself keeps running."""

@@ -16,6 +16,7 @@ from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.linux.shell_filter import make_shell_filter
 from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell.access_plan import Access, AccessPlan, list_ancestors
+from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher
 from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, describe_start
 from ferrule.sandbox.shell.proxy import FilteringProxy
@@ -44,8 +45,12 @@ class LandlockBackend:
         self._launcher: Launcher | None = None
         self._starting = asyncio.Lock()
 
-    async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
-        """See `Backend`."""
+    async def start(
+        self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
+    ) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """See `Backend`. Raises `SandboxUnavailable` for `hosts` in the container tier."""
+        if hosts is not None and self.tier is not Tier.NONE:
+            raise SandboxUnavailable("the container tier can't allow single hosts, since Landlock knows only ports")
         request = await asyncio.to_thread(self._make_request, plan, start)
         for _ in range(2):
             launcher = await self._get_launcher()

@@ -90,8 +90,11 @@ def _plan_rule_mounts(path: str, access: Access, plan: AccessPlan) -> Iterator[M
 
 __all__ = ["NamespaceBackend"]
 
-# With host rules each command has its own network namespace, so any port is free.
+# A command that may reach hosts has its own network namespace, so any port is free and no other command can use its
+# proxy. A proxy that allows nothing may be seen by others, so it is in the network that all commands share.
+_OWN_NETWORK, _SHARED_NETWORK = "own-network", "namespaces"
 _PORT = 3128
+_ANY_PORT = 0
 _MAX_LAUNCHERS = 4
 _MAX_COVERS = 100
 _TRIES = 3
@@ -109,6 +112,8 @@ class _MountedLauncher:
 
     launcher: Launcher
     rules: Mapping[str, Access]
+    kind: str
+    """Whether each command gets a network of its own, as `launcher.py` describes it."""
     running: int = 0
     is_stale: bool = False
 
@@ -173,18 +178,19 @@ class NamespaceBackend:
         self._launchers: list[_MountedLauncher] = []
         self._starting = asyncio.Lock()
 
-    async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+    async def start(
+        self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
+    ) -> tuple[ContainedProcess, FilteringProxy | None]:
         """See `Backend`."""
         plan = resolve_replaced_folders(plan)
-        proxy = None if isinstance(self._network, bool) else FilteringProxy(self._network)
-        started = (
-            start if proxy is None else replace(start, environment=start.environment | make_proxy_variables(_PORT))
-        )
+        network = self._network if hosts is None else hosts
+        proxy = None if isinstance(network, bool) else FilteringProxy(network)
+        kind = _SHARED_NETWORK if isinstance(network, bool) or network.allow_nothing else _OWN_NETWORK
         for _ in range(_TRIES):
-            entry, missing_covers = await self._choose_launcher(plan)
+            entry, missing_covers = await self._choose_launcher(plan, kind)
             try:
                 command, descriptors = await entry.launcher.begin(
-                    self._make_request(plan, started, entry, missing_covers), started
+                    _make_request(plan, start, entry, missing_covers, has_proxy=proxy is not None), start
                 )
             except StaleLauncher:
                 entry.is_stale, entry.running = True, entry.running - 1
@@ -197,35 +203,18 @@ class NamespaceBackend:
             return _NamespaceCommand(command, entry), proxy
         raise SandboxUnavailable("hidden or protected files were repeatedly replaced while a command was being started")
 
-    def _make_request(
-        self,
-        plan: AccessPlan,
-        start: CommandStart,
-        entry: _MountedLauncher,
-        missing_covers: Sequence[tuple[str, str]],
-    ) -> dict[str, Any]:
-        wanted = dict(plan.rules)
-        return describe_start(start) | {
-            "folder": plan.folder,
-            "filter": _make_filter(),
-            "namespaces": {
-                "port": None if isinstance(self._network, bool) else _PORT,
-                "mounted": [path for path in entry.rules if path in wanted and path != "/proc"],
-                "covers": missing_covers,
-            },
-        }
-
-    async def _choose_launcher(self, plan: AccessPlan) -> tuple[_MountedLauncher, list[tuple[str, str]]]:
+    async def _choose_launcher(self, plan: AccessPlan, kind: str) -> tuple[_MountedLauncher, list[tuple[str, str]]]:
         """Find or start a launcher for one more command; returns it and what to cover. The last used is listed last."""
         async with self._starting:
             await self._end_unused()
             for entry in reversed(self._launchers):
-                missing_covers = entry.find_missing_covers(plan) if not entry.is_stale else None
+                is_fitting = entry.kind == kind and not entry.is_stale
+                missing_covers = entry.find_missing_covers(plan) if is_fitting else None
                 if missing_covers is not None:
                     self._launchers.remove(entry)
                     break
             else:
-                entry = await self._start_launcher(plan)
+                entry = await self._start_launcher(plan, kind)
                 missing_covers = entry.find_missing_covers(plan)
             self._launchers.append(entry)
             if missing_covers is None:
@@ -233,13 +222,12 @@ class NamespaceBackend:
             entry.running += 1
             return entry, missing_covers
 
-    async def _start_launcher(self, plan: AccessPlan) -> _MountedLauncher:
+    async def _start_launcher(self, plan: AccessPlan, kind: str) -> _MountedLauncher:
         # A placeholder, and so its mount, is removed after the commands that it was made for.
         lasting = tuple(rule for rule in plan.rules if rule[0] not in plan.placeholders)
         mounts = plan_mounts(replace(plan, rules=lasting), shares_network=self._network is True)
-        kind = "namespaces" if isinstance(self._network, bool) else "own-network"
         settings = {"mounts": mounts, "network": self._network is not True}
-        return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting))
+        return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting), kind)
 
     async def _end_unused(self) -> None:
         """End idle launchers that are stale, or else too many."""
@@ -254,3 +242,27 @@ class NamespaceBackend:
         while self._launchers:
             with suppress(OSError):
                 await run_in_thread(self._launchers.pop().launcher.end)
+
+
+def _make_request(
+    plan: AccessPlan,
+    start: CommandStart,
+    entry: _MountedLauncher,
+    missing_covers: Sequence[tuple[str, str]],
+    *,
+    has_proxy: bool,
+) -> dict[str, Any]:
+    wanted = dict(plan.rules)
+    port = None
+    if has_proxy:
+        port = _PORT if entry.kind == _OWN_NETWORK else _ANY_PORT
+    return describe_start(start) | {
+        "folder": plan.folder,
+        "filter": _make_filter(),
+        "namespaces": {
+            "port": port,
+            "proxy_variables": make_proxy_variables("{port}") if has_proxy else {},
+            "mounted": [path for path in entry.rules if path in wanted and path != "/proc"],
+            "covers": missing_covers,
+        },
+    }

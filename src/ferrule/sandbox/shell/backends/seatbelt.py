@@ -49,20 +49,24 @@ class SeatbeltBackend:
         self._trying = asyncio.Lock()
         self._is_tried = False
 
-    async def start(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
+    async def start(
+        self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
+    ) -> tuple[ContainedProcess, FilteringProxy | None]:
         """See `Backend`. Also raises `SandboxUnavailable` if a canary succeeds before the first command."""
         async with self._trying:
             if not self._is_tried:
                 await self._try_out(plan, start)
                 self._is_tried = True
-        return self._begin(plan, start)
+        return self._begin(plan, start, self._network if hosts is None else hosts)
 
     async def aclose(self) -> None:
         """See `Backend`: there is nothing to end."""
 
-    def _begin(self, plan: AccessPlan, start: CommandStart) -> tuple[ContainedProcess, FilteringProxy | None]:
-        if isinstance(self._network, bool):
-            return SeatbeltCommand.start(self._tool, plan, start, self._network), None
+    def _begin(
+        self, plan: AccessPlan, start: CommandStart, network: bool | HostRules
+    ) -> tuple[ContainedProcess, FilteringProxy | None]:
+        if isinstance(network, bool):
+            return SeatbeltCommand.start(self._tool, plan, start, network), None
         with ExitStack() as failing:
             listening, held = reserve_port()
             for each in (listening, *held):
@@ -70,7 +74,7 @@ class SeatbeltBackend:
             port = listening.getsockname()[1]
             environment = start.environment | make_proxy_variables(port)
             contained = SeatbeltCommand.start(self._tool, plan, replace(start, environment=environment), port, held)
-            proxy = FilteringProxy(self._network)
+            proxy = FilteringProxy(network)
             proxy.serve(listening)
             failing.pop_all()
         return contained, proxy
@@ -84,7 +88,7 @@ class SeatbeltBackend:
                 # No input, and all output goes to one pipe.
                 streams = (start.streams[0], output.writing, output.writing)
                 tried = replace(start, argv=["/bin/sh", "-c", script], streams=streams)
-                contained, proxy = self._begin(plan, tried)
+                contained, proxy = self._begin(plan, tried, self._network)
             except BaseException:
                 output.close()
                 raise
