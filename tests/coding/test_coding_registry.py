@@ -1,5 +1,6 @@
 """`coding.tools`: one registry for pipelines, servers and commands."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from ferrule import coding
 from ferrule.errors import SandboxInputError
 from ferrule.execution import Policy
 from ferrule.execution.executor import call_tool
+from ferrule.mcp.client import MCPServer
 
 
 async def test_the_tools_work_in_the_folder_that_they_were_made_for(tmp_path: Path) -> None:
@@ -25,3 +27,10 @@ async def test_commands_are_asked_about_by_the_profile_ask(tmp_path: Path) -> No
     result = await call_tool(coding.tools(tmp_path), {"command": "touch x"}, name="bash", policy=Policy(profile="ask"))
     assert result.status == "denied"
     assert not (tmp_path / "x").exists()
+
+
+async def test_a_server_offers_them_without_sub_agents_which_need_a_model() -> None:
+    command = [sys.executable, "-m", "ferrule", "mcp", "serve", "--tools", "coding"]
+    async with MCPServer(command) as server:
+        assert {"calculator", "bash"} <= set(server.registry.names)
+        assert "task" not in server.registry

@@ -52,7 +52,7 @@ class AgentTool:
     ) -> Any:
         """Run the pipeline on the task."""
         if not self.takes_over:
-            return _get_answer(await run_sub_agent(self.pipeline.chat(task), scope, self.name), self.name)
+            return get_answer(await run_sub_agent(self.pipeline.chat(task), scope, self.name), self.name)
         state = scope.run_state
         if not isinstance(state, RunState):
             raise ToolFailed(f"{self.name} takes over a conversation, and there is none here")
@@ -61,7 +61,7 @@ class AgentTool:
         joined = _join_conversations(self.pipeline.conversation, scope.conversation, task)
         pipeline = replace(self.pipeline, conversation=joined)
         run = await run_sub_agent(pipeline, scope, self.name)
-        _get_answer(run, self.name)
+        get_answer(run, self.name)
         state.handed_over = run
         return f"{self.name} took over the conversation and answered."
 
@@ -102,7 +102,7 @@ async def run_nested(
     return run
 
 
-def _get_answer(run: Run[Any], name: str) -> Any:
+def get_answer(run: Run[Any], name: str) -> Any:
     """The answer of a sub-agent. Raises `ToolFailed` if it stopped before it was done."""
     if run.stopped == "done":
         return run.text if run.output is None else run.output

@@ -156,6 +156,8 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     host, port = ("", 0) if http is None else _parse_address(http)
     with redirect_stdout() if http is None else nullcontext():
         registry = collect_tools(folders)
+    if "coding" in map(str, folders) and "task" in registry:
+        registry = registry.without("task")  # a sub-agent needs the model of a run, and a server has none
     # Stdin is the client's, so nobody can be asked there.
     approver = DenyAll() if http is None and not yes else permissions.approver
     if http is not None and host not in _LOOPBACK:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from ferrule.builtin_tools import shell_tool
+from ferrule.coding.sub_agents import make_task_tool
 from ferrule.tools.registry import ToolRegistry
 
 COMMAND_SECONDS = 30.0
@@ -18,4 +19,4 @@ def tools(workspace: str | os.PathLike[str] = ".") -> ToolRegistry:
     What they start is closed when the program ends. Raises `SandboxInputError` for a folder that doesn't exist.
     """
     folder = Path(workspace)
-    return ToolRegistry([shell_tool(folder, name="bash", timeout=COMMAND_SECONDS)])
+    return ToolRegistry([shell_tool(folder, name="bash", timeout=COMMAND_SECONDS), make_task_tool(folder.resolve())])

@@ -1,0 +1,187 @@
+"""`task`: sub-agents of a coding agent, their tools, their policy, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+from ferrule import ToolCall, assistant, model, tool
+from ferrule.agent.pipeline import Pipeline
+from ferrule.capabilities import Capabilities
+from ferrule.coding.sub_agents import make_task_tool
+from ferrule.conversation import Conversation
+from ferrule.events import Event, ToolProgress
+from ferrule.execution import FileJournal, Policy, Rule
+from ferrule.execution.executor import call_tool
+from ferrule.execution.journal import read_entries
+from ferrule.models.protocol import ModelSettings
+from ferrule.models.scripted import ScriptedModel
+from ferrule.toolspec import ToolSpec
+
+
+@tool(read_only=True)
+def look(place: str) -> str:
+    """Look somewhere."""
+    return f"a cat in {place}"
+
+
+@tool(read_only=False)
+def paint(place: str) -> str:
+    """Paint something."""
+    return f"painted {place}"
+
+
+def start(prompt: str = "Find the cat.", tools: list[str] | None = None, identifier: str = "a") -> ToolCall:
+    arguments = {"prompt": prompt} if tools is None else {"prompt": prompt, "tools": tools}
+    return ToolCall(identifier, "task", json.dumps(arguments))
+
+
+def call(name: str, identifier: str = "call_1") -> ToolCall:
+    return ToolCall(identifier, name, '{"place": "the garden"}')
+
+
+def agent(folder: Path, scripted: object, **options: object) -> Pipeline:
+    return model(scripted).chat("Where is the cat?").using(look, paint, make_task_tool(folder), **options)
+
+
+async def test_only_the_answer_comes_back(tmp_path: Path) -> None:
+    scripted = ScriptedModel(start(), call("look"), "In the garden.", "It is in the garden.")
+    run = await agent(tmp_path, scripted).run()
+    assert [message.role for message in run.conversation.messages] == ["user", "assistant", "tool", "assistant"]
+    assert run.conversation.messages[2].result.text == "In the garden."
+    first = scripted.seen[1].messages
+    assert [message.role for message in first] == ["system", "user"]
+    assert str(tmp_path) in first[0].text
+    assert first[1].text == "Find the cat."
+
+
+async def test_it_is_offered_what_only_reads_unless_tools_are_named(tmp_path: Path) -> None:
+    for names, offered in ((None, ["look"]), (["paint"], ["paint"]), (["look", "task"], ["look", "task"])):
+        watched = Watched(ScriptedModel(start(tools=names), "Done.", "Done."))
+        await agent(tmp_path, watched).run()
+        assert watched.offered[1] == offered
+
+
+async def test_without_names_nothing_can_be_written_whatever_the_policy_allows(tmp_path: Path) -> None:
+    scripted = ScriptedModel(start(), call("paint"), "I can't.", "No.")
+    run = await agent(tmp_path, scripted, policy=Policy((Rule("allow", tool="*"),))).run()
+    (sub,) = run.sub_runs
+    assert "unknown tool 'paint'" in sub.run.conversation.messages[3].result.text
+
+
+async def test_a_named_tool_is_judged_by_the_policy_of_the_run_above(tmp_path: Path) -> None:
+    scripted = ScriptedModel(start(tools=["paint"]), call("paint"), "I may not.", "No.")
+    policy = Policy((Rule("deny", tool="paint", reason="wet"),))
+    run = await agent(tmp_path, scripted, policy=policy).run()
+    result = run.sub_runs[0].run.conversation.messages[3].result
+    assert (result.status, "wet" in result.text) == ("denied", True)
+
+
+async def test_an_unknown_tool_is_named_with_the_nearest(tmp_path: Path) -> None:
+    run = await agent(tmp_path, ScriptedModel(start(tools=["pant"]), "No.")).run()
+    assert "there is no tool 'pant' to give to a sub-agent; did you mean paint?" in _result(run)
+
+
+async def test_an_empty_prompt_is_refused(tmp_path: Path) -> None:
+    run = await agent(tmp_path, ScriptedModel(start(" "), "No.")).run()
+    assert "the prompt is empty" in _result(run)
+
+
+async def test_sub_agents_are_nested_two_deep_at_most(tmp_path: Path) -> None:
+    scripted = ScriptedModel(
+        start(tools=["task"]), start(tools=["task"]), start(tools=["task"]), "Not deeper.", "Back.", "Done."
+    )
+    run = await agent(tmp_path, scripted).run()
+    inner = run.sub_runs[0].run.sub_runs[0].run
+    assert "sub-agents are nested 2 deep already" in inner.conversation.messages[3].result.text
+
+
+async def test_its_rounds_count_towards_the_limit_of_the_run(tmp_path: Path) -> None:
+    scripted = ScriptedModel(start(), *[call("look", f"call_{n}") for n in range(8)])
+    run = await agent(tmp_path, scripted).within(rounds=4).run()
+    assert run.stopped == "rounds"
+    assert "the sub-agent stopped before it was done (rounds)" in _result(run)
+
+
+async def test_its_calls_are_in_the_journal_under_the_call_that_started_it(tmp_path: Path) -> None:
+    scripted = ScriptedModel(start(), call("look"), "In the garden.", "There.")
+    with FileJournal(tmp_path / "calls.jsonl") as journal:
+        await agent(tmp_path, scripted, journal=journal).run()
+    started = [line["call"] for line in read_entries(tmp_path / "calls.jsonl") if line["event"] == "started"]
+    assert started == ["a", "a/call_1"]
+
+
+async def test_its_steps_are_shown_as_progress(tmp_path: Path) -> None:
+    scripted = ScriptedModel(start(), call("look"), "In the garden.", "There.")
+    async with agent(tmp_path, scripted).stream() as run:
+        shown = [event.text async for event in run if isinstance(event, ToolProgress)]
+    assert shown[-1] == "In the garden."  # earlier ones may be left out, if they follow each other quickly
+
+
+async def test_several_of_one_message_work_at_the_same_time(tmp_path: Path) -> None:
+    meeting = Meeting(3)
+    run = await agent(tmp_path, meeting).run()
+    texts = [message.result.text for message in run.conversation.messages if message.role == "tool"]
+    assert texts == ["met: part 0", "met: part 1", "met: part 2"]
+
+
+async def test_without_a_run_it_says_that_there_is_no_model(tmp_path: Path) -> None:
+    result = await call_tool(make_task_tool(tmp_path), {"prompt": "Find it."})
+    assert result.text == "error: a sub-agent needs the model of a run, and this call isn't part of one"
+
+
+async def test_a_long_answer_is_cut_like_any_result(tmp_path: Path) -> None:
+    run = await agent(tmp_path, ScriptedModel(start(), "word " * 20_000, "Long.")).run()
+    assert len(_result(run)) < 31_000
+
+
+def _result(run: object) -> str:
+    return run.conversation.messages[2].result.text  # type: ignore[attr-defined]
+
+
+class Watched:
+    """A model that remembers which tools it was offered."""
+
+    def __init__(self, scripted: ScriptedModel) -> None:
+        self._scripted = scripted
+        self.name, self.capabilities = scripted.name, scripted.capabilities
+        self.offered: list[list[str]] = []
+
+    def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncGenerator[Event, None]:
+        self.offered.append([one.name for one in tools])
+        return self._scripted.stream(conversation, tools, settings)
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class Meeting:
+    """A model whose sub-agents answer only once all of them were asked."""
+
+    name = "meeting"
+    capabilities = Capabilities(native_tools=True, ids=True)
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._everyone = asyncio.Barrier(count)
+
+    async def stream(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> AsyncGenerator[Event, None]:
+        last = conversation.messages[-1]
+        if last.role == "tool":
+            answer: object = "Done."
+        elif conversation.messages[0].role == "system":
+            await self._everyone.wait()
+            answer = f"met: {last.text}"
+        else:
+            answer = assistant(*[start(f"part {n}", identifier=f"call_{n}") for n in range(self._count)])
+        async for event in ScriptedModel(answer).stream(conversation, tools, settings):
+            yield event
+
+    async def aclose(self) -> None:
+        """Do nothing."""
