@@ -84,7 +84,7 @@ class TerminalApprover:
                 return Decision.deny(rest.strip(), _BY)
             case "a" | "always" if request.always is not None:
                 return Decision.always(_BY)
-            case "e" | "edit":
+            case "e" | "edit" if not request.is_running:
                 return await self._edit(rest.strip())
         self.say("please answer with one of the letters")
         return None
@@ -138,7 +138,9 @@ def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:
 
 def render_call(request: ApprovalRequest) -> list[str]:
     """Render a call in full, as lines: its tool, effects, arguments and preview."""
-    lines = [f"▸ {escape_line(request.tool)} asks to run"]
+    lines = [
+        f"▸ {escape_line(request.tool)} {'is running, and asks for more' if request.is_running else 'asks to run'}"
+    ]
     intent = request.intent
     if intent is not None:
         for effect in intent.effects:
@@ -177,4 +179,5 @@ def _render_block(text: str) -> list[str]:
 def _render_choices(request: ApprovalRequest, lines_left: int) -> str:
     more = f", [m]ore ({lines_left:,} lines not shown yet)" if lines_left else ""
     always = "" if request.always is None else f", [a]lways this session ({escape_line(request.always)})"
-    return f"[y]es, [n]o REASON, [e]dit{always}{more}?"
+    edit = "" if request.is_running else ", [e]dit"
+    return f"[y]es, [n]o REASON{edit}{always}{more}?"

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import PolicyError, PolicyWarning, ToolFailed
 from ferrule.execution.approver import Approver
+from ferrule.execution.call_clock import pause_calls
 from ferrule.execution.decisions import ApprovalRequest, Decision, Pending, hash_request
 from ferrule.execution.error_results import (
     RaisedElsewhere,
@@ -51,7 +52,8 @@ class _IntentTimeout(Exception):  # noqa: N818 - a timeout, not an error of the 
 class ProposedCall:
     """A call with valid arguments, and the policy's verdict on it.
 
-    `arguments` are what the function gets, `plain` the same as JSON values.
+    `arguments` are what the function gets, `plain` the same as JSON values. `is_running`: the call runs already, and
+    `intent` is what it asks for in addition.
     """
 
     call: ToolCall
@@ -60,6 +62,7 @@ class ProposedCall:
     plain: Mapping[str, Any]
     intent: Intent | None
     verdict: Verdict
+    is_running: bool = False
 
     def deny(self, reason: str, by: str) -> RefusedCall:
         """Refuse this call; `by` is who denied it."""
@@ -97,7 +100,7 @@ class Authorizer:
     `Policy`; a rule that names an unknown tool or argument is a `PolicyWarning`.
     """
 
-    __slots__ = ("_approver", "_defaults", "_on_ask", "_timeout", "policy", "registry")
+    __slots__ = ("_approver", "_asking", "_defaults", "_on_ask", "_timeout", "policy", "registry")
 
     def __init__(
         self,
@@ -114,6 +117,7 @@ class Authorizer:
         self._approver = approver
         self._on_ask = on_ask
         self._timeout = timeout
+        self._asking = asyncio.Lock()
         self._defaults: dict[str, dict[str, Any]] = {}
         if policy.rules:
             for problem in policy.find_unused(_list_with_nested(registry.tools)):
@@ -139,6 +143,22 @@ class Authorizer:
         if verdict.action == "allow" and decision is None:
             return PermittedCall(proposal, verdict)
         return await self._ask(proposal, decision, scope)
+
+    async def authorize_running(self, permitted: PermittedCall, intent: Intent, scope: CallScope) -> Verdict:
+        """Decide whether a running call may also do what `intent` says. Raises what the approver raises."""
+        if not isinstance(intent, Intent):
+            raise ToolFailed(f"CallScope.authorize needs an Intent, not {intent!r}")
+        before = permitted.proposal
+        seen = self._add_defaults(before.tool, before.plain)
+        # Several running calls may ask at once: an "always" to one may answer the next.
+        async with self._asking:
+            verdict = self.policy.judge(before.tool, seen, intent, scope.workspace)
+            if verdict.action != "ask":
+                return verdict
+            outcome = await self._ask(replace(before, intent=intent, verdict=verdict, is_running=True), None, scope)
+        assert isinstance(outcome, PermittedCall | RefusedCall), "a running call doesn't pause"
+        assert outcome.verdict is not None
+        return outcome.verdict
 
     async def is_still_permitted(self, permitted: PermittedCall, scope: CallScope) -> bool:
         """Whether a call is still permitted, just before it runs.
@@ -224,15 +244,17 @@ class Authorizer:
         elif verdict.action == "allow":
             return PermittedCall(proposal, verdict)
         if self._approver is None:
-            if self._on_ask == "pause":
+            if self._on_ask == "pause" and not proposal.is_running:
                 return Pending(proposal.call, verdict.reason, request)
-            reason = f"this call needs approval, and nobody can be asked ({verdict.reason})"
-            return proposal.deny(reason, "nobody")
+            cause = "a running call can't wait" if self._on_ask == "pause" else "nobody can be asked"
+            return proposal.deny(f"this call needs approval, and {cause} ({verdict.reason})", "nobody")
         for _ in range(_EDITS):
-            answer = self._approver.decide(request)
-            if not inspect.isawaitable(answer):
-                raise PolicyError(f"{type(self._approver).__name__}.decide must be async, and return a Decision")
-            outcome = await self._apply(proposal, await answer, scope)
+            with pause_calls():
+                answer = self._approver.decide(request)
+                if not inspect.isawaitable(answer):
+                    raise PolicyError(f"{type(self._approver).__name__}.decide must be async, and return a Decision")
+                decided = await answer
+            outcome = await self._apply(proposal, decided, scope)
             if not isinstance(outcome, str):
                 return outcome
             request = replace(request, problem=outcome)
@@ -245,8 +267,9 @@ class Authorizer:
             always = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin)).scope
         request_hash = hash_request(tool.name, proposal.plain, proposal.intent)
         return ApprovalRequest(
-            proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, request_hash
-        )
+            proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, request_hash,
+            is_running=proposal.is_running,
+        )  # fmt: skip
 
     async def _apply(
         self, proposal: ProposedCall, decision: Decision, scope: CallScope
@@ -258,6 +281,8 @@ class Authorizer:
         if decision.action == "deny":
             return proposal.deny(decision.reason or "the user said no", by)
         if decision.action == "edit":
+            if proposal.is_running:
+                return "the call is running; its arguments can't be changed any more"
             return await self._apply_edit(proposal, decision, by, scope)
         if decision.action not in ("allow", "always"):
             raise PolicyError(f"the decision {decision.action!r} on {proposal.call.id!r} is unknown")

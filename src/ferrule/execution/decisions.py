@@ -21,7 +21,8 @@ class ApprovalRequest:
 
     `arguments` are JSON values, validated, as the tool would get them. `reason` says why approval is needed, `always`
     what an "always" would allow (None if it wouldn't help), `problem` what was wrong with the last edit. `hash`
-    identifies the tool, arguments and preview, and binds a decision to them.
+    identifies the tool, arguments and preview, and binds a decision to them. `is_running`: the call is running, and
+    asks for what `intent` says in addition (`CallScope.authorize`); its arguments can't be changed any more.
     """
 
     call: ToolCall
@@ -32,6 +33,7 @@ class ApprovalRequest:
     always: str | None
     hash: str
     problem: str = ""
+    is_running: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,14 @@ from ferrule.execution.authorize import PermittedCall, RefusedCall, decode_for_j
 from ferrule.execution.decisions import Pending
 from ferrule.execution.policy import Verdict
 from ferrule.execution.secrets import scrub_secrets
+from ferrule.tools.intent import Intent
 
-JournalEvent = Literal["started", "finished", "late", "refused", "pending"]
-"""`refused` and `pending` calls have no `started` line: they weren't run."""
+JournalEvent = Literal["started", "authorization", "finished", "late", "refused", "pending"]
+"""`refused` and `pending` calls have no `started` line: they weren't run. `authorization`: a running call asked for
+more than its intent said, and the decision on that."""
 
 
-_FREE = ("arguments", "detail", "text")
+_FREE = ("arguments", "detail", "effects", "text")
 """The fields that may contain secrets."""
 
 
@@ -147,7 +149,7 @@ def find_interrupted(path: str | Path) -> list[InterruptedCall]:
         if entry.get("event") == "started":
             names = ("key", "call", "tool", "arguments", "who", "time")
             open_calls[entry["key"]] = InterruptedCall(*(entry[name] for name in names))
-        else:
+        elif entry.get("event") != "authorization":
             open_calls.pop(entry.get("key", ""), None)
     return list(open_calls.values())
 
@@ -181,6 +183,12 @@ class CallRecord:
         }
         journal.record("started", key, fields)
         return cls(journal, key, call, time.perf_counter())
+
+    def record_authorization(self, intent: Intent, verdict: Verdict) -> None:
+        """Record that the call asked for more while it was running, and whether it may."""
+        effects = [{"kind": effect.kind, "target": effect.target} for effect in intent.effects]
+        fields = {"call": self.call.id, "tool": self.call.name, "effects": effects, **_describe_verdict(verdict)}
+        self.journal.record("authorization", self.key, fields)
 
     def finish(self, status: str, detail: str = "") -> None:
         """Record how the call ended, and after how many seconds; `detail` is what went wrong."""

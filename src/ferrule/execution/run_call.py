@@ -20,6 +20,7 @@ from typing import Any
 from ferrule.conversation import Text, ToolResult
 from ferrule.errors import ArgumentsInvalid, ToolFailed, ToolRetry
 from ferrule.execution.authorize import Authorizer, PermittedCall, RefusedCall, find_timeout
+from ferrule.execution.call_clock import CallClock, current_clock
 from ferrule.execution.error_results import (
     TimeoutAction,
     describe_failure,
@@ -34,6 +35,7 @@ from ferrule.execution.results import ResultLimits, make_data, make_parts
 from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
 from ferrule.execution.tool_output import is_in_tool
 from ferrule.tools.decorator import Tool
+from ferrule.tools.intent import Intent
 from ferrule.tools.scope import CallScope
 
 _CHANGED = "what the call would do has changed since it was approved; look at it again"
@@ -73,7 +75,8 @@ class CallRunner:
             if proposal.intent is not None and not await self._is_still_permitted(permitted, scope):
                 return self._refuse(permitted, make_denied_result(proposal.call, _CHANGED))
             record = None if self._journal is None else CallRecord.start(self._journal, permitted)
-            run = self._prepare(permitted, scope, timeout, partial(self._record_late, permitted, record, holder))
+            run = self._prepare(permitted, scope, timeout, record)
+            run.on_late = partial(self._record_late, permitted, record, holder)
             try:
                 outcome = await run_function(run)
             except BaseException:
@@ -108,21 +111,33 @@ class CallRunner:
         return self._authorizer.policy.resolve_hints(permitted.proposal.tool).read_only
 
     def _prepare(
-        self, permitted: PermittedCall, scope: CallScope, timeout: float | None, on_late: Callable[[Outcome], None]
+        self, permitted: PermittedCall, scope: CallScope, timeout: float | None, record: CallRecord | None
     ) -> FunctionRun:
         proposal = permitted.proposal
         tool, arguments, retries = proposal.tool, proposal.arguments, 0
+        clock = None if timeout is None or not tool.is_async else CallClock(scope.deadline)
         if tool.scope_parameter is not None:
-            deadline = None if timeout is None else time.monotonic() + timeout
-            blobs = self._limits.blobs
+            read_clock = time.monotonic if clock is None else clock.read
+            deadline = None if timeout is None else read_clock() + timeout
             own = CallScope(
-                proposal.call, scope.conversation, deadline, blobs, scope.emit, scope.workspace, scope.run_state
-            )
+                proposal.call, scope.conversation, deadline, self._limits.blobs, scope.emit, scope.workspace,
+                scope.run_state, partial(self._authorize_more, permitted, scope, record), read_clock,
+            )  # fmt: skip
             arguments = {**arguments, tool.scope_parameter: own}
         if tool.retries:
             hints = self._authorizer.policy.resolve_hints(tool)
             retries = tool.retries if hints.idempotent or hints.read_only else 0
-        return FunctionRun(tool, arguments, timeout, retries, on_late)
+        return FunctionRun(tool, arguments, timeout, retries, clock)
+
+    async def _authorize_more(
+        self, permitted: PermittedCall, scope: CallScope, record: CallRecord | None, intent: Intent
+    ) -> None:
+        """Decide on what a running call asks for. Raises `ToolFailed` if it is denied."""
+        verdict = await self._authorizer.authorize_running(permitted, intent, scope)
+        if record is not None:
+            record.record_authorization(intent, verdict)
+        if verdict.action != "allow":
+            raise ToolFailed(f"denied: {verdict.reason}")
 
     def _make_result(self, permitted: PermittedCall, outcome: Outcome | TimeoutAction) -> ToolResult:
         """Make the result of a call that was run, cut to the limits."""
@@ -165,9 +180,13 @@ def _render_edit_note(permitted: PermittedCall) -> Text:
     return Text(f"[the user changed the arguments; what was run: {arguments}]")
 
 
+def _ignore_outcome(_outcome: Outcome) -> None:
+    """Ignore the outcome of a function that was abandoned, or of a process that was killed."""
+
+
 @dataclass(slots=True)
 class FunctionRun:
-    """A function to run. `timeout` is in seconds, for each attempt.
+    """A function to run. `timeout` is in seconds, for each attempt, by `clock` if there is one.
 
     `on_late` is called with the outcome of an abandoned function. `is_given_up` is set if one is still running when
     `run_function` returns.
@@ -177,7 +196,8 @@ class FunctionRun:
     arguments: Mapping[str, Any]
     timeout: float | None
     retries: int
-    on_late: Callable[[Outcome], None]
+    clock: CallClock | None = None
+    on_late: Callable[[Outcome], None] = _ignore_outcome
     is_given_up: bool = False
 
     def give_up(self) -> None:
@@ -210,7 +230,13 @@ async def _attempt(run: FunctionRun) -> Outcome | TimeoutAction:
 
 
 async def _run_async(run: FunctionRun) -> Outcome | TimeoutAction:
-    return await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late, run.give_up)
+    if run.clock is None:
+        return await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late, run.give_up)
+    before = current_clock.set(run.clock)
+    try:
+        return await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late, run.give_up, run.clock)
+    finally:
+        current_clock.reset(before)
 
 
 async def _run_in_thread(run: FunctionRun) -> Outcome | TimeoutAction:
@@ -241,7 +267,3 @@ def _make_portable(value: Any) -> Any:
     if isinstance(value, CallScope):
         return CallScope(value.call, value.conversation, value.deadline, workspace=value.workspace)
     return value
-
-
-def _ignore_outcome(_outcome: Outcome) -> None:
-    """Ignore the outcome of a process that was killed."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from ferrule.execution.call_clock import CallClock
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -30,9 +32,11 @@ async def await_outcome(
     timeout: float | None,
     on_late: Callable[[Outcome], None] | None = None,
     on_abandon: Callable[[], None] | None = None,
+    clock: CallClock | None = None,
 ) -> Outcome | Literal["stopped", "abandoned"]:
     """Await `function(**arguments)`, for at most `timeout` seconds; then it is cancelled, and what it returns ignored.
 
+    `clock` measures these seconds, if it is given.
     A function that hasn't ended `GRACE_SECONDS` after that is abandoned, also if the caller is cancelled: `on_abandon`
     is called, and `on_late` with its outcome if it ends after all. What a function raises is its outcome, including
     `SystemExit` and a `CancelledError` of its own. Raises `CancelledError` if the caller is cancelled, once the
@@ -43,7 +47,7 @@ async def await_outcome(
         return await _await_directly(function, arguments)
     task = asyncio.create_task(_capture(function, arguments))
     try:
-        await asyncio.wait({task}, timeout=timeout)
+        await (asyncio.wait({task}, timeout=timeout) if clock is None else clock.wait(task, timeout))
     except asyncio.CancelledError:
         await _stop(task, on_late, on_abandon)
         raise

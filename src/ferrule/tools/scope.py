@@ -9,18 +9,24 @@ It is on the lowest floor because a tool's signature names it; only the executor
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule._util.quick_init import quick_init
 from ferrule.blobs import BlobStore
 from ferrule.conversation import Conversation, Image, ToolCall, iterate_images
+from ferrule.errors import ToolFailed
 from ferrule.events import ToolProgress
+from ferrule.tools.intent import Intent
 
 
 def _ignore_progress(_event: ToolProgress) -> None:
     """Ignore progress without a listener."""
+
+
+async def _deny(_intent: Intent) -> None:
+    raise ToolFailed("denied: this call asks for more permissions, and only an executor can give them")
 
 
 @quick_init
@@ -28,7 +34,8 @@ def _ignore_progress(_event: ToolProgress) -> None:
 class CallScope:
     """The surroundings of one call.
 
-    `deadline` is a `time.monotonic()` value in seconds, None for no limit. `workspace` is the folder in which a policy
+    `deadline` is in seconds by `clock`, None for no limit; the clock is `time.monotonic`, except that it stands still
+    while `authorize` asks a person. `workspace` is the folder in which a policy
     may allow access to paths without asking, None if there is none. `run_state` belongs to the run that made the call;
     a tool that runs another agent passes its scope to `run_sub_agent`, which needs it.
     """
@@ -40,15 +47,26 @@ class CallScope:
     emit: Callable[[ToolProgress], None] = _ignore_progress
     workspace: Path | None = None
     run_state: object | None = None
+    authorizer: Callable[[Intent], Awaitable[None]] = _deny
+    clock: Callable[[], float] = time.monotonic
 
     def report_progress(self, text: str, fraction: float | None = None) -> None:
         """Report how far this call is; `fraction` lies between 0 and 1. May be called from any thread."""
         self.emit(ToolProgress(self.call.id if self.call else "", text, fraction))
 
+    async def authorize(self, intent: Intent) -> None:
+        """Ask for permission to do more than the intent of this call said, before doing it.
+
+        The policy judges `intent` with the tool and arguments of the call, and a person is asked if it says so; the
+        time that this takes doesn't count towards the call's timeout. Raises `ToolFailed` with the reason if it is
+        denied: also where nobody can be asked, and in a scope that no executor made.
+        """
+        await self.authorizer(intent)
+
     @property
     def seconds_left(self) -> float | None:
         """Seconds until the deadline, never negative; None if there is none."""
-        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        return None if self.deadline is None else max(0.0, self.deadline - self.clock())
 
     @property
     def images(self) -> tuple[Image, ...]:
