@@ -155,3 +155,7 @@ class SandboxUnavailable(FerruleError):  # noqa: N818 - a state
 
 class SandboxInputError(FerruleError, ValueError):
     """Code, a command, inputs or limits that a sandbox can't use; the message says which. Nothing was run."""
+
+
+class FileAccessRefused(FerruleError):  # noqa: N818 - an event
+    """A file tool was refused a path; the message names the path, why, and what to do. Nothing was read or written."""

@@ -15,7 +15,7 @@ from ferrule.sandbox.hidden_paths import HiddenPaths
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.git_repositories import REDIRECT
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths
-from ferrule.sandbox.shell.workspace_scan import WorkspaceScan, can_search
+from ferrule.sandbox.shell.workspace_scan import ScanResult, WorkspaceScan, can_search
 from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["REPLACED", "Access", "AccessPlan", "AccessPlanner", "Mode", "list_ancestors"]
@@ -109,7 +109,7 @@ class AccessPlanner:
         mode = self._narrow(mode)
         self._check_workspace(mode)
         found = scan.walk()
-        hidden = self._find_hidden(found.hidden, state) + limit_paths(found.unsearched, self.workspace)
+        hidden = self._find_hidden(found, state)
         if writable and mode is Mode.READ_ONLY:
             raise SandboxInputError("nothing can be made writable in read-only mode")
         granted = self._protected_paths.resolve_writable(writable)
@@ -135,6 +135,15 @@ class AccessPlanner:
             unsearched=found.unsearched,
         )
 
+    def plan_files(self, scan: WorkspaceScan) -> tuple[tuple[str, Access], ...]:
+        """The rules for file tools, as in `AccessPlan.rules`: without placeholders, for paths existing or not.
+
+        Raises `SandboxInputError` or `SandboxUnavailable` like `plan`.
+        """
+        found = scan.walk()
+        protected = self._find_protected(found.protected, (), self.mode)
+        return tuple(self._make_rules(self._find_hidden(found), protected, (), self.mode))
+
     def _narrow(self, mode: Mode | None) -> Mode:
         if mode is None:
             return self.mode
@@ -153,21 +162,21 @@ class AccessPlanner:
                 "owner access with `chmod u+rwx` outside of the sandbox"
             )
 
-    def _find_hidden(self, found: Sequence[str], state: str) -> list[str]:
-        found = limit_paths(found, self.workspace)
+    def _find_hidden(self, scanned: ScanResult, *own: str) -> list[str]:
+        found = limit_paths(scanned.hidden, self.workspace)
         if len(found) > _MAX_HIDDEN:
             raise SandboxUnavailable(
                 f"{len(found):,} files and folders with hidden names (such as {found[0]}) are directly in the "
                 f"workspace, more than the {_MAX_HIDDEN:,} that can be hidden one by one: move them into a folder"
             )
-        hidden = [path for path in (*found, *self._hidden_paths.find_existing(), state) if path != "/"]
+        hidden = [path for path in (*found, *self._hidden_paths.find_existing(), *own) if path != "/"]
         if self._first_hidden is None:
             self._first_hidden = frozenset(hidden)
         # A command may have deleted a link to a secret, but not the secret.
         hidden += filter(os.path.lexists, self._first_hidden.difference(hidden))
         if self.workspace in hidden:
             raise SandboxInputError(f"the workspace {self.workspace} is on the list of hidden paths: choose another")
-        return hidden
+        return hidden + limit_paths(scanned.unsearched, self.workspace)
 
     def _find_protected(self, found: Sequence[str], granted: Sequence[str], mode: Mode) -> list[str]:
         """The protected paths that a command could otherwise write; outside the workspace, only existing ones."""

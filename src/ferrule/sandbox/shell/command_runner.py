@@ -12,7 +12,6 @@ from itertools import count
 from pathlib import Path
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.installation import Installation, find_hard_links, record_opened_paths
 from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.access_plan import AccessPlan, AccessPlanner, Mode
@@ -24,14 +23,13 @@ from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import PathVanished
 from ferrule.sandbox.shell.output import OutputCapture
 from ferrule.sandbox.shell.process import CommandStart
-from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths, resolve_opened
+from ferrule.sandbox.shell.protected_paths import ProtectedPaths
 from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
 from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
-from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.settings import ShellSettings, make_protected_paths
 from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
 from ferrule.sandbox.temporary_folders import TemporaryFolder
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["CommandRequest", "CommandRunner"]
 
@@ -78,7 +76,7 @@ class CommandRunner:
     async def open(cls, settings: ShellSettings) -> CommandRunner:
         """Create the folder, choose and try the back end. Raises `SandboxUnavailable` if it doesn't contain."""
         backend = await choose_backend(settings)
-        protected_paths = await run_in_thread(_make_protected_paths, settings, backend.tier)
+        protected_paths = await run_in_thread(make_protected_paths, settings, backend.tier)
         # Only this user can enter it, since it holds what commands wrote.
         own = TemporaryFolder("ferrule-shell-")
         with ExitStack() as failing:
@@ -238,21 +236,3 @@ def _remove_redirects(appeared: Sequence[str]) -> None:
 def _remove(own: TemporaryFolder) -> None:
     placeholders.remove_unused()
     own.remove()
-
-
-def _make_protected_paths(settings: ShellSettings, tier: Tier) -> ProtectedPaths:
-    """Make the protected paths; without ferrule's installation in read-only mode and in tier `NONE`."""
-    workspace, mode = str(settings.workspace), Mode(settings.mode)
-    if tier is Tier.NONE or mode is Mode.READ_ONLY:
-        return ProtectedPaths(workspace, settings.protected, Installation((), ()), ())
-    installation = Installation.find(workspace)
-    opened = resolve_opened(settings.open_installation, workspace, installation)
-    links = find_hard_links(workspace, installation.paths) if not opened else []
-    installation = replace(installation, paths=(*installation.paths, *limit_paths(links, workspace)))
-    protected_paths = ProtectedPaths(workspace, settings.protected, installation, opened)
-    named = ", ".join(repr(str(path)) for path in settings.open_installation)
-    record_opened_paths(
-        [path for path in opened if mode is Mode.FULL or is_within(path, workspace)],
-        f"ShellSandbox(open_installation=[{named}])",
-    )
-    return protected_paths

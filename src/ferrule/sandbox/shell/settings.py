@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
+from ferrule.sandbox.installation import Installation, find_hard_links, record_opened_paths
 from ferrule.sandbox.shell.access_plan import Mode
 from ferrule.sandbox.shell.environment import PASSED
 from ferrule.sandbox.shell.host_rules import HostRules
+from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths, resolve_opened
 from ferrule.sandbox.tiers import Tier
+from ferrule.sandbox.visible_paths import is_within
 
-__all__ = ["ShellSettings"]
+__all__ = ["ShellSettings", "make_protected_paths"]
 
 MB = 1024 * 1024
 
@@ -77,3 +80,24 @@ class ShellSettings:
         self.workspace = Path(os.path.realpath(self.workspace))
         if not self.workspace.is_dir() or str(self.workspace) == "/":
             raise SandboxInputError(f"the workspace {self.workspace} isn't a usable folder")
+
+
+def make_protected_paths(settings: ShellSettings, tier: Tier | None = None) -> ProtectedPaths:
+    """Make the protected paths; without ferrule's installation in read-only mode and in tier `NONE`.
+
+    Raises `SandboxInputError` or `SandboxUnavailable` like `ProtectedPaths`.
+    """
+    workspace, mode = str(settings.workspace), Mode(settings.mode)
+    if tier is Tier.NONE or mode is Mode.READ_ONLY:
+        return ProtectedPaths(workspace, settings.protected, Installation((), ()), ())
+    installation = Installation.find(workspace)
+    opened = resolve_opened(settings.open_installation, workspace, installation)
+    links = find_hard_links(workspace, installation.paths) if not opened else []
+    installation = replace(installation, paths=(*installation.paths, *limit_paths(links, workspace)))
+    protected_paths = ProtectedPaths(workspace, settings.protected, installation, opened)
+    named = ", ".join(repr(str(path)) for path in settings.open_installation)
+    record_opened_paths(
+        [path for path in opened if mode is Mode.FULL or is_within(path, workspace)],
+        f"ShellSandbox(open_installation=[{named}])",
+    )
+    return protected_paths

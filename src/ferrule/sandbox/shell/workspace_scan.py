@@ -1,7 +1,7 @@
 """Finds paths to hide and protect in a workspace: one bounded walk, then cheap incremental ones."""
 
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
-# ruff: noqa: PTH113, PTH116, PTH118
+# ruff: noqa: PTH112, PTH113, PTH116, PTH118
 
 from __future__ import annotations
 
@@ -92,6 +92,16 @@ class WorkspaceScan:
         protected = [path for folder in seen.values() for path in folder.protected]
         return ScanResult(tuple(hidden), tuple(protected), tuple(sorted(unsearched.union(self._closed))))
 
+    def find_hidden_name(self, path: str, folder: str) -> str | None:
+        """The path, or the part of it below `folder`, that a walk would hide for its name if it existed."""
+        parts = path[len(folder.rstrip("/")) + 1 :].split("/")
+        for number, name in enumerate(parts, 1):
+            if self.names.match(name) and not _is_harmless("/".join((folder.rstrip("/"), *parts[:number]))):
+                return name
+            if name in _SKIPPED:
+                return None
+        return None
+
     def _find_top_folder(self, path: str) -> str:
         name = path[len(self.workspace) + 1 :].partition("/")[0]
         return f"{self.workspace}/{name}"
@@ -147,6 +157,12 @@ def can_search(path: str, status: os.stat_result) -> bool:
         return True
     # An ACL may let an ordinary user in.
     return os.geteuid() != 0 and os.access(path, os.R_OK | os.X_OK)
+
+
+def _is_harmless(path: str) -> bool:
+    """Whether a path with a hidden name holds no secret, as `_find_secrets` decides; true for a missing `*.pem`."""
+    is_bundle = path.lower().endswith(".pem") and not os.path.isdir(path)
+    return not holds_private_key(path) if is_bundle else os.path.lexists(os.path.join(path, "pyvenv.cfg"))
 
 
 def _find_secrets(entry: os.DirEntry[str], is_folder: bool, folder: _Folder) -> list[str]:

@@ -1,0 +1,32 @@
+"""Tells the model before its next turn what happened meanwhile: a file changed, a background job ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from ferrule.agent.hooks import Hooks, RunState
+
+__all__ = ["AnnouncementHook", "AnnouncementSource"]
+
+
+class AnnouncementSource(Protocol):
+    """Something that has news for the model."""
+
+    def take_announcements(self) -> list[str]:
+        """The news since the last call, each a text of its own. May read files; called in a thread."""
+
+
+class AnnouncementHook(Hooks):
+    """Adds the news of all sources to the conversation, as one user message, before each request."""
+
+    comes_first = True
+
+    def __init__(self, *sources: AnnouncementSource) -> None:
+        self._sources = sources
+
+    async def before_request(self, state: RunState) -> None:
+        """See `Hooks`."""
+        news = [text for each in self._sources for text in await asyncio.to_thread(each.take_announcements)]
+        if news:
+            state.say("[Not from the user, but from the program:]\n" + "\n\n".join(news))

@@ -1,0 +1,132 @@
+"""What the model knows of files: the content that it read or wrote last, by hash, never by time.
+
+A file that has changed since is announced once, before the next request, and isn't overwritten until it is read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ferrule.errors import FileAccessRefused
+from ferrule.sandbox.file_access import FileAccess
+from ferrule.sandbox.hidden_paths import is_settled
+
+__all__ = ["ChangedFile", "FileRecord", "FileRecords", "hash_content"]
+
+_MAX_NAMED = 20
+
+Signature = tuple[int, int, int, int, int]
+"""Device, inode, size, mtime and ctime (ns): if none has changed, the content hasn't."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """The content of one file as the model knows it."""
+
+    digest: str
+    """Of what the model read, or wrote by a tool."""
+    origin: str
+    """Of the content that the edits of tools started from: differs from `digest` after a tool has written the file."""
+    seen: str | None
+    """Of what was there when it was last compared; None if the file was gone. The model knows of the difference."""
+    signature: Signature | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that was changed or deleted by somebody else after the model read it."""
+
+    path: str
+    """The real path."""
+    kind: Literal["changed", "deleted"]
+
+
+class FileRecords:
+    """The records of one workspace, by real path. Can be used from any thread."""
+
+    def __init__(self, access: FileAccess) -> None:
+        self._access = access
+        self._records: dict[str, FileRecord] = {}
+        self._lock = threading.Lock()
+
+    def remember(self, path: str, digest: str, status: os.stat_result | None = None, *, is_own: bool = False) -> None:
+        """Record that the model knows this content of a file; `is_own` if one of its tools wrote it.
+
+        `status` is from before the content was read, or after it was written; it makes the first comparison cheap.
+        """
+        with self._lock:
+            before = self._records.get(path)
+            # An edit of content that somebody else had changed starts from that content.
+            origin = before.origin if is_own and before is not None else digest
+            self._records[path] = FileRecord(digest, origin, digest, _make_signature(status))
+
+    def forget(self, path: str) -> None:
+        """Drop the record of a file that a tool has deleted."""
+        with self._lock:
+            self._records.pop(path, None)
+
+    def get(self, path: str) -> FileRecord | None:
+        """The record of a real path; None if the model has neither read nor written it."""
+        return self._records.get(path)
+
+    def find_changed(self) -> list[ChangedFile]:
+        """The files that changed since they were read or last returned here. Hashes only those with another status."""
+        changed: list[ChangedFile] = []
+        with self._lock:
+            known = dict(self._records)
+        for path, record in known.items():
+            signature = _read_signature(path)
+            if signature is not None and signature == record.signature:
+                continue
+            seen = self._hash_file(path)
+            with self._lock:
+                if self._records.get(path) is not record:
+                    continue  # a tool has just written it
+                self._records[path] = replace(record, seen=seen, signature=signature)
+            if seen not in (record.seen, record.digest):
+                changed.append(ChangedFile(path, "deleted" if seen is None else "changed"))
+        return changed
+
+    def take_announcements(self) -> list[str]:
+        """What the model should be told before its next turn; each change once."""
+        changed = self.find_changed()
+        if not changed:
+            return []
+        named = [f"- {self._access.describe(each.path)}: {each.kind}" for each in changed[:_MAX_NAMED]]
+        if len(changed) > _MAX_NAMED:
+            named.append(f"- and {len(changed) - _MAX_NAMED} more")
+        count = "1 file that you read was" if len(changed) == 1 else f"{len(changed)} files that you read were"
+        head = f"{count} changed by somebody else meanwhile (the user, a command). Read again before you rely on it:"
+        return ["\n".join([head, *named])]
+
+    def _hash_file(self, path: str) -> str | None:
+        """The hash of a file's content; None if it is gone or may not be read any more."""
+        try:
+            descriptor = self._access.open_file(path)
+        except (OSError, FileAccessRefused):
+            return None
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_content(data: bytes) -> str:
+    """The name of a content: its SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _read_signature(path: str) -> Signature | None:
+    try:
+        return _make_signature(os.lstat(path))
+    except OSError:
+        return None
+
+
+def _make_signature(status: os.stat_result | None) -> Signature | None:
+    """None if the file was changed so recently that another change might leave its times as they are."""
+    if status is None or not is_settled(status.st_mtime_ns):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,0 +1,261 @@
+"""Which files the file tools, search, completion and checkpoints may read and write, and how they open them.
+
+The rules are those of `ShellSandbox`: the same lists, search and precedence. In addition, nothing outside the allowed
+folders is read, and nothing is created under a hidden or protected name.
+
+A path is resolved when it is used, and then opened without following any link: see `open_beneath`. A link within the
+allowed folders works; one that is swapped meanwhile is resolved anew, and never followed to where it wasn't checked.
+"""
+
+# Paths are strings here: resolved and compared by the hundred for each decision.
+# ruff: noqa: PTH111, PTH118
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ferrule._util.terminal_text import escape_line
+from ferrule.errors import FileAccessRefused, choose_advice
+from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
+from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, open_folder_beneath
+from ferrule.sandbox.shell.access_plan import Access, AccessPlanner, Mode, list_ancestors
+from ferrule.sandbox.shell.settings import ShellSettings, make_protected_paths
+from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
+from ferrule.sandbox.visible_paths import is_within
+
+__all__ = ["AccessSnapshot", "FileAccess"]
+
+_TRIES: Final = 50
+_LONGEST_PATH: Final = 4096  # PATH_MAX
+
+
+class FileAccess:
+    """What may be read and written in a workspace and the folders `added` to it. Can be used from any thread."""
+
+    def __init__(
+        self,
+        workspace: Path | str,
+        added: Sequence[Path | str] = (),
+        hidden: Sequence[str] = HIDDEN,
+        protected: Sequence[str] = PROTECTED,
+        *,
+        open_installation: Sequence[Path | str] = (),
+    ) -> None:
+        """The parameters are those of `ShellSettings`. Raises `SandboxInputError` for a folder that can't be used."""
+        settings = [
+            ShellSettings(each, hidden=hidden, protected=protected, open_installation=open_installation)
+            for each in (workspace, *added)
+        ]
+        self.folders: tuple[Path, ...] = tuple(dict.fromkeys(Path(each.workspace) for each in settings))
+        """The real paths of the workspace and of the added folders."""
+        self._settings = {str(each.workspace): each for each in settings}
+        self._planners: dict[str, tuple[AccessPlanner, WorkspaceScan]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def workspace(self) -> Path:
+        """The real path of the workspace, which relative paths are relative to."""
+        return self.folders[0]
+
+    def take_snapshot(self) -> AccessSnapshot:
+        """Decide on all paths at once, from the files that exist now; for tools that visit many.
+
+        Raises `SandboxUnavailable` or `SandboxInputError` if a folder can't be protected, as for a command there.
+        """
+        with self._lock:
+            for folder, settings in self._settings.items():
+                if folder not in self._planners:
+                    protected = make_protected_paths(settings)
+                    planner = AccessPlanner(Mode.WORKSPACE_WRITE, settings.hidden, protected, (), can_cover=True)
+                    self._planners[folder] = planner, planner.scan(settings.scan_limit)
+            rules = {folder: dict(planner.plan_files(scan)) for folder, (planner, scan) in self._planners.items()}
+            # All have the same lists.
+            scan = self._planners[str(self.workspace)][1]
+        return AccessSnapshot(rules, scan)
+
+    def resolve(self, path: str | os.PathLike[str]) -> str:
+        """The absolute real path that a path leads to now, existing or not. Raises `FileAccessRefused` if invalid."""
+        text = os.fspath(path)
+        problem = _find_problem(text)
+        if problem:
+            raise FileAccessRefused(f"{describe_path(text)} isn't a usable path: {problem}")
+        if text.startswith("~/"):
+            text = os.path.expanduser(text)
+        return os.path.realpath(os.path.join(self.workspace, text))
+
+    def describe(self, real: str | os.PathLike[str]) -> str:
+        """A real path as it is shown: relative to the workspace if it is in it, control characters escaped."""
+        text = os.fspath(real)
+        workspace = str(self.workspace)
+        return describe_path(os.path.relpath(text, workspace) if is_within(text, workspace) else text)
+
+    def check(self, path: str | os.PathLike[str], access: Access, snapshot: AccessSnapshot | None = None) -> str:
+        """Resolve a path that should be read or written and return the real one.
+
+        Raises `FileAccessRefused` unless that is allowed. For a decision, not for opening: use `open_folder`.
+        """
+        real = self.resolve(path)
+        found = (snapshot or self.take_snapshot()).decide(real)
+        if found is None:
+            raise FileAccessRefused(self._explain_outside(path, real, access))
+        if found is Access.HIDDEN:
+            raise FileAccessRefused(
+                f"{self._describe_way(path, real)} is hidden: files of its name may hold secrets, so tools can't read "
+                "or write them. Ask the user for what you need of it"
+            )
+        if access is Access.WRITE and found is not Access.WRITE:
+            raise FileAccessRefused(
+                f"{self._describe_way(path, real)} is protected: it can be read but not changed by tools, since other "
+                "programs run what is written there. Ask the user to change it"
+            )
+        return real
+
+    def can_read(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a path may be read; false if it is outside, hidden or invalid."""
+        try:
+            self.check(path, Access.READ)
+        except FileAccessRefused:
+            return False
+        return True
+
+    @contextmanager
+    def open_folder(
+        self,
+        path: str | os.PathLike[str],
+        access: Access = Access.READ,
+        *,
+        create: bool = False,
+        snapshot: AccessSnapshot | None = None,
+    ) -> Iterator[OpenFolder]:
+        """Open the folder that a path lies in, following no link, for using the path's last name in it.
+
+        `create` makes missing folders. Raises `FileAccessRefused`, and OSError if the path is in no folder. Whoever
+        uses the name must not follow a link either (`O_NOFOLLOW`, a rename).
+        """
+        opened = self._open_folder(path, access, create, snapshot)
+        with opened:
+            yield opened
+
+    def open_file(self, path: str | os.PathLike[str], *, snapshot: AccessSnapshot | None = None) -> int:
+        """Open a regular file for reading and return its descriptor, which the caller closes.
+
+        Raises `FileAccessRefused` if it may not be read or isn't a regular file, and OSError.
+        """
+        for _ in range(_TRIES):
+            opened = self._open_folder(path, Access.READ, False, snapshot)
+            try:
+                with opened:
+                    return opened.open_file()
+            except PathMoved:
+                continue
+            except NotRegularFile as error:
+                raise FileAccessRefused(f"{describe_path(os.fspath(path))} is {error}, not a file") from error
+        raise self._give_up(path)
+
+    def read_bytes(self, path: str | os.PathLike[str], *, snapshot: AccessSnapshot | None = None) -> bytes:
+        """The content of a regular file. Raises like `open_file`."""
+        with open(self.open_file(path, snapshot=snapshot), "rb") as file:  # noqa: PTH123 - a descriptor
+            return file.read()
+
+    def _open_folder(
+        self, path: str | os.PathLike[str], access: Access, create: bool, snapshot: AccessSnapshot | None
+    ) -> OpenFolder:
+        for _ in range(_TRIES):
+            real = self.check(path, access, snapshot)
+            folder = self.find_folder(real)
+            assert folder is not None
+            try:
+                return open_folder_beneath(str(folder), real, create=create)
+            except PathMoved:
+                continue
+            except OSError as error:
+                # A link may have taken the place of a folder since it was resolved.
+                if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.ENOENT) and self.resolve(path) != real:
+                    continue
+                raise
+        raise self._give_up(path)
+
+    def find_folder(self, real: str) -> Path | None:
+        """The innermost of the folders that a real path is in, if any."""
+        found = [each for each in self.folders if is_within(real, str(each))]
+        return max(found, key=lambda each: len(str(each)), default=None)
+
+    def _give_up(self, path: str | os.PathLike[str]) -> FileAccessRefused:
+        shown = describe_path(os.fspath(path))
+        return FileAccessRefused(f"{shown} is replaced again and again while it is being opened; try again later")
+
+    def _describe_way(self, path: str | os.PathLike[str], real: str) -> str:
+        shown, target = describe_path(os.fspath(path)), self.describe(real)
+        is_same = os.path.normpath(os.path.join(self.workspace, os.fspath(path))) == real
+        return shown if is_same else f"{shown}, which leads to {target},"
+
+    def _explain_outside(self, path: str | os.PathLike[str], real: str, access: Access) -> str:
+        verb = "read" if access is Access.READ else "write"
+        add = choose_advice("add its folder (added=[…])", "start again with --add-dir and its folder")
+        return (
+            f"cannot {verb} files outside the working directory {describe_path(str(self.workspace))}: "
+            f"{self._describe_way(path, real).rstrip(',')}. The user can {add}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSnapshot:
+    """The decisions on all paths, from the files that existed at one moment."""
+
+    rules: dict[str, dict[str, Access]]
+    """For each allowed folder, accesses by path; each applies below it as far as there is no deeper one."""
+    _scan: WorkspaceScan
+
+    def decide(self, real: str) -> Access | None:
+        """What may be done with a real path, existing or not; None if it is outside of the allowed folders."""
+        folder = max((each for each in self.rules if is_within(real, each)), key=len, default=None)
+        if folder is None:
+            return None
+        rules = self.rules[folder]
+        access = rules.get(real) or next(rules[each] for each in list_ancestors(real) if each in rules)
+        if access is not Access.WRITE or real == folder:
+            return access
+        return self._judge_names(real, folder)
+
+    def list_hidden(self) -> list[str]:
+        """The real paths within the allowed folders that are hidden, each with everything below it."""
+        return sorted(
+            path
+            for folder, rules in self.rules.items()
+            for path, access in rules.items()
+            if access is Access.HIDDEN and is_within(path, folder)
+        )
+
+    def _judge_names(self, real: str, folder: str) -> Access:
+        """Judge a path without a rule by its names, since it may have appeared after the snapshot, or not yet."""
+        names = real[len(folder.rstrip("/")) + 1 :].lower().split("/")
+        if any(name in self._scan.protected for name in names):
+            return Access.READ
+        return Access.HIDDEN if self._scan.find_hidden_name(real, folder) else Access.WRITE
+
+
+def describe_path(text: str) -> str:
+    """A path as it is shown in messages: bounded, in one line, with control characters and bad bytes escaped."""
+    shown = escape_line(text)
+    return shown if len(shown) <= 300 else f"{shown[:150]}…{shown[-100:]}"
+
+
+def _find_problem(text: str) -> str:
+    if not text.strip():
+        return "it is empty"
+    if "\0" in text:
+        return "it holds a NUL character"
+    try:
+        encoded = os.fsencode(text)
+    except UnicodeEncodeError:
+        return "it holds half of a surrogate pair, which no file name can hold"
+    if len(encoded) >= _LONGEST_PATH:
+        return f"it has {len(encoded):,} bytes, more than the {_LONGEST_PATH - 1:,} that a path can have"
+    return ""

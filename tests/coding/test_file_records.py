@@ -1,0 +1,84 @@
+"""What the model knows of files: by content, never by time; and that it is told of what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from ferrule import model
+from ferrule.coding.announcements import AnnouncementHook
+from ferrule.coding.file_records import ChangedFile, hash_content
+from ferrule.coding.workspace import Workspace
+from ferrule.models.scripted import ScriptedModel
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    (tmp_path / "proj").mkdir()
+    return Workspace(tmp_path / "proj")
+
+
+def read(workspace: Workspace, name: str, content: bytes) -> Path:
+    path = workspace.folder / name
+    path.write_bytes(content)
+    workspace.files.remember(str(path), hash_content(content), path.stat())
+    return path
+
+
+def test_a_change_is_announced_once(workspace: Workspace) -> None:
+    path = read(workspace, "a.py", b"one\n")
+    assert workspace.files.find_changed() == []
+    path.write_bytes(b"two\n")
+    assert workspace.files.find_changed() == [ChangedFile(str(path), "changed")]
+    assert workspace.files.find_changed() == []
+    path.unlink()
+    (news,) = workspace.take_announcements()
+    assert news.startswith("1 file that you read was changed by somebody else meanwhile")
+    assert news.endswith("\n- a.py: deleted")
+    assert workspace.take_announcements() == []
+
+
+def test_other_times_are_no_change(workspace: Workspace) -> None:
+    path = read(workspace, "a.py", b"one\n")
+    os.utime(path, (1, 1))
+    assert workspace.files.find_changed() == []
+    path.write_bytes(b"two\n")
+    path.write_bytes(b"one\n")
+    assert workspace.files.find_changed() == []
+
+
+def test_a_change_that_keeps_size_and_time_is_found(workspace: Workspace) -> None:
+    path = read(workspace, "a.py", b"one\n")
+    status = path.stat()
+    path.write_bytes(b"two\n")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert workspace.files.find_changed() == [ChangedFile(str(path), "changed")]
+
+
+def test_what_a_tool_wrote_is_no_change_by_somebody_else(workspace: Workspace) -> None:
+    path = read(workspace, "a.py", b"one\n")
+    path.write_bytes(b"two\n")
+    workspace.files.remember(str(path), hash_content(b"two\n"), path.stat(), is_own=True)
+    assert workspace.files.find_changed() == []
+    record = workspace.files.get(str(path))
+    assert record is not None
+    assert (record.digest, record.origin) == (hash_content(b"two\n"), hash_content(b"one\n"))
+
+
+def test_names_of_files_are_escaped(workspace: Workspace) -> None:
+    path = read(workspace, "a\n\x1b[2Jb", b"one\n")
+    path.write_bytes(b"other")
+    (text,) = workspace.take_announcements()
+    assert "\x1b" not in text
+    assert "- a\\n\\x1b[2Jb: changed" in text
+
+
+def test_the_model_reads_the_news_before_its_next_turn(workspace: Workspace) -> None:
+    path = read(workspace, "a.py", b"one\n")
+    path.write_bytes(b"other\n")
+    run = asyncio.run(model(ScriptedModel("I see.")).chat("Go on.").hook(AnnouncementHook(workspace)).run())
+    assert [message.role for message in run.conversation.messages] == ["user", "user", "assistant"]
+    assert "a.py: changed" in run.conversation.messages[1].text
