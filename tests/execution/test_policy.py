@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ferrule.errors import PolicyError, PolicyWarning
 from ferrule.execution import Executor, Policy, Rule, SessionGrants, parse_policy, read_policy
-from ferrule.execution.policy import derive_always
+from ferrule.execution.always import derive_always
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.registry import BoundRegistry, ToolRegistry
@@ -175,28 +175,6 @@ def test_an_intent_that_asks_is_asked_for_where_the_tool_is_allowed():
     assert action(Policy(profile="plan"), spec(), asking) == "deny"
 
 
-@pytest.mark.parametrize(
-    ("target", "scope", "others"),
-    [
-        (
-            "https://a.example/data/x.csv",
-            "https://a.example/data/*",
-            ("https://a.example/data/../y", "https://b/data/x"),
-        ),
-        ("https://a.example/x", "https://a.example/*", ("https://a.example.evil/x", "/etc/x")),
-        ("https://a.example", "https://a.example", ("https://a.example/x",)),
-        ("/ws/data/../x", "/ws/*", ("/ws/../etc/passwd",)),
-    ],
-)
-def test_an_always_for_a_target_is_for_its_folder(target, scope, others):
-    always = derive_always(edit, Intent((Effect("read", target),)), trusted=True)
-    assert always.scope == f"edit: read {scope}"
-    hints, (rule,) = Policy().resolve_hints(edit), always.rules
-    assert rule.matches(edit, hints, {}, Effect("read", target))
-    for other in others:
-        assert not rule.matches(edit, hints, {}, Effect("read", other))
-
-
 def test_an_always_overrides_the_profiles_ask_and_nothing_else():
     tool = spec(origin="mcp:x")
     always = derive_always(tool, None, trusted=False)
@@ -207,18 +185,6 @@ def test_an_always_overrides_the_profiles_ask_and_nothing_else():
     assert action(Policy((Rule("deny"),)).with_always(always), tool) == "deny"
     assert action(Policy(profile="plan").with_always(always), tool) == "deny"
     assert action(Policy().with_always(always), spec(origin="mcp:x", approval="always")) == "ask"
-
-
-def test_the_scope_of_an_always_is_what_the_call_does():
-    always = derive_always(spec(), does(("write", "src/a.py"), ("run", "make [all]")), trusted=True)
-    assert always.scope == "edit: write src/*, run make [[]all]"
-    policy = Policy(profile="ask").with_always(always)
-    assert action(policy, None, does(("write", "src/deep/b.py"))) == "allow"
-    assert action(policy, None, does(("run", "make [all]"))) == "allow"
-    assert action(policy, None, does(("run", "make a"))) == "ask"
-    assert action(policy, None, does(("write", "other/b.py"))) == "ask"
-    assert action(policy, None) == "ask"
-    assert derive_always(spec(), does(("write", "/a")), trusted=True).scope == "edit: write /a"
 
 
 def test_a_policy_from_a_file(tmp_path):

@@ -19,7 +19,7 @@ from ferrule.capabilities import Loss
 from ferrule.cli.errors import run_command
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady
 from ferrule.execution import ApprovalRequest
-from ferrule.execution.policy import Profile
+from ferrule.execution.profiles import Profile
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.approvals import Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave

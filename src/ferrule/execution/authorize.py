@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import PolicyError, PolicyWarning, ToolFailed
+from ferrule.execution.always import derive_always
 from ferrule.execution.approver import Approver
 from ferrule.execution.call_clock import pause_calls
 from ferrule.execution.decisions import ApprovalRequest, Decision, Pending, hash_request
@@ -29,7 +30,8 @@ from ferrule.execution.error_results import (
     make_malformed_result,
     make_unknown_tool_result,
 )
-from ferrule.execution.policy import Policy, Verdict, derive_always
+from ferrule.execution.policy import Policy
+from ferrule.execution.rules import Verdict
 from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Intent
@@ -235,7 +237,7 @@ class Authorizer:
     ) -> PermittedCall | RefusedCall | Pending:
         """Ask the approver about a call, or apply an earlier decision on it."""
         verdict = proposal.verdict
-        request = self._make_request(proposal)
+        request = self._make_request(proposal, scope)
         if decision is not None and decision.hash == request.hash:
             outcome = await self._apply(proposal, decision, scope)
             if not isinstance(outcome, str):
@@ -260,11 +262,12 @@ class Authorizer:
             request = replace(request, problem=outcome)
         return proposal.deny("the edited arguments were invalid every time", "executor")
 
-    def _make_request(self, proposal: ProposedCall) -> ApprovalRequest:
+    def _make_request(self, proposal: ProposedCall, scope: CallScope) -> ApprovalRequest:
         tool, verdict = proposal.tool, proposal.verdict
         always = None
         if verdict.action == "ask" and verdict.by == "profile":
-            always = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin)).scope
+            derived = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
+            always = None if derived is None else derived.scope
         request_hash = hash_request(tool.name, proposal.plain, proposal.intent)
         return ApprovalRequest(
             proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, request_hash,
@@ -289,9 +292,10 @@ class Authorizer:
         reason = decision.reason
         if decision.action == "always" and proposal.verdict.by == "profile":
             tool = proposal.tool
-            always = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin))
-            self.policy = self.policy.with_always(always)
-            reason = f"always: {always.scope}"
+            always = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
+            if always is not None:
+                self.policy = self.policy.with_always(always)
+                reason = f"always: {always.scope}"
         return PermittedCall(proposal, Verdict("allow", reason, by), was_asked=True)
 
     async def _apply_edit(

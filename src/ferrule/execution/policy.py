@@ -1,165 +1,24 @@
 """The policy: rules and a profile, as data, that decide on one call at a time.
 
 Among the rules that match, deny > ask > allow, whatever their order; the profile applies only where none matches.
-A policy is advice about calls; it is the sandbox that contains them. `policy_file.py` reads a policy from a file,
-`approver.py` asks a person.
+A policy is advice about calls; it is the sandbox that contains them. `rules.py` has the rules, `profiles.py` the
+profiles, `policy_file.py` reads a policy from a file, `approver.py` asks a person.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, get_args
 
 from ferrule.errors import PolicyError
-from ferrule.execution.rule_matching import (
-    escape_pattern,
-    find_path_outside,
-    make_folder_pattern,
-    match_argument,
-    match_effect,
-)
-from ferrule.tools.intent import Effect, EffectKind, Intent
-from ferrule.toolspec import Annotations, Approval
-
-Action = Literal["allow", "ask", "deny"]
-Profile = Literal["plan", "ask", "accept-edits", "auto", "all"]
-
-_STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
-
-
-class PolicySubject(Protocol):
-    """The part of a tool that a policy uses: a `ToolSpec` and a `Tool` both have it.
-
-    A `Tool` also has `original_name`, its name before `prefixed` and `renamed`: rules that deny or ask match it too.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def annotations(self) -> Annotations: ...
-    @property
-    def origin(self) -> str: ...
-    @property
-    def approval(self) -> Approval | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Hints:
-    """The effective annotations of a tool: the worst case where they are missing or not trusted."""
-
-    read_only: bool
-    destructive: bool
-    idempotent: bool
-    open_world: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule: which calls it matches, and what happens to them.
-
-    `tool`, `target` and the values of `arguments` are shell patterns (`*`, `?`, `[ab]`; `*` also matches slashes and
-    line ends). Each hint in `annotations` must have the given value. `arguments` maps argument names (`*` for any
-    argument) to patterns for the text of the value, or for its JSON if it isn't a string; in a list, an allow rule
-    requires every element to match, the others one. `effect` and `target` match one effect of the call's intent. All
-    given fields must match. A value such as `/ws/../etc/passwd` doesn't match an allow rule for `/ws/*`, but matches a
-    deny rule for `/etc/*`: see `rule_matching.py`. A rule that denies or asks also matches a tool by its original name
-    before `prefixed` and `renamed`.
-
-    Raises `PolicyError` for an invalid field.
-    """
-
-    action: Action
-    tool: str = "*"
-    annotations: Mapping[str, bool] = field(default_factory=dict)
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    effect: EffectKind | None = None
-    target: str | None = None
-    reason: str = ""
-    location: str | None = None
-    """Where the tool is defined (`Tool.location`): an "always" answer isn't meant for another tool of the same name."""
-
-    def __post_init__(self) -> None:
-        _check_choice("a rule's action", self.action, get_args(Action))
-        if self.effect is not None:
-            _check_choice("a rule's effect", self.effect, get_args(EffectKind))
-        for field_name in ("annotations", "arguments"):
-            if not isinstance(getattr(self, field_name), Mapping):
-                given = getattr(self, field_name)
-                raise PolicyError(f"{field_name} of a rule must be a mapping of names, not {given!r}")
-        for name in self.annotations:
-            _check_choice("an annotation of a rule", name, _HINTS)
-        patterns = {"tool": self.tool, "target": self.target or "", "reason": self.reason, **self.arguments}
-        for name, pattern in patterns.items():
-            if not isinstance(pattern, str):
-                raise PolicyError(f"{name!r} of a rule must be text, not {pattern!r}")
-        if not self.tool:
-            raise PolicyError("a rule's tool must be a name or a pattern of names, not ''")
-
-    def matches(self, tool: PolicySubject, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> bool:
-        """Whether this rule applies to a call of `tool` with `arguments` that has `effect`."""
-        if not self.names(tool):
-            return False
-        if self.location is not None and getattr(tool, "location", None) != self.location:
-            return False
-        if any(getattr(hints, name) is not wanted for name, wanted in self.annotations.items()):
-            return False
-        every = self.action == "allow"
-        if (self.effect or self.target is not None) and not match_effect(effect, self.effect, self.target, every):
-            return False
-        return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
-
-    def names(self, tool: PolicySubject) -> bool:
-        """Whether this rule's pattern matches the name of `tool`."""
-        if fnmatchcase(tool.name, self.tool):
-            return True
-        original = getattr(tool, "original_name", None)
-        return self.action != "allow" and original is not None and fnmatchcase(original, self.tool)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What happens to a call, why, and who decided.
-
-    `by` is `rule`, `profile`, `tool` (its own approval), `always` (an earlier answer), or who was asked.
-    """
-
-    action: Action
-    reason: str = ""
-    by: str = "profile"
-
-
-_ALL = Verdict("allow", "the profile all allows everything")
-
-
-@dataclass(frozen=True, slots=True)
-class Always:
-    """The rules that an "always" answer adds, and a description of their scope for the person who gives it."""
-
-    scope: str
-    rules: tuple[Rule, ...]
-
-
-class SessionGrants:
-    """The rules that "always" answers add in a session.
-
-    They apply to every run and executor whose `Policy` has this object, and to copies of it by `dataclasses.replace`.
-    Thread-safe.
-    """
-
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self._lock = threading.Lock()
-        self.rules: tuple[Rule, ...] = tuple(rules)
-        """The rules so far, without duplicates, in the order in which they were added."""
-
-    def add(self, always: Always) -> None:
-        """Add the rules of one answer."""
-        with self._lock:
-            self.rules += tuple(rule for rule in always.rules if rule not in self.rules)
+from ferrule.execution.always import Always, SessionGrants
+from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, resolve_hints
+from ferrule.execution.rule_matching import find_path_outside
+from ferrule.execution.rules import STRICTNESS, Hints, PolicySubject, Rule, Verdict, check_choice, pick_stricter
+from ferrule.tools.intent import Effect, Intent
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +43,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.profile is not None:
-            _check_choice("the profile", self.profile, get_args(Profile))
+            check_choice("the profile", self.profile, get_args(Profile))
         _check_rules("rules", self.rules)
         _check_rules("always", self.always)
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -198,7 +57,7 @@ class Policy:
     def resolve_hints(self, tool: PolicySubject) -> Hints:
         """Return the effective annotations; missing ones have MCP's defaults, which are the worst case."""
         said = tool.annotations
-        return _resolve_hints(
+        return resolve_hints(
             said.read_only, said.destructive, said.idempotent, said.open_world, self.trusts(tool.origin)
         )
 
@@ -272,6 +131,16 @@ class Policy:
                 problems.append(
                     f"the rule {rule.action} for {rule.tool!r}: no matching tool has an argument {missing[0]!r}"
                 )
+            if (
+                rule.command is not None
+                and rule.tool != "*"
+                and named
+                and all(getattr(tool, "intent", True) is None for tool in named)
+            ):
+                problems.append(
+                    f"the rule {rule.action} for {rule.describe()}: no matching tool says which commands it runs, "
+                    "so it never matches"
+                )
         return problems
 
     def _judge_effect(
@@ -279,57 +148,59 @@ class Policy:
     ) -> Verdict:
         profile = self.profile or ("all" if tool.origin == "code" else "ask")
         if not self.rules and profile == "all":
-            return _ALL
-        hints, found = self.resolve_hints(tool), None
+            return ALLOW_ALL
+        hints = self.resolve_hints(tool)
+        found: Rule | None = None
+        unclear: Rule | None = None
         for rule in self.rules:
-            if found is not None and _STRICTNESS[rule.action] <= _STRICTNESS[found.action]:
+            if found is not None and STRICTNESS[rule.action] <= STRICTNESS[found.action]:
                 continue
-            if rule.matches(tool, hints, arguments, effect):
+            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, workspace):
                 found = rule
-        if found is not None:
-            return Verdict(found.action, found.reason or f"a rule says {found.action} for {found.tool}", "rule")
-        verdict = self._judge_by_profile(profile, tool, hints, effect, workspace)
-        if verdict.action != "ask":
-            return verdict
+            elif unclear is None and rule.may_match(tool, effect):
+                unclear = rule
+        if found is not None and (unclear is None or found.action != "allow"):
+            return Verdict(
+                found.action, found.reason or f"a rule says {found.action} for {found.describe()}", "rule", found
+            )
+        verdict = judge_by_profile(
+            profile, tool, hints, effect, is_trusted=self.trusts(tool.origin), workspace=workspace
+        )
+        if unclear is not None and verdict.action != "deny":
+            reason = f"a rule says {unclear.action} for {unclear.describe()}, and which program this runs isn't known"
+            return Verdict("ask", reason, "rule", unclear)
+        return self._loosen(verdict, tool, hints, arguments, effect, workspace) if verdict.action == "ask" else verdict
+
+    def _loosen(
+        self,
+        verdict: Verdict,
+        tool: PolicySubject,
+        hints: Hints,
+        arguments: Mapping[str, Any],
+        effect: Effect | None,
+        workspace: Path | None,
+    ) -> Verdict:
+        """Apply what overrides an ask of the profile: a tool that never asks, and earlier "always" answers."""
         if tool.approval == "never" and self.trusts(tool.origin):
             return Verdict("allow", f"{tool.name} never asks", "tool")
-        granted = self.always if self.grants is None else (*self.always, *self.grants.rules)
-        if any(rule.matches(tool, hints, arguments, effect) for rule in granted):
-            return Verdict("allow", 'allowed by an earlier "always"', "always")
+        for rule in self.always if self.grants is None else (*self.always, *self.grants.rules):
+            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, workspace):
+                return Verdict("allow", rule.reason or 'allowed by an earlier "always"', "always", rule)
         return verdict
 
-    def _judge_by_profile(
-        self, profile: Profile, tool: PolicySubject, hints: Hints, effect: Effect | None, workspace: Path | None
-    ) -> Verdict:
-        if profile == "all":
-            return _ALL
-        if profile in ("accept-edits", "auto"):
-            problem = _find_outside_access(profile, tool, effect, workspace)
-            if problem is not None:
-                return Verdict("ask", f"the profile {profile} asks before {tool.name} may {problem}")
-        if _only_reads(hints, effect):
-            return Verdict("allow", f"the profile {profile} allows reading")
-        if profile == "plan":
-            return Verdict("deny", "the profile plan allows only reading; plan the change instead of making it")
-        if profile == "accept-edits" and effect is not None and effect.kind == "write":
-            return Verdict("allow", "the profile accept-edits allows writing")
-        if profile == "auto" and self.trusts(tool.origin) and tool.annotations.destructive is not True:
-            return Verdict("allow", "the profile auto allows what isn't annotated as destructive")
-        return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect)}")
 
+def _exceeds_command(rule: Rule, effect: Effect | None, workspace: Path | None) -> bool:
+    """Whether a command that `rule` allows has an effect outside the workspace, which the rule's target must name.
 
-def _find_outside_access(
-    profile: Profile, tool: PolicySubject, effect: Effect | None, workspace: Path | None
-) -> str | None:
-    """Describe an effect outside the workspace, or under `auto` on the network; None for any other effect."""
-    if effect is None:
-        return "reach the network" if profile == "auto" and tool.annotations.open_world is True else None
-    if effect.kind == "net":
-        return f"reach {effect.target or 'the network'}" if profile == "auto" else None
-    if workspace is None or effect.kind not in ("read", "write"):
-        return None
-    outside = find_path_outside(effect.target, workspace)
-    return None if outside is None else f"{effect.kind} outside the workspace: {outside}"
+    Reading outside is also allowed by an exact command: that is what its words say.
+    """
+    if rule.command is None or rule.action != "allow" or rule.target is not None:
+        return False
+    if workspace is None or effect is None or effect.kind not in ("read", "write"):
+        return False
+    if effect.kind == "read" and rule.exact:
+        return False
+    return find_path_outside(effect.target, workspace) is not None
 
 
 def _may_be_asked(verdict: Verdict) -> bool:
@@ -358,64 +229,3 @@ def _check_rules(name: str, rules: object) -> None:
 def _check_origins(trusted: object) -> None:
     if not isinstance(trusted, tuple | list) or not all(isinstance(origin, str) for origin in trusted):
         raise PolicyError(f"trusted must be a tuple of patterns of origins, not {trusted!r}")
-
-
-def _check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise PolicyError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
-
-
-_HINTS = ("read_only", "destructive", "idempotent", "open_world")
-
-
-@cache  # there are 162 combinations, and every call looks one up
-def _resolve_hints(
-    read_only: bool | None, destructive: bool | None, idempotent: bool | None, open_world: bool | None, trusted: bool
-) -> Hints:
-    """Resolve annotations to their effective values."""
-    reads = read_only is True and trusted
-    harmless = (destructive is False and trusted) or (destructive is None and reads)
-    return Hints(
-        read_only=reads,
-        destructive=not harmless,
-        idempotent=idempotent is True and trusted,
-        open_world=not (open_world is False and trusted),
-    )
-
-
-def pick_stricter(first: Verdict, second: Verdict) -> Verdict:
-    """Return the stricter of two verdicts; of equally strict ones that of a rule, else the first."""
-    difference = _STRICTNESS[second.action] - _STRICTNESS[first.action]
-    return second if difference > 0 or (difference == 0 and second.by == "rule") else first
-
-
-def derive_always(tool: PolicySubject, intent: Intent | None, trusted: bool) -> Always:
-    """Derive what an "always" to this call would allow.
-
-    Without effects, or with effects claimed by an untrusted origin, that is every call of the tool. With effects it is
-    calls that do no more than this one, where a path stands for everything in its folder and below.
-    """
-    name, location = escape_pattern(tool.name), getattr(tool, "location", None)
-    if intent is None or not intent.effects or not trusted:
-        return Always(f"every call of {tool.name}", (Rule("allow", name, location=location),))
-    targets = {effect: make_folder_pattern(effect) for effect in intent.effects}
-    rules = tuple(
-        Rule("allow", name, effect=effect.kind, target=target, location=location) for effect, target in targets.items()
-    )
-    scopes = dict.fromkeys(f"{effect.kind} {target}" for effect, target in targets.items())
-    return Always(f"{tool.name}: {', '.join(scopes)}", rules)
-
-
-def _only_reads(hints: Hints, effect: Effect | None) -> bool:
-    if effect is None:
-        return hints.read_only
-    return effect.kind == "read" or (effect.kind == "net" and hints.read_only)
-
-
-def _describe_effect(tool: PolicySubject, effect: Effect | None) -> str:
-    if effect is None:
-        return f"{tool.name}, which isn't known to be read-only"
-    return f"{tool.name} may {_VERBS[effect.kind]} {effect.target}".rstrip()
-
-
-_VERBS = {"read": "read", "write": "write", "run": "run", "net": "reach"}

@@ -21,7 +21,9 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import ValidationError
 
 from ferrule.errors import PolicyError
-from ferrule.execution.policy import Action, Policy, Profile, Rule
+from ferrule.execution.policy import Policy
+from ferrule.execution.profiles import Profile
+from ferrule.execution.rules import Action, Rule
 from ferrule.tools.intent import EffectKind
 from ferrule.tools.registry import find_nearest_names
 
@@ -39,6 +41,8 @@ class RuleData(BaseModel):
     arguments: dict[str, str] = {}
     effect: EffectKind | None = None
     target: str | None = None
+    command: str | None = None
+    exact: bool = False
     reason: str = ""
 
 
@@ -58,8 +62,15 @@ def parse_policy(data: Mapping[str, Any], source: str = "policy") -> Policy:
         checked = PolicyData.model_validate(dict(data))
     except ValidationError as error:
         raise PolicyError("\n".join(_describe_problems(error, source))) from None
-    rules = tuple(Rule(**dict(rule)) for rule in checked.rules)
+    rules = tuple(_make_rule(rule, f"{source}: rules[{number}]") for number, rule in enumerate(checked.rules))
     return Policy(rules, checked.profile, tuple(checked.trusted))
+
+
+def _make_rule(data: RuleData, source: str) -> Rule:
+    try:
+        return Rule(**dict(data), source=source)
+    except PolicyError as error:
+        raise PolicyError(f"{source}: {error}") from None
 
 
 def read_policy(path: str | Path) -> Policy:

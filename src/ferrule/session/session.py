@@ -22,7 +22,7 @@ from ferrule.conversation import Conversation, Media, Text, ToolCall, assistant,
 from ferrule.errors import ConversationError, FerruleError, SettingsError
 from ferrule.events import Event, LossesReported, MessageFinished, TextDelta, Usage
 from ferrule.execution import Decision, Pending
-from ferrule.execution.policy import SessionGrants
+from ferrule.execution.always import SessionGrants
 from ferrule.session.approvals import DenyAll, Permissions, SessionApprover
 from ferrule.session.persistence import Autosave
 from ferrule.session.renderer import Renderer, TextRenderer

@@ -1,0 +1,168 @@
+"""What an "always" answer allows: the narrowest sensible rules for a call, and where a session keeps them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ferrule.execution.rule_matching import escape_pattern, find_path_outside, make_folder_pattern
+from ferrule.execution.rules import PolicySubject, Rule
+from ferrule.tools.intent import Effect, Intent
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """The rules that an "always" answer adds, and a description of their scope for the person who gives it."""
+
+    scope: str
+    rules: tuple[Rule, ...]
+
+
+class SessionGrants:
+    """The rules that "always" answers add in a session.
+
+    They apply to every run and executor whose `Policy` has this object, and to copies of it by `dataclasses.replace`.
+    Thread-safe.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._lock = threading.Lock()
+        self.rules: tuple[Rule, ...] = tuple(rules)
+        """The rules so far, without duplicates, in the order in which they were added."""
+
+    def add(self, always: Always) -> None:
+        """Add the rules of one answer."""
+        with self._lock:
+            self.rules += tuple(rule for rule in always.rules if rule not in self.rules)
+
+
+def derive_always(
+    tool: PolicySubject, intent: Intent | None, trusted: bool, workspace: Path | None = None
+) -> Always | None:
+    """Derive what an "always" to this call would allow; None if nothing sensible would be narrow enough.
+
+    Without effects, or with effects claimed by an untrusted origin, that is every call of the tool. With effects it is
+    calls that do no more than this one:
+
+    - A program stands for its exact words, one of `SUBCOMMANDS` for the words up to its subcommand. Code, programs
+      that remove, gain rights or run any other program, and commands whose words aren't known give None.
+    - A path stands for its folder and everything below, if that is inside the workspace and not the whole of it; else
+      for itself. What a command writes by a redirection stands for itself; writing outside by a command gives None.
+    """
+    name, location = escape_pattern(tool.name), getattr(tool, "location", None)
+    if intent is None or not intent.effects or not trusted:
+        return Always(f"every call of {tool.name}", (Rule("allow", name, location=location),))
+    is_command = any(effect.words for effect in intent.effects)
+    rules: list[Rule] = []
+    scopes: list[str] = []
+    for effect in intent.effects:
+        if effect.words:
+            derived = _derive_for_program(name, location, effect, workspace)
+        else:
+            derived = _derive_for_target(name, location, effect, is_command, workspace)
+        if derived is None:
+            return None
+        rules.append(derived[0])
+        scopes.append(derived[1])
+    return Always(f"{tool.name}: {', '.join(dict.fromkeys(scopes))}", tuple(rules))
+
+
+def _derive_for_target(
+    name: str, location: str | None, effect: Effect, is_command: bool, workspace: Path | None
+) -> tuple[Rule, str] | None:
+    is_write = effect.kind == "write"
+    if effect.kind == "run" or (is_write and effect.is_protected):
+        return None
+    is_file = effect.kind in ("read", "write")
+    is_outside = is_file and workspace is not None and find_path_outside(effect.target, workspace) is not None
+    if is_command and is_write and is_outside:
+        return None
+    target = make_folder_pattern(effect)
+    if is_outside or (is_file and ((is_write and is_command) or _is_in_root(effect, workspace))):
+        target = escape_pattern(effect.target)
+    return Rule("allow", name, effect=effect.kind, target=target, location=location), f"{effect.kind} {target}"
+
+
+def _is_in_root(effect: Effect, workspace: Path | None) -> bool:
+    """Whether a file is in no folder of the workspace but the workspace itself, or is that."""
+    if workspace is None:
+        return False
+    root, real = os.path.realpath(workspace), os.path.realpath(effect.target)
+    return real == root or os.path.dirname(real) == root  # noqa: PTH120 - a text already
+
+
+def _derive_for_program(
+    name: str, location: str | None, effect: Effect, workspace: Path | None
+) -> tuple[Rule, str] | None:
+    words = effect.words
+    program = words[0].rpartition("/")[2]
+    if program in NEVER or _runs_given_code(program, words):
+        return None
+    if effect.kind == "write" and workspace is not None and find_path_outside(effect.target, workspace) is not None:
+        return None
+    length = _count_vetted_words(words)
+    kept = words[:length] if length else words
+    command = " ".join(shlex.quote(escape_pattern(word)) for word in kept)
+    rule = Rule("allow", name, effect=effect.kind, location=location, command=command, exact=not length)
+    return rule, f"{shlex.join(kept)}{' …' if length else ''} ({_DOES[effect.kind]})"
+
+
+def _count_vetted_words(words: tuple[str, ...]) -> int:
+    """How many words an "always" keeps of a program in `SUBCOMMANDS`; 0 for any other."""
+    allowed = SUBCOMMANDS.get(words[0])
+    if allowed is None:
+        return 0
+    if not allowed:
+        return 1
+    return next((size for size in (3, 2) if " ".join(words[1:size]) in allowed), 0)
+
+
+def _runs_given_code(program: str, words: tuple[str, ...]) -> bool:
+    """Whether an interpreter gets its code as an argument or from its input, and not from a file or a module."""
+    if program.rstrip("0123456789.") not in _INTERPRETERS:
+        return False
+    if len(words) == 1 or words[1] == "eval":
+        return True
+    return words[1].startswith("-") and words[1] != "-m"
+
+
+_PYTHON_MODULES = ("-m pytest", "-m unittest", "-m mypy")
+
+SUBCOMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "git": ("status", "diff", "log", "show", "blame", "ls-files", "rev-parse", "describe", "add", "commit"),
+    "npm": ("test", "ls", "run test", "run build", "run lint"),
+    "yarn": ("test", "run test", "run build", "run lint"),
+    "pnpm": ("test", "run test", "run build", "run lint"),
+    "cargo": ("build", "test", "check", "clippy", "fmt", "tree"),
+    "go": ("build", "test", "vet", "fmt", "list"),
+    "ruff": ("check", "format"),
+    "dotnet": ("build", "test"),
+    "mvn": ("test", "compile"),
+    "gradle": ("test", "build"),
+    "python": _PYTHON_MODULES,
+    "python3": _PYTHON_MODULES,
+    **dict.fromkeys(("pytest", "tox", "nox", "mypy", "pyright", "black", "isort", "flake8"), ()),
+    **dict.fromkeys(("eslint", "prettier", "tsc"), ()),
+}
+"""Programs, with their subcommands, for which an "always" includes any further words: they check, build or test the
+workspace, or show it. The kind of effect stays that of the call: an "always" for a `git diff` that reads never covers
+one that writes.
+"""
+
+_REMOVERS = ("rm", "rmdir", "shred", "unlink", "dd", "truncate", "mkfs")
+_GAINING_RIGHTS = ("sudo", "doas", "su", "pkexec", "chroot")
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "eval", "exec", "source", ".", "trap")
+_WRAPPERS = ("env", "nohup", "timeout", "time", "nice", "ionice", "setsid", "stdbuf", "command", "builtin")
+_RUNNERS = ("xargs", "parallel", "watch", "script", "strace", "ssh", "awk", "gawk", "mawk", "nawk")
+
+NEVER = frozenset((*_REMOVERS, *_GAINING_RIGHTS, *_SHELLS, *_WRAPPERS, *_RUNNERS))
+"""Programs for which there is no "always": they remove, gain rights, or run whatever they are given."""
+
+_INTERPRETERS = frozenset(("python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "Rscript"))
+
+_DOES = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches the network"}

@@ -1,0 +1,96 @@
+"""Matches the words of a rule's command against those of a program, as a command line's effects carry them.
+
+A rule that allows compares the words as they are written, from the first on. A rule that denies or asks also sees
+through other ways to write the same: `/usr/bin/git -C x --no-pager push origin --force` matches `git push --force`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from ferrule.errors import PolicyError
+
+_SHORT_LETTERS = 3
+"""The most letters of `-rf` that may be spread over several options; a longer one is a word, such as `-delete`."""
+
+
+@lru_cache(maxsize=512)
+def split_command_pattern(pattern: str) -> tuple[str, ...]:
+    """Split the command of a rule into the patterns of its words. Raises `PolicyError`."""
+    try:
+        words = tuple(shlex.split(pattern))
+    except ValueError as error:
+        raise PolicyError(f"a rule's command must be words as in a shell, not {pattern!r}: {error}") from None
+    if not words:
+        raise PolicyError("a rule's command must have at least a program's name, such as 'git status', not ''")
+    signs = [word for word in words if set(word) <= set(";|&<>")]
+    if signs:
+        raise PolicyError(
+            f"a rule's command names one program, not a command line: {pattern!r} contains {signs[0]!r}; "
+            "write a rule for each program"
+        )
+    return words
+
+
+def match_words(words: Sequence[str], pattern: str, every: bool, exact: bool) -> bool:
+    """Whether a program's words match. `every` as in `match_argument`; `exact` allows no further words."""
+    patterns = split_command_pattern(pattern)
+    if not words or (exact and len(words) != len(patterns)):
+        return False
+    if _match_each(words, patterns):
+        return True
+    if every:
+        return False
+    plain = (words[0].rpartition("/")[2], *words[1:])
+    return _match_each(plain, patterns) or (not exact and _match_normal_form(plain, patterns))
+
+
+def _match_each(words: Sequence[str], patterns: Sequence[str]) -> bool:
+    return len(words) >= len(patterns) and all(map(fnmatchcase, words, patterns))
+
+
+def _match_normal_form(words: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether the words match after their options were moved or left out.
+
+    The operands must come in the order of the pattern, with nothing but options and one value of each between them;
+    the pattern's options may be anywhere, short ones also joined (`-rf`), long ones also with a value or abbreviated.
+    """
+    if not fnmatchcase(words[0], patterns[0]):
+        return False
+    options = [pattern for pattern in patterns[1:] if pattern.startswith("-")]
+    operands = [pattern for pattern in patterns[1:] if not pattern.startswith("-")]
+    return all(_has_option(words, option) for option in options) and _has_operands(words, operands)
+
+
+def _has_operands(words: Sequence[str], operands: Sequence[str]) -> bool:
+    # Which options take a value isn't known, so each is tried both ways: the set holds where the next operand may be.
+    starts = {1}
+    for operand in operands:
+        following = set()
+        for start in starts:
+            at = start
+            while at < len(words):
+                if fnmatchcase(words[at], operand):
+                    following.add(at + 1)
+                if words[at][:1] not in ("-", "+") and (at == start or words[at - 1][:1] != "-"):
+                    break
+                at += 1
+        starts = following
+    return bool(starts)
+
+
+def _has_option(words: Sequence[str], option: str) -> bool:
+    rest = words[1:]
+    if any(fnmatchcase(word, option) for word in rest):
+        return True
+    if option.startswith("--"):
+        names = (word.partition("=")[0] for word in rest if word.startswith("--"))
+        return any(fnmatchcase(name, option) or (len(name) > 2 and option.startswith(name)) for name in names)
+    letters = option[1:]
+    if not letters.isalpha() or len(letters) > _SHORT_LETTERS:
+        return False
+    given = "".join(word[1:] for word in rest if word.startswith("-") and not word.startswith("--"))
+    return all(letter in given for letter in letters)

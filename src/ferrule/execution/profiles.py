@@ -1,0 +1,91 @@
+"""The profiles: what happens to a call that no rule matches."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from ferrule.execution.rule_matching import find_path_outside
+from ferrule.execution.rules import Hints, PolicySubject, Verdict
+from ferrule.tools.intent import Effect
+
+Profile = Literal["plan", "ask", "accept-edits", "auto", "all"]
+
+ALLOW_ALL = Verdict("allow", "the profile all allows everything")
+
+
+def judge_by_profile(
+    profile: Profile,
+    tool: PolicySubject,
+    hints: Hints,
+    effect: Effect | None,
+    *,
+    is_trusted: bool,
+    workspace: Path | None,
+) -> Verdict:
+    """Decide on one effect of a call (None if it may do anything) that no rule matches.
+
+    `is_trusted`: what the tool says of itself may loosen the verdict.
+    """
+    if profile == "all":
+        return ALLOW_ALL
+    if profile in ("accept-edits", "auto"):
+        problem = _find_exceptional_access(profile, tool, effect, workspace)
+        if problem is not None:
+            return Verdict("ask", f"the profile {profile} asks before {tool.name} may {problem}")
+    if _only_reads(hints, effect):
+        return Verdict("allow", f"the profile {profile} allows reading")
+    if profile == "plan":
+        return Verdict("deny", "the profile plan allows only reading; plan the change instead of making it")
+    if profile == "accept-edits" and effect is not None and effect.kind == "write":
+        return Verdict("allow", "the profile accept-edits allows writing")
+    if profile == "auto" and is_trusted and tool.annotations.destructive is not True:
+        return Verdict("allow", "the profile auto allows what isn't annotated as destructive")
+    return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect)}")
+
+
+def _find_exceptional_access(
+    profile: Profile, tool: PolicySubject, effect: Effect | None, workspace: Path | None
+) -> str | None:
+    """Describe an effect outside the workspace, on a protected place, or under `auto` on the network, else None."""
+    if effect is None:
+        return "reach the network" if profile == "auto" and tool.annotations.open_world is True else None
+    if effect.kind == "net":
+        return f"reach {effect.target or 'the network'}" if profile == "auto" else None
+    if effect.is_protected and effect.kind != "read":
+        return f"{_VERBS[effect.kind]} {effect.target}, which is protected"
+    if workspace is None or effect.kind not in ("read", "write"):
+        return None
+    outside = find_path_outside(effect.target, workspace)
+    return None if outside is None else f"{effect.kind} outside the workspace: {outside}"
+
+
+@cache  # there are 162 combinations, and every call looks one up
+def resolve_hints(
+    read_only: bool | None, destructive: bool | None, idempotent: bool | None, open_world: bool | None, trusted: bool
+) -> Hints:
+    """Resolve annotations to their effective values."""
+    reads = read_only is True and trusted
+    harmless = (destructive is False and trusted) or (destructive is None and reads)
+    return Hints(
+        read_only=reads,
+        destructive=not harmless,
+        idempotent=idempotent is True and trusted,
+        open_world=not (open_world is False and trusted),
+    )
+
+
+def _only_reads(hints: Hints, effect: Effect | None) -> bool:
+    if effect is None:
+        return hints.read_only
+    return effect.kind == "read" or (effect.kind == "net" and hints.read_only)
+
+
+def _describe_effect(tool: PolicySubject, effect: Effect | None) -> str:
+    if effect is None:
+        return f"{tool.name}, which isn't known to be read-only"
+    return f"{tool.name} may {_VERBS[effect.kind]} {effect.target}".rstrip()
+
+
+_VERBS = {"read": "read", "write": "write", "run": "run", "net": "reach"}

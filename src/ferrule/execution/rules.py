@@ -1,0 +1,172 @@
+"""Rules: which calls each matches, and what happens to them; verdicts on calls.
+
+`rule_matching.py` matches patterns, `command_patterns.py` those of commands; `policy.py` puts rules together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal, Protocol, get_args
+
+from ferrule.errors import PolicyError
+from ferrule.execution.command_patterns import match_words, split_command_pattern
+from ferrule.execution.rule_matching import match_argument, match_effect
+from ferrule.tools.intent import Effect, EffectKind
+from ferrule.toolspec import Annotations, Approval
+
+Action = Literal["allow", "ask", "deny"]
+
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+
+
+class PolicySubject(Protocol):
+    """The part of a tool that a policy uses: a `ToolSpec` and a `Tool` both have it.
+
+    A `Tool` also has `original_name`, its name before `prefixed` and `renamed`: rules that deny or ask match it too.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def annotations(self) -> Annotations: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def approval(self) -> Approval | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """The effective annotations of a tool: the worst case where they are missing or not trusted."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: which calls it matches, and what happens to them.
+
+    `command` names a program by its words, such as `git status`; each word is a shell pattern, and more words may
+    follow unless `exact` is true. It matches an effect that carries a program's words: see `command_patterns.py`. If
+    the words can't be known, a rule that denies or asks makes the call ask (`may_match`).
+
+    `tool`, `target` and the values of `arguments` are shell patterns (`*`, `?`, `[ab]`; `*` also matches slashes and
+    line ends). Each hint in `annotations` must have the given value. `arguments` maps argument names (`*` for any
+    argument) to patterns for the text of the value, or for its JSON if it isn't a string; in a list, an allow rule
+    requires every element to match, the others one. `effect` and `target` match one effect of the call's intent. All
+    given fields must match. A value such as `/ws/../etc/passwd` doesn't match an allow rule for `/ws/*`, but matches a
+    deny rule for `/etc/*`: see `rule_matching.py`. A rule that denies or asks also matches a tool by its original name
+    before `prefixed` and `renamed`.
+
+    Raises `PolicyError` for an invalid field.
+    """
+
+    action: Action
+    tool: str = "*"
+    annotations: Mapping[str, bool] = field(default_factory=dict)
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    effect: EffectKind | None = None
+    target: str | None = None
+    reason: str = ""
+    location: str | None = None
+    """Where the tool is defined (`Tool.location`): an "always" answer isn't meant for another tool of the same name."""
+    command: str | None = None
+    exact: bool = False
+    source: str = field(default="", compare=False)
+    """Where this rule is written, such as `policy.toml: rules[2]`, for explanations."""
+
+    def __post_init__(self) -> None:
+        check_choice("a rule's action", self.action, get_args(Action))
+        if self.effect is not None:
+            check_choice("a rule's effect", self.effect, get_args(EffectKind))
+        for field_name in ("annotations", "arguments"):
+            if not isinstance(getattr(self, field_name), Mapping):
+                given = getattr(self, field_name)
+                raise PolicyError(f"{field_name} of a rule must be a mapping of names, not {given!r}")
+        for name in self.annotations:
+            check_choice("an annotation of a rule", name, _HINTS)
+        self._check_patterns()
+
+    def _check_patterns(self) -> None:
+        patterns = {"tool": self.tool, "target": self.target or "", "reason": self.reason, **self.arguments}
+        for name, pattern in {**patterns, "command": self.command or "-"}.items():
+            if not isinstance(pattern, str):
+                raise PolicyError(f"{name!r} of a rule must be text, not {pattern!r}")
+        if not self.tool:
+            raise PolicyError("a rule's tool must be a name or a pattern of names, not ''")
+        if self.command is not None:
+            split_command_pattern(self.command)
+        elif self.exact:
+            raise PolicyError("exact of a rule is for its command: add command, or leave exact out")
+
+    def matches(self, tool: PolicySubject, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> bool:
+        """Whether this rule applies to a call of `tool` with `arguments` that has `effect`."""
+        if not self.names(tool):
+            return False
+        if self.location is not None and getattr(tool, "location", None) != self.location:
+            return False
+        if any(getattr(hints, name) is not wanted for name, wanted in self.annotations.items()):
+            return False
+        every = self.action == "allow"
+        if every and effect is not None and effect.is_protected and self.command is None and self.target is None:
+            return False
+        if self.command is not None and (
+            effect is None or not match_words(effect.words, self.command, every, self.exact)
+        ):
+            return False
+        if (self.effect or self.target is not None) and not match_effect(effect, self.effect, self.target, every):
+            return False
+        return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
+
+    def may_match(self, tool: PolicySubject, effect: Effect | None) -> bool:
+        """Whether this rule denies or asks for a command, and `effect` runs a program whose words aren't known."""
+        if self.command is None or self.action == "allow" or effect is None:
+            return False
+        return effect.kind == "run" and not effect.words and self.names(tool)
+
+    def describe(self) -> str:
+        """What this rule is for, as a person would say it: its command, or the tools that it names."""
+        if self.command is None:
+            return self.tool
+        return f"{self.command!r}" if self.tool == "*" else f"{self.command!r} of {self.tool}"
+
+    def names(self, tool: PolicySubject) -> bool:
+        """Whether this rule's pattern matches the name of `tool`."""
+        if fnmatchcase(tool.name, self.tool):
+            return True
+        original = getattr(tool, "original_name", None)
+        return self.action != "allow" and original is not None and fnmatchcase(original, self.tool)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What happens to a call, why, and who decided.
+
+    `by` is `rule`, `profile`, `tool` (its own approval), `always` (an earlier answer), or who was asked.
+    """
+
+    action: Action
+    reason: str = ""
+    by: str = "profile"
+    rule: Rule | None = field(default=None, compare=False)
+    """The rule that decided, if one did."""
+
+
+def pick_stricter(first: Verdict, second: Verdict) -> Verdict:
+    """Return the stricter of two verdicts; of equally strict ones that of a rule, else the first."""
+    difference = STRICTNESS[second.action] - STRICTNESS[first.action]
+    return second if difference > 0 or (difference == 0 and second.by == "rule") else first
+
+
+def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    """Check a field against its values. Raises `PolicyError`."""
+    if value not in choices:
+        raise PolicyError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+_HINTS = ("read_only", "destructive", "idempotent", "open_world")

@@ -1,0 +1,179 @@
+"""What an "always" answer allows: never more than a person meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferrule.execution import Policy
+from ferrule.execution.always import derive_always
+from ferrule.tools.intent import Effect, Intent
+from ferrule.toolspec import ToolSpec
+
+EDIT = ToolSpec("edit", "", {})
+BASH = ToolSpec("bash", "", {})
+
+
+def does(*effects):
+    return Intent(tuple(Effect(kind, target) for kind, target in effects))
+
+
+def program(command, kind="run", target="."):
+    return Effect(kind, target, tuple(command.split()))
+
+
+def allows(always, tool, intent, workspace=None):
+    return Policy(profile="ask").with_always(always).judge(tool, {}, intent, workspace).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "scope", "also", "never"),
+    [
+        ("npm test", "npm test …", ["npm test -- -u"], ["npm install", "npm run test"]),
+        ("npm run build", "npm run build …", ["npm run build --x"], ["npm run deploy"]),
+        ("npm run deploy", "npm run deploy", [], ["npm run deploy --now", "npm run"]),
+        ("cargo build --release", "cargo build …", ["cargo build"], ["cargo publish"]),
+        ("pytest tests/a.py", "pytest …", ["pytest"], ["pytest-watch"]),
+        ("python -m pytest -q", "python -m pytest …", ["python -m pytest"], ["python -m http.server", "python x.py"]),
+        ("python x.py", "python x.py", [], ["python x.py -f", "python y.py"]),
+        ("make", "make", [], ["make install"]),
+        ("./pytest", "./pytest", [], ["pytest", "./pytest x"]),
+        ("git reset --hard", "git reset --hard", [], ["git reset --hard HEAD~1"]),
+        ("git -c core.pager=x log", "git -c core.pager=x log", [], ["git log", "git -c core.pager=y log"]),
+        ("echo a*[b]", "echo 'a*[b]'", [], ["echo ab"]),
+    ],
+)
+def test_an_always_for_a_program_is_for_its_exact_words_or_for_a_known_subcommand(command, scope, also, never):
+    always = derive_always(BASH, Intent((program(command),)), trusted=True)
+    assert always.scope == f"bash: {scope} (runs)"
+    for one in (command, *also):
+        assert allows(always, BASH, Intent((program(one),)))
+    for one in never:
+        assert not allows(always, BASH, Intent((program(one),)))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm x",
+        "/bin/rm x",
+        "sudo make",
+        "sh x.sh",
+        "bash",
+        "eval x",
+        "python",
+        "python -c code",
+        "python3.12 -Ic code",
+        "python -",
+        "node -e code",
+        "deno eval code",
+        "perl -ne code",
+        "awk code",
+        # Wrappers that the parser couldn't look through.
+        "env",
+        "timeout 5",
+        "nohup",
+        "xargs",
+    ],
+)
+def test_there_is_no_always_for_what_removes_or_runs_anything(command):
+    assert derive_always(BASH, Intent((program(command),)), trusted=True) is None
+    assert derive_always(BASH, Intent((program("make"), program(command))), trusted=True) is None
+
+
+def test_there_is_no_always_for_words_that_are_not_known():
+    # Such as `LD_PRELOAD=x ls`, `$PROGRAM x`, or what can't be parsed.
+    assert derive_always(BASH, does(("run", "LD_PRELOAD=x ls")), trusted=True) is None
+
+
+def test_an_always_for_one_command_is_not_for_a_chain_or_a_redirection():
+    always = derive_always(BASH, Intent((program("make"),)), trusted=True)
+    assert not allows(always, BASH, Intent((program("make"), program("rm -rf x"))))
+    assert not allows(always, BASH, Intent((program("make"), Effect("write", "Makefile"))))
+
+
+def test_an_always_for_reading_is_not_for_writing(tmp_path):
+    """`git diff --output=F`, `sort -o F` and `find . -delete` write."""
+    inside, outside = str(tmp_path / "F"), "/etc/F"
+    pairs = {"git diff": "git diff --output=F", "sort a": "sort a -o F", "find .": "find . -delete"}
+    for reading, writing in pairs.items():
+        always = derive_always(BASH, Intent((program(reading, "read"),)), trusted=True, workspace=tmp_path)
+        assert allows(always, BASH, Intent((program(reading, "read"),)), tmp_path)
+        for target in (inside, outside):
+            assert not allows(always, BASH, Intent((program(writing, "write", target),)), tmp_path)
+
+
+def test_an_always_for_a_command_that_writes_outside_does_not_exist(tmp_path):
+    echo = program("echo x", "read")
+    for effects in (
+        (echo, Effect("write", "/home/me/.bashrc")),
+        (program("sort -o /home/me/.bashrc", "write", "/home/me/.bashrc"),),
+        (echo, Effect("write", str(tmp_path / ".git/config"), is_protected=True)),
+    ):
+        assert derive_always(BASH, Intent(effects), trusted=True, workspace=tmp_path) is None
+
+
+def test_an_always_for_a_redirection_inside_is_for_that_file(tmp_path):
+    (tmp_path / "out").mkdir()
+    target = str(tmp_path / "out" / "log")
+    intent = Intent((program("pytest"), Effect("write", target)))
+    always = derive_always(BASH, intent, trusted=True, workspace=tmp_path)
+    assert always.scope == f"bash: pytest … (runs), write {target}"
+    assert allows(always, BASH, intent, tmp_path)
+    assert not allows(always, BASH, Intent((program("pytest"), Effect("write", target + "2"))), tmp_path)
+
+
+def test_an_always_for_a_commit_is_for_commits(tmp_path):
+    git = str(tmp_path / ".git")
+    commit = Intent((Effect("write", git, ("git", "commit", "-m", "x"), is_protected=True),))
+    always = derive_always(BASH, commit, trusted=True, workspace=tmp_path)
+    assert always.scope == "bash: git commit … (writes)"
+    assert allows(always, BASH, commit, tmp_path)
+    other = Intent((Effect("write", git, ("git", "commit", "--amend"), is_protected=True),))
+    assert allows(always, BASH, other, tmp_path)
+    reset = Intent((Effect("write", git, ("git", "reset", "--hard"), is_protected=True),))
+    assert not allows(always, BASH, reset, tmp_path)
+
+
+def test_an_always_for_a_file_is_for_its_folder_inside_the_workspace_at_most(tmp_path):
+    (tmp_path / "src").mkdir()
+
+    def scope(path):
+        return derive_always(EDIT, does(("write", str(path))), trusted=True, workspace=tmp_path).scope
+
+    assert scope(tmp_path / "src" / "a.py") == f"edit: write {tmp_path}/src/*"
+    assert scope(tmp_path / "setup.py") == f"edit: write {tmp_path}/setup.py"
+    assert scope("/etc/x/y") == "edit: write /etc/x/y"
+    assert scope(tmp_path) == f"edit: write {tmp_path}"
+    assert scope(tmp_path / "src" / ".." / ".." / "x") == f"edit: write {tmp_path}/src/../../x"
+
+
+@pytest.mark.parametrize(
+    ("target", "scope", "others"),
+    [
+        (
+            "https://a.example/data/x.csv",
+            "https://a.example/data/*",
+            ("https://a.example/data/../y", "https://b/data/x"),
+        ),
+        ("https://a.example/x", "https://a.example/*", ("https://a.example.evil/x", "/etc/x")),
+        ("https://a.example", "https://a.example", ("https://a.example/x",)),
+        ("/ws/data/../x", "/ws/*", ("/ws/../etc/passwd",)),
+    ],
+)
+def test_an_always_for_a_target_is_for_its_folder(target, scope, others):
+    always = derive_always(EDIT, Intent((Effect("read", target),)), trusted=True)
+    assert always.scope == f"edit: read {scope}"
+    hints, (rule,) = Policy().resolve_hints(EDIT), always.rules
+    assert rule.matches(EDIT, hints, {}, Effect("read", target))
+    for other in others:
+        assert not rule.matches(EDIT, hints, {}, Effect("read", other))
+
+
+def test_the_scope_of_an_always_is_what_the_call_does():
+    always = derive_always(EDIT, does(("write", "src/a.py")), trusted=True)
+    assert always.scope == "edit: write src/*"
+    assert allows(always, EDIT, does(("write", "src/deep/b.py")))
+    assert not allows(always, EDIT, does(("run", "make a")))
+    assert not allows(always, EDIT, does(("write", "other/b.py")))
+    assert not allows(always, EDIT, None)
+    assert derive_always(EDIT, does(("write", "/a")), trusted=True).scope == "edit: write /a"
