@@ -16,6 +16,7 @@ from ferrule import __version__
 COMMANDS = (
     "ask",
     "chat",
+    "code",
     "models",
     "tools",
     "call",

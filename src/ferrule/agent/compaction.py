@@ -7,9 +7,9 @@ Without this hook, the oldest turns of a full context are dropped (`standard_hoo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ferrule.agent.hooks import Hooks
 from ferrule.agent.run import Compaction
@@ -21,6 +21,13 @@ from ferrule.events import ContextCompacted
 if TYPE_CHECKING:
     from ferrule.agent.hooks import RunState
     from ferrule.agent.pipeline import Pipeline
+    from ferrule.agent.run import OutputT, Run
+    from ferrule.models.protocol import Model
+
+LimitFinder: TypeAlias = "Callable[[Model], Awaitable[int | None]]"
+"""Finds the most tokens of a conversation with a model; None if that isn't known."""
+DescribeDropped: TypeAlias = Callable[[Sequence[Message]], str]
+"""Describes, for the summary, what it must not lose of the messages that are left out."""
 
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MEDIUM = 1_000
@@ -38,11 +45,13 @@ class CompactContext(Hooks):
     """Replaces the older part of a conversation by a summary once it has more than `limit` tokens.
 
     `limit` None is three quarters of the context of a model that counts tokens; with any other model, its context must
-    be full. Tokens that the model doesn't count are estimated by 4 characters each. The system text, the question of
-    the current turn, the last `keep` messages of user or assistant with the results of their calls, and calls without
-    a result stay. `summarizer` is `plain` (what was said and called, each cut short; users' words and refused calls
-    first), `model` (the run's own model writes it), or a pipeline that writes it, whose usage counts in the run;
-    refused calls are added. If a model fails, the plain summary is used.
+    be full; a function finds the limit for the model that is asked. Tokens that the model doesn't count are those that
+    its provider counted in the last request of the run, and 4 characters each for the rest. The system text, the
+    question of the current turn, the last `keep` messages of user or assistant with the results of their calls, and
+    calls without a result stay. `summarizer` is `plain` (what was said and called, each cut short; users' words and
+    refused calls first), `model` (the run's own model writes it), or a pipeline that writes it, whose usage counts in
+    the run; refused calls are added. If a model fails, the plain summary is used. What `describe` says of the messages
+    that are left out is added to either.
 
     The summary stands before the first question that stays; `Run.compactions` keeps what was left out, and the event
     `ContextCompacted` reports it. Raises `SettingsError`.
@@ -52,12 +61,13 @@ class CompactContext(Hooks):
 
     def __init__(
         self,
-        limit: int | None = None,
+        limit: int | LimitFinder | None = None,
         *,
         summarizer: Literal["plain", "model"] | Pipeline[Any] = "plain",
         keep: int = 4,
+        describe: DescribeDropped | None = None,
     ) -> None:
-        for name, value in (("limit", limit), ("keep", keep)):
+        for name, value in (("limit", None if callable(limit) else limit), ("keep", keep)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise SettingsError(f"{name} of CompactContext must be a whole number of at least 1, not {value!r}")
         if summarizer not in ("plain", "model") and not hasattr(summarizer, "chat"):
@@ -65,13 +75,15 @@ class CompactContext(Hooks):
         self._limit = limit
         self._summarizer = summarizer
         self._keep = keep
+        self._describe = describe
 
     async def before_request(self, state: RunState) -> None:
         """Compact a conversation that is longer than the limit."""
         meter = _TokenCounter(state)
-        limit = self._limit or meter.default_limit
+        limit = await self._limit(state.model) if callable(self._limit) else self._limit
+        limit = limit or meter.default_limit
         if limit is not None and meter.exceeds(state.conversation, limit):
-            await self._compact(state, state.conversation, limit // 2)
+            await self.compact(state, state.conversation, limit // 2)
 
     async def after_message(self, state: RunState) -> None:
         """Compact if the context is full; the part that the model had written is dropped."""
@@ -80,9 +92,10 @@ class CompactContext(Hooks):
         conversation = state.conversation
         if conversation.messages and conversation.messages[-1].role == "assistant":
             conversation = replace(conversation, messages=conversation.messages[:-1])
-        await self._compact(state, conversation, _TokenCounter(state).count(conversation) // 2)
+        await self.compact(state, conversation, _TokenCounter(state).count(conversation) // 2)
 
-    async def _compact(self, state: RunState, conversation: Conversation, most: int) -> None:
+    async def compact(self, state: RunState, conversation: Conversation, most: int) -> None:
+        """Compact the run's conversation to `most` tokens, or to as few as possible; what may not go stays."""
         cut = _find_cut(conversation, self._keep, most, _TokenCounter(state))
         if cut is None:
             return
@@ -92,6 +105,7 @@ class CompactContext(Hooks):
         await state.put(ContextCompacted(len(cut.dropped), summary))
 
     async def _summarize(self, state: RunState, dropped: Sequence[Message], earlier: str) -> str:
+        described = "" if self._describe is None else self._describe(dropped)
         refused = "\n".join(_describe_refusals(dropped))
         if self._summarizer != "plain":
             try:
@@ -99,8 +113,8 @@ class CompactContext(Hooks):
             except FerruleError as error:
                 await state.report_losses((Loss("turns", f"no model could summarize the conversation: {error}"),))
             else:
-                return "\n".join(filter(None, (written, refused)))
-        return "\n".join(filter(None, (earlier, *_summarize_plainly(dropped))))
+                return "\n".join(filter(None, (written, refused, described)))
+        return "\n".join(filter(None, (earlier, *_summarize_plainly(dropped), described)))
 
     async def _ask_model(self, state: RunState, dropped: Sequence[Message], earlier: str) -> str:
         """Have a model write the summary, under the limits of the run. Raises `FerruleError`."""
@@ -115,12 +129,37 @@ class CompactContext(Hooks):
         return run.text.strip()
 
 
+class _CompactOnce(Hooks):
+    """Compacts the conversation as far as possible, and stops the run before its model is asked."""
+
+    comes_first = True
+
+    def __init__(self, compaction: CompactContext) -> None:
+        self._compaction = compaction
+
+    async def before_request(self, state: RunState) -> None:
+        await self._compaction.compact(state, state.conversation, 0)
+        state.stop("compacted")
+
+
+async def compact_conversation(pipeline: Pipeline[OutputT]) -> Run[OutputT]:
+    """Compact the pipeline's conversation now, by its own `CompactContext`; only a summary is asked for.
+
+    `Run.compactions` is empty if nothing may be left out. Raises `SettingsError` if the pipeline has no such hook.
+    """
+    for one in pipeline.hooks:
+        if isinstance(one, CompactContext):
+            return await replace(pipeline, hooks=(_CompactOnce(one),)).run()
+    raise SettingsError("the pipeline doesn't compact conversations; add hook(CompactContext())")
+
+
 class _TokenCounter:
     """Counts the tokens of a conversation with the tools of the next request: by the model, or estimated."""
 
     def __init__(self, state: RunState) -> None:
         self._model: Any = state.model if hasattr(state.model, "count_tokens") else None
         self._offered = state.request.offered
+        self._counted = state.run.last_request
 
     @property
     def default_limit(self) -> int | None:
@@ -128,17 +167,26 @@ class _TokenCounter:
 
     def exceeds(self, conversation: Conversation, limit: int) -> bool:
         """Whether it has more tokens; they are counted only if it has more characters: a token has at least one."""
-        return _count_characters(conversation) > limit and self.count(conversation) > limit
+        is_long = self._counted is not None or _count_characters(conversation.messages) > limit
+        return is_long and self.count(conversation) > limit
 
     def count(self, conversation: Conversation) -> int:
         if self._model is not None:
             return int(self._model.count_tokens(conversation, self._offered))
-        return _count_characters(conversation) // _CHARACTERS_PER_TOKEN
+        if self._counted is not None:
+            sent, tokens = self._counted
+            if sent.messages and conversation.messages[: len(sent.messages)] == sent.messages:
+                return tokens + _estimate(conversation.messages[len(sent.messages) :])
+        return _estimate(conversation.messages)
 
 
-def _count_characters(conversation: Conversation) -> int:
+def _estimate(messages: Sequence[Message]) -> int:
+    return _count_characters(messages) // _CHARACTERS_PER_TOKEN
+
+
+def _count_characters(messages: Sequence[Message]) -> int:
     count = 0
-    for message in conversation.messages:
+    for message in messages:
         for part in message.result.content if message.role == "tool" else message.parts:
             text = getattr(part, "text", None) or getattr(part, "arguments", None) or getattr(part, "raw", None)
             count += len(text) if isinstance(text, str) else _TOKENS_PER_MEDIUM * _CHARACTERS_PER_TOKEN

@@ -254,8 +254,7 @@ class AgentLoop:
         """Record results, with a note on a call that keeps being repeated."""
         state = self.state
         conversation = state.run.conversation
-        if len(conversation.messages) > _REPETITIONS:  # each repetition is at least a message
-            results = [note_repetition(conversation, call, one) for call, one in zip(calls, results, strict=False)]
+        results = _note_repetitions(conversation, calls, results)
         state.run.conversation = conversation.add(*map(tool_message, results))
         state.open_calls = state.open_calls[len(results) :]
 
@@ -298,6 +297,28 @@ def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, 
         return result
     note = f"[This is call {times} of {call.name} with the same arguments and the same result: try something else.]"
     return replace(result, content=(*result.content, Text(note)))
+
+
+def add_ready_results(conversation: Conversation, ready: Mapping[str, ToolResult]) -> Conversation:
+    """Add the results, by call id, of calls whose message isn't fully answered, up to the first call without one.
+
+    They are those that the loop will add.
+    """
+    calls, results = [], []
+    for call in conversation.pending:
+        if call.id not in ready:
+            break
+        calls.append(call)
+        results.append(ready[call.id])
+    return conversation.add(*map(tool_message, _note_repetitions(conversation, calls, results)))
+
+
+def _note_repetitions(
+    conversation: Conversation, calls: Sequence[ToolCall | MalformedCall], results: Sequence[ToolResult]
+) -> Sequence[ToolResult]:
+    if len(conversation.messages) <= _REPETITIONS:  # each repetition is at least a message
+        return results
+    return [note_repetition(conversation, call, one) for call, one in zip(calls, results, strict=False)]
 
 
 def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolResult) -> int:

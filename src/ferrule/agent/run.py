@@ -206,6 +206,14 @@ class Run(Generic[OutputT]):
         self.usage = self.usage + usage
         self._requests.append(usage)
 
+    @property
+    def last_request(self) -> tuple[Conversation, int] | None:
+        """The last request that was answered, as it was shown to the model, and how many tokens its provider counted
+        in it; None if there is none."""
+        if self._request is None or not self._requests or not self._requests[-1].prompt_tokens:
+            return None
+        return self._request[0], self._requests[-1].prompt_tokens
+
     def __str__(self) -> str:
         """The conversation for people to read, and why the run stopped unless the model was done."""
         return "\n".join(filter(None, (str(self.conversation), self._describe_stop())))

@@ -18,6 +18,7 @@ from ferrule.cli.configuration import read_defaults
 COMMANDS = {
     "ask": "ask:ask",
     "chat": "chat:chat",
+    "code": "code:code",
     "models": "models:models",
     "tools": "tools:tools",
     "call": "call:call",

@@ -48,10 +48,11 @@ def chat(*, options: SessionOptions) -> None:
         raise typer.Exit(1)
 
 
-def converse(runner: SessionRunner) -> bool:
+def converse(runner: SessionRunner, handle_line: Callable[[SessionRunner, str], bool] | None = None) -> bool:
     """Answer each line until the input ends. An error in one of them doesn't end the conversation.
 
-    The open calls of a resumed conversation are answered first. Returns whether each line succeeded.
+    The open calls of a resumed conversation are answered first. `handle_line` answers a line and returns whether that
+    succeeded; by default it is a question or one of the commands of `chat`. Returns whether each line succeeded.
     """
     from ferrule.cli.standard_input import read_lines
 
@@ -61,7 +62,8 @@ def converse(runner: SessionRunner) -> bool:
         outcomes.add(_run_interruptibly(partial(_report_errors, partial(_answer_pending, runner))))
     # Lines are read inside the same call that answers them, so that a Ctrl-C between the two is caught as well.
     while "ended" not in outcomes:
-        outcomes.add(_run_interruptibly(partial(_answer_next, runner, lines)))
+        answer = partial(handle_line or _handle_line, runner)
+        outcomes.add(_run_interruptibly(partial(_answer_next, answer, lines)))
     return "failed" not in outcomes
 
 
@@ -77,12 +79,12 @@ def _run_interruptibly(act: Callable[[], _Outcome]) -> _Outcome:
         return "interrupted"
 
 
-def _answer_next(runner: SessionRunner, lines: Iterator[str]) -> _Outcome:
+def _answer_next(answer: Callable[[str], bool], lines: Iterator[str]) -> _Outcome:
     """Answer the next line, if there is one."""
     line = next(lines, None)
     if line is None or line.partition(" ")[0].rstrip() in ("/quit", "/exit"):
         return "ended"
-    return _report_errors(partial(_handle_line, runner, line))
+    return _report_errors(partial(answer, line))
 
 
 def _answer_pending(runner: SessionRunner) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ferrule.cli.settings import UserSettings
 
 VARIABLE = "FERRULE_CONFIG"
-CONFIGURED = ("ask", "chat", "history")
+CONFIGURED = ("ask", "chat", "code", "history")
 """The commands that have defaults in the file."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,8 +23,10 @@ _WITHOUT_ADDRESS = ("embedded", "echo", "local")
 _COMMAND_LINE = _PRECEDENCE.index("COMMANDLINE")
 
 
-def resolve_options(options: SessionOptions, context: typer.Context) -> SessionOptions:
+def resolve_options(options: SessionOptions, context: typer.Context, folder: Path | None = None) -> SessionOptions:
     """Resolve the conversation to resume and its model, and drop the defaults that other options contradict.
+
+    `--continue` takes the last conversation about `folder`, if one is given.
 
     An address or a mode goes with the model beside which it is set. If a source that takes precedence names another
     model, the mode is dropped, and so is the address unless `_is_address_for` accepts it: the key of one provider must
@@ -31,7 +34,7 @@ def resolve_options(options: SessionOptions, context: typer.Context) -> SessionO
     for a model that lacks an address, and `ConversationError` for a conversation that can't be resumed.
     """
     if options.continue_last:
-        options = _find_last(options)
+        options = _find_last(options, folder)
     dropped = _list_contradicted(options, context)
     options, rank = _choose_model(options, context)
     if 0 < _rank(context, "mode") < rank and options.model != _find_model_beside(context, "mode"):
@@ -45,8 +48,8 @@ def resolve_options(options: SessionOptions, context: typer.Context) -> SessionO
     return replace(options, **{name: getattr(defaults, name) for name in dropped})
 
 
-def _find_last(options: SessionOptions) -> SessionOptions:
-    """Set `resume` to the conversation that was saved last."""
+def _find_last(options: SessionOptions, folder: Path | None) -> SessionOptions:
+    """Set `resume` to the conversation that was saved last, of those about `folder` if one is given."""
     from ferrule.errors import SettingsError
     from ferrule.session.persistence import find_store_path
     from ferrule.store import Store
@@ -56,8 +59,10 @@ def _find_last(options: SessionOptions) -> SessionOptions:
     path = find_store_path(options.store)
     if path.exists():
         with Store(path, create=False) as store:
-            if last := store.list(1):
+            if last := store.list(1, folder=None if folder is None else str(folder)):
                 return replace(options, resume=last[0].id)
+    if folder is not None:
+        raise SettingsError(f"--continue: no conversation about {folder} is saved in {path}")
     raise SettingsError(f"--continue: no conversation is saved in {path}; --keep saves one")
 
 

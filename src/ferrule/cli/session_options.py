@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -164,19 +164,26 @@ class SessionOptions:
     ] = False
 
 
-def add_session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option to a command for each field of `SessionOptions`; it gets them together as `options`."""
+def add_session_options(
+    command: Callable[..., None], without: Collection[str] = (), in_folder: bool = False
+) -> Callable[..., None]:
+    """Add an option to a command for each field of `SessionOptions`; it gets them together as `options`.
+
+    Fields of `without` keep their defaults. With `in_folder`, `--continue` takes a conversation of the current folder.
+    """
     hints = get_type_hints(SessionOptions, include_extras=True)
+    hints = {name: hint for name, hint in hints.items() if name not in without}
     shared = [
         inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
         for one in fields(SessionOptions)
+        if one.name in hints
     ]
 
     def run(context: typer.Context, **given: object) -> None:
         from ferrule.cli.option_sources import resolve_options
 
         options = SessionOptions(**{name: given.pop(name) for name in hints})  # type: ignore[arg-type]
-        command(**given, options=resolve_options(options, context))
+        command(**given, options=resolve_options(options, context, Path.cwd() if in_folder else None))
 
     own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)

@@ -148,6 +148,15 @@ class HostedModel(ABC):
         """What sends the requests; `key` is empty if there is none."""
         return http.EventStreamClient(self.address, self.make_auth_headers(key), self._login)
 
+    async def fetch_json(self, path: str) -> Any:
+        """Get a JSON value from a path of the server, such as `/v1/models`.
+
+        Raises `ValueError` if it isn't JSON or the client can't get any, and httpx2's errors.
+        """
+        if not isinstance(self._client, http.EventStreamClient):
+            raise ValueError(f"{self.name}: its client only sends messages")
+        return await self._client.get(path)
+
     @abstractmethod
     def make_auth_headers(self, key: str) -> dict[str, str]:
         """The headers of every request; `key` is empty if there is none."""

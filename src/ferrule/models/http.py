@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
@@ -144,6 +144,13 @@ class EventStreamClient:
             await response.aclose()
             raise
         return _iterate_events(response)
+
+    async def get(self, path: str) -> Any:
+        """Get a JSON value from a path of the server. Raises `ValueError` for anything else, and httpx2's errors."""
+        client = await self._clients.get()
+        response = await client.get(urljoin(self.address, path))
+        response.raise_for_status()
+        return response.json()
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""

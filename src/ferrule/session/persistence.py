@@ -23,13 +23,15 @@ class StoreOptions:
     """Where to save conversations, and which to resume. Nothing is saved unless an option is set.
 
     `store` is a file, by default the user's own with `keep` or `resume`; `resume` is the id of a saved conversation.
-    `model` is the name that is saved as that of the model that answers.
+    `model` is the name that is saved as that of the model that answers, `folder` the folder that the conversation is
+    about.
     """
 
     store: Path | None = None
     keep: bool = False
     resume: str | None = None
     model: str | None = None
+    folder: Path | None = None
 
 
 def find_store_path(given: Path | None = None) -> Path:
@@ -48,7 +50,7 @@ def find_store_path(given: Path | None = None) -> Path:
 
 @dataclass(slots=True)
 class Autosave:
-    """Saves a conversation after each turn; without a store it does nothing."""
+    """Saves a conversation after each message, result and turn; without a store it does nothing."""
 
     store: Store | None = None
     resumed: Conversation = field(default_factory=Conversation)
@@ -60,6 +62,8 @@ class Autosave:
     """Tells the person what was resumed and saved."""
     model: str | None = None
     """The name of the model that answers, as it is saved."""
+    folder: str | None = None
+    """The folder that the conversation is about, as it is saved."""
     _id: str | None = None
     _ids: list[str] = field(default_factory=list)
 
@@ -92,7 +96,12 @@ class Autosave:
             still_open = {call.id for call in conversation.pending}
             decisions = {call_id: one for call_id, one in self.decisions.items() if call_id in still_open}
             self._id = self.store.save(
-                conversation, id=self._id, pending=pending or None, decisions=decisions or None, model=self.model
+                conversation,
+                id=self._id,
+                pending=pending or None,
+                decisions=decisions or None,
+                model=self.model,
+                folder=self.folder,
             )
             if self._id not in self._ids:
                 self._ids.append(self._id)
@@ -112,7 +121,8 @@ def open_autosave(options: StoreOptions) -> Iterator[Autosave]:
     from ferrule.store import Store
 
     with Store(find_store_path(options.store), create=options.resume is None) as store:
-        autosave = Autosave(store, model=options.model)
+        folder = None if options.folder is None else str(options.folder)
+        autosave = Autosave(store, model=options.model, folder=folder)
         if options.resume is not None:
             autosave.resume(options.resume)
         try:

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ferrule.agent.hooks import Hooks, RunState
+from ferrule.agent.loop import add_ready_results
 from ferrule.agent.pipeline import Pipeline
 from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Media, Text, ToolCall, assistant, user
+from ferrule.conversation import Conversation, Media, Text, ToolCall, ToolResult, assistant, user
 from ferrule.errors import ConversationError, FerruleError, SettingsError
-from ferrule.events import Event, LossesReported, MessageFinished, TextDelta, Usage
-from ferrule.execution import Decision, Pending
+from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, TextDelta, Usage
+from ferrule.execution import Decision, Pending, Policy
 from ferrule.execution.always import SessionGrants
 from ferrule.session.approvals import DenyAll, Permissions, SessionApprover
 from ferrule.session.persistence import Autosave
@@ -49,6 +51,8 @@ class _Turn:
     is_finished: bool = False
     written: list[str] = field(default_factory=list)
     """What the model wrote of a message that isn't finished."""
+    ready: dict[str, ToolResult] = field(default_factory=dict)
+    """The results of the last message's calls so far, by call id."""
 
     def keep_partial_message(self) -> None:
         """Add what was written of a message that was cancelled: the person has read it, and may refer to it."""
@@ -93,12 +97,25 @@ class Session:
         self.attachments = tuple(attachments)
         self.registry = self._own_tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry([*tools])
         self._servers = servers
-        if servers is not None and servers.requests is not None:
-            servers.requests.attach(self.policy, self._clear_line)
+        self.change_policy(self.policy)
         self._approver = SessionApprover(self.permissions.approver, self._clear_line)
-        self._pipeline = pipeline.using(approver=self._approver, journal=self.permissions.journal, workspace=workspace)
+        self._workspace = workspace
+        self.pipeline = self._prepare(pipeline)
         self._reported_losses: set[Loss] = set()
+        self._is_saving = True
         self._turn: _Turn | None = None
+
+    def change_model(self, pipeline: Pipeline) -> None:
+        """Ask the pipeline's model from now on, in the same conversation."""
+        self.pipeline = self._prepare(pipeline)
+        self.model_name = pipeline.model.name
+        self.autosave.model = pipeline.model.name if pipeline.origin is None else pipeline.origin[0]
+
+    def change_policy(self, policy: Policy) -> None:
+        """Judge by this policy from the next turn on; what servers ask for, from now on."""
+        self.policy = policy
+        if self._servers is not None and self._servers.requests is not None:
+            self._servers.requests.attach(policy, self._clear_line)
 
     def start_new(self) -> None:
         """Begin a new conversation; what was saved of the old one stays."""
@@ -106,7 +123,7 @@ class Session:
         self._reported_losses.clear()
         self.autosave.start_new()
 
-    async def ask(self, question: str) -> Run:
+    async def ask(self, question: str, attachments: Sequence[Text | Media] = ()) -> Run:
         """Ask, and show what happens. The answer is complete if the run's `stopped` is `done`.
 
         The open calls of a resumed conversation are answered first. If this is cancelled, the calls that were started
@@ -120,7 +137,7 @@ class Session:
             if run.stopped != "done":
                 return run
         self._approver.forget_calls()
-        return await self._run(self.conversation.add(user(question, *self.attachments)))
+        return await self._run(self.conversation.add(user(question, *self.attachments, *attachments)))
 
     async def answer_pending(self) -> Run:
         """Answer the open calls of a resumed conversation, after asking about those that wait for a decision.
@@ -131,6 +148,33 @@ class Session:
         message = next(message for message in messages if message.role == "assistant")
         self._show(MessageFinished(message, Usage(), "calls"))
         return await self._run(self.conversation)
+
+    async def compact(self) -> int:
+        """Replace the older part of the conversation by a summary now; returns how many messages were left out.
+
+        Raises `SettingsError` for a pipeline that doesn't compact conversations, and what the model raises.
+        """
+        from ferrule.agent.compaction import compact_conversation
+
+        self.save_progress(self.conversation)
+        run = await compact_conversation(self.pipeline.chat(self.conversation))
+        self.conversation = run.conversation
+        self.save_progress(run.conversation)
+        return sum(len(one.dropped) for one in run.compactions)
+
+    def save_progress(self, conversation: Conversation) -> None:
+        """Save the conversation in the middle of a turn: nothing that is finished is lost if the process is killed.
+
+        A failure is shown once; that of the end of the turn is raised.
+        """
+        try:
+            self.autosave.save(conversation)
+        except (ConversationError, OSError) as error:
+            if self._is_saving:
+                self.renderer.notify(f"the conversation can't be saved: {error}")
+            self._is_saving = False
+        else:
+            self._is_saving = True
 
     async def refresh_tools(self) -> None:
         """Set `registry` to the tools offered now: those of servers may change from turn to turn."""
@@ -177,6 +221,14 @@ class Session:
         finally:
             self.renderer.finish(run, self.autosave.conversation_id)
 
+    def _prepare(self, pipeline: Pipeline) -> Pipeline:
+        """Add what all turns share to a pipeline. It continues the session's conversation, which has its beginning."""
+        journal = self.permissions.journal
+        prepared = replace(pipeline, conversation=Conversation()).using(
+            approver=self._approver, journal=journal, workspace=self._workspace
+        )
+        return prepared if self.autosave.store is None else prepared.hook(_SaveMessages(self))
+
     async def _run(self, start: Conversation) -> Run:
         """Run the pipeline from `start`, and save the conversation."""
         self._turn = turn = _Turn(Run(start), start, self.conversation)
@@ -204,11 +256,16 @@ class Session:
         """Run, and show the events; the turn's run is valid also if this is cancelled."""
         await self.refresh_tools()
         decisions = await self._decide_pending() if turn.start.pending else None
-        pipeline = self._pipeline.chat(turn.start).using(self.registry, policy=self.policy)
+        pipeline = self.pipeline.chat(turn.start).using(self.registry, policy=self.policy)
         async with pipeline.stream(decisions=decisions) as streamed:
             turn.run = streamed
             async for event in streamed:
                 self._show(event)
+                if isinstance(event, MessageFinished):
+                    turn.ready.clear()
+                elif isinstance(event, ResultReady):
+                    turn.ready[event.result.call_id] = event.result
+                    self.save_progress(add_ready_results(streamed.conversation, turn.ready))
 
     async def _decide_pending(self) -> dict[str, Decision]:
         """Return decisions on the waiting calls, by call id; those saved earlier aren't asked for again."""
@@ -240,6 +297,19 @@ class Session:
             if self._turn is not None:
                 self._turn.written.clear()
             self._approver.allow_questions(call.id for call in event.message.calls)
+
+
+class _SaveMessages(Hooks):
+    """Saves each message before its calls run, and all their results."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def after_message(self, state: RunState) -> None:
+        self._session.save_progress(state.conversation)
+
+    async def after_results(self, state: RunState) -> None:
+        self._session.save_progress(state.conversation)
 
 
 class SessionRunner:

@@ -12,7 +12,17 @@ from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 from ferrule.media import describe_value
 from ferrule.store.database import Database
-from ferrule.store.rows import ConversationRow, ConversationSummary, PausedCalls, read_model, shorten_title, write_model
+from ferrule.store.rows import (
+    ConversationRow,
+    ConversationSummary,
+    PausedCalls,
+    copy_folder,
+    read_model,
+    select_of_folder,
+    shorten_title,
+    write_folder,
+    write_model,
+)
 from ferrule.store.search import SearchHit, find_messages
 from ferrule.store.tree import add_messages, prune, read_messages, read_path
 
@@ -58,6 +68,7 @@ class Store:
         pending: Sequence[Pending] | None = None,
         decisions: Mapping[str, Decision] | None = None,
         model: str | None = None,
+        folder: str | None = None,
     ) -> str:
         """Save a conversation; returns its id. Saved twice, it is stored once.
 
@@ -65,7 +76,7 @@ class Store:
         `conversation`, because another process continued it or messages were removed, this becomes a fork with an
         id of its own: nothing that was saved is lost. The default title is the first question. If `pending` and
         `decisions` aren't given, the stored ones are kept for calls that are still open. `model` is the name of the
-        model that answers the conversation; if it isn't given, the stored one is kept.
+        model that answers the conversation, `folder` the one that it is about; what isn't given is kept as stored.
         """
         if not isinstance(conversation, Conversation):
             raise ConversationError(
@@ -84,8 +95,12 @@ class Store:
                 name = title or (row.title if row else "") or _derive_title(conversation)
                 new = ConversationRow.insert(connection, path[-1], conversation.now.isoformat(), name, waiting)
                 write_model(connection, new, model or (read_model(connection, row.id) if row else None))
+                if row is not None:
+                    copy_folder(connection, row.id, new)
+                write_folder(connection, new, folder)
                 return new
             write_model(connection, row.id, model)
+            write_folder(connection, row.id, folder)
             row.update(connection, path[-1], title or row.title or _derive_title(conversation), waiting)
             return row.id
 
@@ -117,16 +132,18 @@ class Store:
                 connection, head, row.now, title or row.title, row.waiting if head == row.head else None
             )
             write_model(connection, new, read_model(connection, row.id))
+            copy_folder(connection, row.id, new)
             return new
 
-    def list(self, limit: int | None = None) -> tuple[ConversationSummary, ...]:
-        """List the conversations, the last changed first."""
+    def list(self, limit: int | None = None, *, folder: str | None = None) -> tuple[ConversationSummary, ...]:
+        """List the conversations, or those about a folder, the last changed first."""
         with self._database.read_transaction() as connection:
+            condition, values = select_of_folder(connection, folder)
             rows = connection.execute(
                 f"SELECT {ConversationRow.COLUMNS}, coalesce(depth, 0)"
-                " FROM conversations LEFT JOIN nodes ON nodes.id = head"
+                f" FROM conversations LEFT JOIN nodes ON nodes.id = head WHERE {condition}"
                 " ORDER BY updated DESC, conversations.rowid DESC LIMIT ?",
-                (-1 if limit is None else limit,),
+                (*values, -1 if limit is None else limit),
             ).fetchall()
             return tuple(ConversationRow(*row[:-1]).summarize(connection, row[-1]) for row in rows)
 

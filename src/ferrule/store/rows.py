@@ -176,7 +176,7 @@ CREATE TABLE IF NOT EXISTS conversation_models (
 
 def read_model(connection: Connection, conversation: str) -> str | None:
     """Read the name of the model that answers a conversation, by the conversation's full id."""
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'conversation_models'").fetchone() is None:
+    if not _has_table(connection, "conversation_models"):
         return None
     row = connection.execute("SELECT model FROM conversation_models WHERE conversation = ?", (conversation,)).fetchone()
     return None if row is None else str(row[0])
@@ -187,6 +187,42 @@ def write_model(connection: Connection, conversation: str, model: str | None) ->
     if model is not None:
         connection.execute(_MODELS)
         connection.execute("INSERT OR REPLACE INTO conversation_models VALUES (?, ?)", (conversation, model))
+
+
+def _has_table(connection: Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
+
+
+# A table of its own, as for the models.
+_FOLDERS = """
+CREATE TABLE IF NOT EXISTS conversation_folders (
+    conversation TEXT PRIMARY KEY REFERENCES conversations ON DELETE CASCADE, folder TEXT NOT NULL)
+"""
+
+
+def write_folder(connection: Connection, conversation: str, folder: str | None) -> None:
+    """Write the folder that a conversation is about; None keeps what is stored."""
+    if folder is not None:
+        connection.execute(_FOLDERS)
+        connection.execute("INSERT OR REPLACE INTO conversation_folders VALUES (?, ?)", (conversation, folder))
+
+
+def copy_folder(connection: Connection, conversation: str, copy: str) -> None:
+    """Write the folder of a conversation, if it has one, for a copy of it."""
+    if _has_table(connection, "conversation_folders"):
+        connection.execute(
+            "INSERT INTO conversation_folders SELECT ?2, folder FROM conversation_folders WHERE conversation = ?1",
+            (conversation, copy),
+        )
+
+
+def select_of_folder(connection: Connection, folder: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on `conversations`, and its values, for those of a folder; without one, for all."""
+    if folder is None:
+        return "1", ()
+    if not _has_table(connection, "conversation_folders"):
+        return "0", ()
+    return "conversations.id IN (SELECT conversation FROM conversation_folders WHERE folder = ?)", (folder,)
 
 
 def shorten_title(text: str) -> str:

@@ -1,0 +1,213 @@
+"""`ferrule code`: the coding agent in this folder, on a terminal, in lines, or for one question."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ferrule.cli.session_options import SessionOptions, add_session_options, make_pipeline, make_renderer
+
+if TYPE_CHECKING:
+    from ferrule.agent.pipeline import Pipeline
+    from ferrule.coding.program import CodingOptions, CodingSession
+    from ferrule.execution.policy import Profile
+    from ferrule.session.session import SessionRunner
+
+_WITHOUT = ("schema", "no_tools", "keep")
+_CHOOSE_MODEL = (
+    "choose one by --model (such as openai:gpt-5 or ollama:qwen3-coder), FERRULE_MODEL, or `model` in the "
+    "configuration file; `ferrule models` lists the providers"
+)
+
+
+def _change_folder(folder: Path | None) -> None:
+    """Make a folder the current one before other options are read: their paths are relative to it."""
+    if folder is not None:
+        os.chdir(folder)
+
+
+def run_code(
+    question: Annotated[
+        str | None, typer.Argument(help="What to do; at a terminal, the conversation then goes on.")
+    ] = None,
+    *,
+    only_print: Annotated[
+        bool,
+        typer.Option(
+            "--print", "-p", help="Answer this one question and end; what the policy doesn't allow is refused."
+        ),
+    ] = False,
+    _folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--cd", "-C", metavar="FOLDER", is_eager=True, callback=_change_folder, help="Work in this folder."
+        ),
+    ] = None,
+    added: Annotated[
+        list[Path] | None,
+        typer.Option("--add-dir", metavar="FOLDER", help="Also open this folder to the tools. May be repeated."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What runs without asking: plan, ask (the default), accept-edits, auto, all."
+        ),
+    ] = None,
+    context_limit: Annotated[
+        int | None, typer.Option(min=1000, metavar="TOKENS", help="The size of the model's context, if it isn't known.")
+    ] = None,
+    options: SessionOptions,
+) -> None:
+    """Work on the code of this folder with a model that reads, edits and runs it.
+
+    Every conversation is saved: --continue takes the last one of this folder. Exit status: 0 the answer is complete, 1
+    it isn't, 2 wrong input, 3 the provider failed, 130 Ctrl-C.
+    """
+    given = _make_options(options, added or [], profile, context_limit)
+    if only_print:
+        _answer_once(given, options, question)
+        return
+    _converse_in_lines(given, options, question)
+
+
+code = add_session_options(run_code, without=_WITHOUT, in_folder=True)
+
+
+def _make_options(
+    options: SessionOptions, added: list[Path], profile: str | None, context_limit: int | None
+) -> CodingOptions:
+    """Make the options of the session. Raises `FerruleError` and `OSError` for what can't be used."""
+    from ferrule.cli.attachments import read_attachments
+    from ferrule.coding.program import CodingOptions
+    from ferrule.errors import SettingsError
+
+    if options.trust and not options.mcp:
+        raise SettingsError("--trust is for the servers of --mcp, but there are none")
+    return CodingOptions(
+        folder=Path.cwd(),
+        model=options.model,
+        load_model=partial(_load_model, options),
+        added=tuple(one.resolve(strict=True) for one in added),
+        tools=tuple(_collect_tools(options)),
+        profile=_check_profile(profile),
+        policy=options.policy,
+        journal=options.journal,
+        store=options.store,
+        resume=options.resume,
+        servers=tuple(options.mcp or ()),
+        server_timeout=options.mcp_timeout,
+        trusts_servers=options.trust,
+        allows_all=options.yes,
+        context_limit=context_limit,
+        attachments=read_attachments(options.attachments or ()),
+    )
+
+
+def _load_model(options: SessionOptions, name: str) -> Pipeline[Any]:
+    """Make the pipeline of a model. Raises `SettingsError` for the embedded one, and `ModelError`."""
+    from ferrule.errors import SettingsError
+
+    if name == "embedded":
+        raise SettingsError(f"the embedded model only knows the calculator; {_CHOOSE_MODEL}")
+    is_own = name == options.model
+    return make_pipeline(options if is_own else replace(options, model=name, base_url=None, mode="auto"))
+
+
+def _collect_tools(options: SessionOptions) -> Iterator[Any]:
+    """Collect the tools that options name; the calculator is none of a coding agent's."""
+    if options.tools or options.plugins:
+        from ferrule.builtin_tools import calculator
+        from ferrule.cli.tools import collect_tools
+
+        yield from (one for one in collect_tools(options.tools or [], options.plugins) if one.name != calculator.name)
+
+
+def _check_profile(name: str | None) -> Profile | None:
+    from typing import get_args
+
+    from ferrule.errors import SettingsError
+    from ferrule.execution.policy import Profile
+
+    if name is not None and name not in get_args(Profile):
+        raise SettingsError(f"--profile {name}: expected one of {', '.join(get_args(Profile))}")
+    return cast("Profile | None", name)
+
+
+def _answer_once(given: CodingOptions, options: SessionOptions, question: str | None) -> None:
+    """Answer one question without asking anybody."""
+    from ferrule.cli.ask import answer
+
+    text = _read_question(question, "-" in (options.attachments or ()))
+    with _open_runner(replace(given, requires_servers=True), options, can_ask=False) as (_, runner):
+        if not answer(runner, text):
+            raise typer.Exit(1)
+
+
+def _read_question(question: str | None, is_attached: bool) -> str:
+    """Read the question: the argument, what is piped in, or both, with what is piped in before the argument.
+
+    Raises `SettingsError` if there is none.
+    """
+    from ferrule.cli.standard_input import is_utf_8, read_piped_text
+    from ferrule.errors import SettingsError
+
+    if question is not None and not is_utf_8(question):
+        raise SettingsError("the question is not UTF-8 text")
+    piped = "" if is_attached or question == "-" else read_piped_text()
+    if question == "-":
+        from ferrule.cli.standard_input import read_text
+
+        question = read_text()
+    text = "\n\n".join(filter(None, (piped, (question or "").strip())))
+    if not text:
+        raise SettingsError('-p needs a question: ferrule code -p "…", or on standard input')
+    return text
+
+
+def _converse_in_lines(given: CodingOptions, options: SessionOptions, question: str | None) -> None:
+    """Answer each line, as `chat` does: for a pipe, and for a terminal that can only show lines."""
+    from ferrule.cli.chat import converse
+    from ferrule.session.approvals import is_interactive
+
+    with _open_runner(given, options, can_ask=True) as (_, runner):
+        is_whole = True
+        if question is not None:
+            is_whole = runner.ask(question).stopped == "done"
+        is_whole = converse(runner) and is_whole
+    if not is_whole and not is_interactive():
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _open_runner(
+    given: CodingOptions, options: SessionOptions, can_ask: bool
+) -> Iterator[tuple[CodingSession, SessionRunner]]:
+    """Open a session that shows lines of text, or JSON; with `can_ask` a person is asked, if there is one."""
+    import asyncio
+
+    from ferrule.coding.program import HINT, open_coding_session
+    from ferrule.execution.tool_output import route_tool_output
+    from ferrule.session.approvals import open_permissions
+    from ferrule.session.session import SessionRunner
+
+    renderer = make_renderer(options)
+    with (
+        route_tool_output(),
+        open_permissions(given.allows_all or not can_ask, None, None, HINT) as asking,
+        asyncio.Runner() as runner,
+    ):
+        approver = asking.approver if can_ask else None
+        opening = open_coding_session(given, renderer, approver, asking.answers)
+        opened = runner.run(opening.__aenter__())
+        try:
+            yield opened, SessionRunner(opened.session, runner)
+        finally:
+            runner.run(opening.__aexit__(*sys.exc_info()))

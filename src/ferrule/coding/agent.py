@@ -1,0 +1,84 @@
+"""The coding agent as a pipeline: its system text, tools, hooks and limits.
+
+    agent = make_agent(model("openai:gpt-5"), Path("."))
+    run = await agent.chat("Add error handling to fetch() in api.py.").using(policy=Policy(profile="auto")).run()
+
+`program.py` makes a session of it for a person, `terminal/` shows that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ferrule.agent.compaction import CompactContext
+from ferrule.agent.pipeline import Pipeline
+from ferrule.coding.instructions import make_system_text, read_project_instructions
+from ferrule.conversation import Conversation, Message, ToolCall
+from ferrule.models.context_sizes import find_context_size
+
+if TYPE_CHECKING:
+    from ferrule.agent.compaction import LimitFinder
+    from ferrule.models.protocol import Model
+
+ROUNDS = 200
+"""The most requests to the model in one turn: a model that goes in circles stops."""
+_SHARE = 4 / 5
+"""How full the context may be before it is compacted: an answer and a long result must fit into the rest."""
+_READING = ("read_file", "write_file", "edit_file", "apply_patch")
+_MOST_FILES = 100
+
+
+def make_agent(
+    model: Model | Pipeline[Any], workspace: Path, *, added: Sequence[Path] = (), context_limit: int | None = None
+) -> Pipeline[Any]:
+    """Make the pipeline of the coding agent for a folder, from a model, or a pipeline with settings of its own.
+
+    `added` are further folders that it may use; `context_limit` is the size of the model's context in tokens, where
+    neither its server nor the table of `models/context_sizes.py` has it right. Tools are given to `using`.
+    """
+    pipeline: Pipeline[Any] = model if isinstance(model, Pipeline) else Pipeline(model)
+    own = pipeline.conversation
+    pipeline = replace(pipeline, conversation=Conversation((), own.now))
+    text = make_system_text(workspace, own.now, added, read_project_instructions(workspace))
+    if own.messages:  # what the user says comes last
+        text = "\n\n".join([text, *(message.text for message in own.messages)])
+    return prepare_pipeline(pipeline, context_limit).system(text)
+
+
+def prepare_pipeline(pipeline: Pipeline[Any], context_limit: int | None = None) -> Pipeline[Any]:
+    """Add the limits and hooks of the coding agent, but no system text: for another model in the same conversation."""
+    compaction = CompactContext(_limit_context(context_limit), summarizer="model", describe=describe_files)
+    return pipeline.within(rounds=ROUNDS).hook(compaction)
+
+
+def _limit_context(given: int | None) -> LimitFinder:
+    async def find(model: Model) -> int | None:
+        size = given or await find_context_size(model)
+        return None if size is None else int(size * _SHARE)
+
+    return find
+
+
+def describe_files(dropped: Sequence[Message]) -> str:
+    """Describe which files were read and changed in messages that are left out of the conversation."""
+    done = {message.result.call_id for message in dropped if message.role == "tool" and not message.result.is_error}
+    paths: dict[str, dict[str, None]] = {"read": {}, "changed": {}}
+    for message in dropped:
+        for call in message.calls:
+            if isinstance(call, ToolCall) and call.name in _READING and call.id in done:
+                kind = "read" if call.name == "read_file" else "changed"
+                paths[kind] |= dict.fromkeys(_list_paths(call))
+    lines = [f"Files {kind}: {', '.join(list(found)[-_MOST_FILES:])}" for kind, found in paths.items() if found]
+    return "\n".join(lines)
+
+
+def _list_paths(call: ToolCall) -> list[str]:
+    try:
+        arguments = call.decode()
+    except (ValueError, RecursionError):
+        return []
+    path = arguments.get("path") if isinstance(arguments, dict) else None
+    return [path] if isinstance(path, str) else []
