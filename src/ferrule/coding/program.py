@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule._util.user_folders import find_state_folder
 from ferrule.coding.agent import make_agent, prepare_pipeline
+from ferrule.coding.registry import tools as make_tools
 from ferrule.execution import FileJournal, Policy
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
 from ferrule.session.session import Session
 from ferrule.session.terminal_output import print_warnings
-from ferrule.tools.registry import ToolLike, ToolRegistry
 
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ferrule.session.approvals import AnswerInput
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
+    from ferrule.tools.registry import ToolLike
 
 HINT = "allow calls by --profile accept-edits or auto, by the rules of --policy FILE, or all with --yes"
 
@@ -132,7 +133,7 @@ async def open_coding_session(
             permissions = permissions.trust(*servers.origins)
         session = Session(
             pipeline,
-            ToolRegistry([*make_tools(options.folder), *options.tools]),
+            make_tools(options.folder).add(*options.tools),
             permissions=permissions,
             renderer=renderer,
             autosave=autosave,
@@ -143,13 +144,6 @@ async def open_coding_session(
         await session.refresh_tools()
         session.check_resumed()
         yield CodingSession(options, session)
-
-
-def make_tools(folder: Path) -> Sequence[ToolLike]:
-    """Make the agent's own tools for a workspace."""
-    from ferrule.builtin_tools.shell_commands import shell_tool
-
-    return (shell_tool(folder, name="bash"),)
 
 
 def find_journal(folder: Path) -> Path:
