@@ -18,7 +18,7 @@ from ferrule.cli.session_options import SessionOptions, add_session_options, mak
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
     from ferrule.coding.program import CodingOptions, CodingSession
-    from ferrule.execution.policy import Profile
+    from ferrule.execution.profiles import Profile
     from ferrule.session.session import SessionRunner
 
 _WITHOUT = ("schema", "no_tools", "keep")
@@ -134,7 +134,7 @@ def _check_profile(name: str | None) -> Profile | None:
     from typing import get_args
 
     from ferrule.errors import SettingsError
-    from ferrule.execution.policy import Profile
+    from ferrule.execution.profiles import Profile
 
     if name is not None and name not in get_args(Profile):
         raise SettingsError(f"--profile {name}: expected one of {', '.join(get_args(Profile))}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ferrule.agent.run import Run
     from ferrule.conversation import Media, Text
     from ferrule.execution import Approver
-    from ferrule.execution.policy import Profile
+    from ferrule.execution.profiles import Profile
     from ferrule.session.approvals import AnswerInput
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
