@@ -126,7 +126,7 @@ async def _run(sandbox: ShellSandbox, command: str, seconds: float, writable: tu
         done = await sandbox.run(command, timeout=seconds, writable=writable)
     except FerruleError as error:
         raise ToolFailed(f"not run: {error}") from error
-    return _render_result(done)
+    return render_result(done)
 
 
 def _choose_seconds(timeout: float, longest: float, scope: CallScope) -> float:
@@ -185,7 +185,7 @@ def _describe_network(hosts: Sequence[str]) -> str:
     return "" if "*" in hosts else f" Of the network it reaches: {', '.join(hosts)}."
 
 
-def _render_result(done: CommandResult) -> str:
+def render_result(done: CommandResult) -> str:
     """Render the output of a command. Raises `ToolFailed` with it unless the exit status is 0."""
     lines = [done.output.rstrip("\n")] if done.output.strip() else []
     if done.appeared:
