@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Sequence
+from io import StringIO, TextIOBase
 from pathlib import Path
 
 from ferrule import ToolCall, assistant, model, tool
@@ -13,11 +15,14 @@ from ferrule.capabilities import Capabilities
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.conversation import Conversation
 from ferrule.events import Event, ToolProgress
-from ferrule.execution import FileJournal, Policy, Rule
+from ferrule.execution import FileJournal, Policy, Rule, TerminalApprover
 from ferrule.execution.executor import call_tool
 from ferrule.execution.journal import read_entries
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.scripted import ScriptedModel
+from ferrule.session.approvals import Permissions
+from ferrule.session.renderer import TextRenderer
+from ferrule.session.session import Session
 from ferrule.toolspec import ToolSpec
 
 
@@ -165,8 +170,9 @@ class Meeting:
     name = "meeting"
     capabilities = Capabilities(native_tools=True, ids=True)
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, paints: bool = False) -> None:
         self._count = count
+        self._paints = paints
         self._everyone = asyncio.Barrier(count)
 
     async def stream(
@@ -177,11 +183,72 @@ class Meeting:
             answer: object = "Done."
         elif conversation.messages[0].role == "system":
             await self._everyone.wait()
-            answer = f"met: {last.text}"
+            answer = call("paint") if self._paints else f"met: {last.text}"
         else:
-            answer = assistant(*[start(f"part {n}", identifier=f"call_{n}") for n in range(self._count)])
+            tools = ["paint"] if self._paints else None
+            answer = assistant(*[start(f"part {n}", tools, f"call_{n}") for n in range(self._count)])
         async for event in ScriptedModel(answer).stream(conversation, tools, settings):
             yield event
 
     async def aclose(self) -> None:
         """Do nothing."""
+
+
+class Person(TextIOBase):
+    """Types a line for each question, and fails if a question is asked before the last was answered."""
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = list(lines)
+
+    def readline(self, _size: int | None = -1, /) -> str:
+        return f"{self._lines.pop(0)}\n"
+
+
+async def test_a_person_is_asked_for_a_sub_agent_by_its_name(tmp_path: Path) -> None:
+    output = StringIO()
+    scripted = ScriptedModel(start("Paint the\n garden.", ["paint"]), call("paint"), "It is green.", "Done.")
+    approver = TerminalApprover(Person("n not today"), output)
+    run = await agent(tmp_path, scripted, policy=Policy(profile="ask"), approver=approver).run()
+    assert "▸ paint asks to run, for the sub-agent task (Paint the garden.)" in output.getvalue()
+    result = run.sub_runs[0].run.conversation.messages[3].result
+    assert (result.status, result.text) == ("denied", "error: denied: not today")
+
+
+async def test_one_sub_agent_of_another_is_named_with_it(tmp_path: Path) -> None:
+    output = StringIO()
+    scripted = ScriptedModel(
+        start("outer", ["task", "paint"]), start("inner", ["paint"]), call("paint"), "Green.", "Green.", "Done."
+    )
+    approver = TerminalApprover(Person("y"), output)
+    run = await agent(tmp_path, scripted, policy=Policy(profile="ask"), approver=approver).run()
+    assert "for the sub-agent task (outer) › task (inner)" in output.getvalue()
+    assert run.sub_runs[0].run.sub_runs[0].run.conversation.messages[3].result.text == "painted the garden"
+
+
+async def test_the_questions_of_several_sub_agents_come_one_after_the_other(tmp_path: Path) -> None:
+    output = StringIO()
+    approver = TerminalApprover(Person("n first", "n second", "n third"), output)
+    painters = Meeting(3, paints=True)
+    await agent(tmp_path, painters, policy=Policy(profile="ask"), approver=approver).run()
+    shown = output.getvalue()
+    pieces = re.findall(r"asks to run|\?", shown)
+    assert pieces == ["asks to run", "?"] * 3
+    assert len(set(re.findall(r"sub-agent task \((part \d)\)", shown))) == 3
+
+
+async def test_a_session_asks_for_a_sub_agent_whose_calls_it_does_not_show(tmp_path: Path) -> None:
+    output = StringIO()
+    scripted = ScriptedModel(start("Paint.", ["paint"], "b"), call("paint", "hidden_7"), "It is green.", "Done.")
+    permissions = Permissions(Policy(profile="ask"), TerminalApprover(Person("y"), output))
+    session = Session(
+        model(scripted), [look, paint, make_task_tool(tmp_path)], permissions=permissions, renderer=Silent()
+    )
+    run = await asyncio.wait_for(session.ask("Paint the garden."), 30)
+    assert run.sub_runs[0].run.conversation.messages[3].result.text == "painted the garden"
+
+
+class Silent(TextRenderer):
+    """Shows nothing."""
+
+    def show(self, event: Event) -> None:
+        """Ignore it."""

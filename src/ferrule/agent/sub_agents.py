@@ -24,7 +24,7 @@ from ferrule.transcript import summarize_arguments, summarize_result
 if TYPE_CHECKING:
     from ferrule.agent.options import RunOptions
     from ferrule.agent.pipeline import Pipeline
-    from ferrule.execution import Journal
+    from ferrule.execution import ApprovalRequest, Approver, Decision, Journal
     from ferrule.execution.journal import JournalEvent
     from ferrule.tools.decorator import Tool
 
@@ -66,8 +66,10 @@ class AgentTool:
         return f"{self.name} took over the conversation and answered."
 
 
-async def run_sub_agent(pipeline: Pipeline[OutputT], scope: CallScope, name: str = "") -> Run[OutputT]:
+async def run_sub_agent(pipeline: Pipeline[OutputT], scope: CallScope, name: str = "", task: str = "") -> Run[OutputT]:
     """Run a pipeline to answer the call of `scope`, as a part of the run that made the call.
+
+    Whoever is asked about its calls is told its `name`, and with `task` in a few words what it does.
 
     Its rounds, calls, tokens and cost count towards the limits of that run, whose policy judges its calls too, whose
     approver is asked, and whose journal records them, with ids such as `call_2/call_1`. Its progress is that of the
@@ -81,19 +83,20 @@ async def run_sub_agent(pipeline: Pipeline[OutputT], scope: CallScope, name: str
     if state.depth + 1 > DEEPEST:
         raise ToolFailed(f"{name} can't be called here: agents are nested {DEEPEST} deep already; answer without it")
     feed = None if state.feed is None else _ProgressFeed(scope)
-    return await run_nested(pipeline, state, scope.call.id if scope.call else "", name, feed)
+    shown = f"{name} ({task})" if task else name
+    return await run_nested(pipeline, state, scope.call.id if scope.call else "", name, feed, shown)
 
 
 async def run_nested(
-    pipeline: Pipeline[OutputT], state: RunState, call_id: str, name: str, feed: EventSink | None
+    pipeline: Pipeline[OutputT], state: RunState, call_id: str, name: str, feed: EventSink | None, shown: str = ""
 ) -> Run[OutputT]:
-    """Run a pipeline under the run of `state`. See `run_sub_agent`."""
+    """Run a pipeline under the run of `state`; `shown` is its name in questions. See `run_sub_agent`."""
     # Imported here: the runner imports the hooks that use this.
     from ferrule.agent.runner import run_under
 
     run: Run[OutputT] = Run(pipeline.conversation)
     state.run.sub_runs += (SubRun(call_id, name, run),)
-    narrowed = replace(pipeline, options=_narrow_options(pipeline.options, state, call_id))
+    narrowed = replace(pipeline, options=_narrow_options(pipeline.options, state, call_id, shown or name))
     try:
         await run_under(narrowed, run, state, feed)
     except Exception as error:
@@ -129,16 +132,17 @@ def _join_conversations(own: Conversation, above: Conversation, task: str) -> Co
     return Conversation((*messages, user(task)), above.now)
 
 
-def _narrow_options(own: RunOptions, state: RunState, call_id: str) -> RunOptions:
+def _narrow_options(own: RunOptions, state: RunState, call_id: str, agent: str) -> RunOptions:
     """The options of a sub-agent: what it leaves open is that of the run above, and nothing allows more."""
     above = state.options
     journal = own.journal
     if journal is None and above.journal is not None:
         journal = _NestedJournal(above.journal, call_id)
+    # The person who is asked for the run above answers for all of it.
+    approver = above.approver or own.approver
     return replace(
         own,
-        # The person who is asked for the run above answers for all of it.
-        approver=above.approver or own.approver,
+        approver=None if approver is None else _NestedApprover(approver, agent),
         journal=journal,
         blobs=own.blobs if own.blobs is not None else state.executor.blobs,
         workspace=_pick_inner(own.workspace, above.workspace),
@@ -150,6 +154,18 @@ def _pick_inner(own: Path | None, above: Path | None) -> Path | None:
     if own is None or above is None:
         return own or above
     return own if own.resolve().is_relative_to(above.resolve()) else above
+
+
+class _NestedApprover:
+    """The approver of the run above, who is told which sub-agent asks."""
+
+    def __init__(self, approver: Approver, agent: str) -> None:
+        self._approver = approver
+        self._agent = agent
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        agent = f"{self._agent} › {request.agent}" if request.agent else self._agent
+        return await self._approver.decide(replace(request, agent=agent))
 
 
 class _NestedJournal:

@@ -6,17 +6,20 @@ import os
 from pathlib import Path
 
 from ferrule.builtin_tools import shell_tool
+from ferrule.builtin_tools.default_sandboxes import close_at_exit
 from ferrule.coding.sub_agents import make_task_tool
+from ferrule.coding.workspace import Workspace
 from ferrule.tools.registry import ToolRegistry
 
 COMMAND_SECONDS = 30.0
 """The default timeout of a command: a model says when it expects a long one."""
 
 
-def tools(workspace: str | os.PathLike[str] = ".") -> ToolRegistry:
-    """Make the tools of a coding agent for one workspace: a folder.
+def tools(workspace: str | os.PathLike[str] | Workspace = ".") -> ToolRegistry:
+    """Make the tools of a coding agent for one workspace: a folder, or a `Workspace`, which the caller closes.
 
-    What they start is closed when the program ends. Raises `SandboxInputError` for a folder that doesn't exist.
+    What the tools of a folder start is closed when the program ends. Raises `SandboxInputError` for a folder that
+    can't be used.
     """
-    folder = Path(workspace)
-    return ToolRegistry([shell_tool(folder, name="bash", timeout=COMMAND_SECONDS), make_task_tool(folder.resolve())])
+    used = workspace if isinstance(workspace, Workspace) else close_at_exit(Workspace(Path(workspace)))
+    return ToolRegistry([shell_tool(used.sandbox, name="bash", timeout=COMMAND_SECONDS), make_task_tool(used.folder)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 from ferrule.agent.hooks import RunState
@@ -57,7 +58,7 @@ def make_task_tool(folder: Path, hooks: Sequence[HooksSource] = ()) -> Tool:
         if not prompt.strip():
             raise ToolRetry("the prompt is empty; say what the sub-agent must do")
         pipeline = _make_pipeline(state, prompt, tools, folder, hooks)
-        run = await run_sub_agent(pipeline, scope, NAME)
+        run = await run_sub_agent(pipeline, scope, NAME, shorten(prompt, 60, placeholder="…"))
         return str(get_answer(run, "the sub-agent")) or "[the sub-agent answered nothing]"
 
     return task

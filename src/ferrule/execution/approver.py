@@ -138,9 +138,9 @@ def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:
 
 def render_call(request: ApprovalRequest) -> list[str]:
     """Render a call in full, as lines: its tool, effects, arguments and preview."""
-    lines = [
-        f"▸ {escape_line(request.tool)} {'is running, and asks for more' if request.is_running else 'asks to run'}"
-    ]
+    does = "is running, and asks for more" if request.is_running else "asks to run"
+    agent = f", for the sub-agent {request.agent}" if request.agent else ""
+    lines = [f"▸ {escape_line(request.tool)} {does}{escape_line(agent)}"]
     intent = request.intent
     if intent is not None:
         for effect in intent.effects:

@@ -23,6 +23,7 @@ class ApprovalRequest:
     what an "always" would allow (None if it wouldn't help), `problem` what was wrong with the last edit. `hash`
     identifies the tool, arguments and preview, and binds a decision to them. `is_running`: the call is running, and
     asks for what `intent` says in addition (`CallScope.authorize`); its arguments can't be changed any more.
+    `agent` says which sub-agent made the call; empty for the model of the run itself.
     """
 
     call: ToolCall
@@ -34,6 +35,7 @@ class ApprovalRequest:
     hash: str
     problem: str = ""
     is_running: bool = False
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,8 +166,9 @@ class SessionApprover:
         self._shown.clear()
 
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """Ask the approver once the call was shown."""
-        await self._shown[request.call.id].wait()
+        """Ask the approver once the call was shown; those of a sub-agent aren't, and its own call was."""
+        if not request.agent:
+            await self._shown[request.call.id].wait()
         self._clear_line()
         return await self._approver.decide(request)
 
