@@ -15,7 +15,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import ValidationError
@@ -61,9 +61,14 @@ def parse_policy(data: Mapping[str, Any], source: str = "policy") -> Policy:
     try:
         checked = PolicyData.model_validate(dict(data))
     except ValidationError as error:
-        raise PolicyError("\n".join(_describe_problems(error, source))) from None
-    rules = tuple(_make_rule(rule, f"{source}: rules[{number}]") for number, rule in enumerate(checked.rules))
-    return Policy(rules, checked.profile, tuple(checked.trusted))
+        raise PolicyError("\n".join(describe_invalid_data(error, source, PolicyData))) from None
+    return make_policy(checked, source)
+
+
+def make_policy(data: PolicyData, source: str) -> Policy:
+    """Make a policy from validated data. Raises `PolicyError`, whose text starts with `source` and names the rule."""
+    rules = tuple(_make_rule(rule, f"{source}: rules[{number}]") for number, rule in enumerate(data.rules))
+    return Policy(rules, data.profile, tuple(data.trusted))
 
 
 def _make_rule(data: RuleData, source: str) -> Rule:
@@ -76,31 +81,60 @@ def _make_rule(data: RuleData, source: str) -> Rule:
 def read_policy(path: str | Path) -> Policy:
     """Read a policy from a TOML file. Raises `PolicyError`, whose text names the file and field."""
     try:
-        data = tomllib.loads(Path(path).read_text("utf-8"))
+        data = Path(path).read_bytes()
     except OSError as error:
         raise PolicyError(f"{path}: can't be read: {error.strerror or error}") from error
+    return parse_policy(parse_toml(data, str(path)), str(path))
+
+
+def parse_toml(data: bytes, source: str) -> dict[str, Any]:
+    """Parse the bytes of a TOML file. Raises `PolicyError`, whose text starts with `source`."""
+    try:
+        return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise PolicyError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{path}: not TOML: {error}") from error
-    return parse_policy(data, str(path))
+        raise PolicyError(f"{source}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PolicyError(f"{source}: not TOML: {error}") from error
 
 
-def _describe_problems(error: ValidationError, source: str) -> list[str]:
+def describe_invalid_data(error: ValidationError, source: str, model: type[BaseModel]) -> list[str]:
+    """Describe each invalid field of a file that `model` describes, in a line that starts with `source`."""
     lines = []
     for problem in error.errors(include_url=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
+        place = f"{source}: {place}" if place else source
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{source}: {place}: unknown field; {_suggest(problem['loc'])}")
+            lines.append(f"{place}: unknown field; {_suggest(model, problem['loc'])}")
         elif problem["type"] == "missing":
-            lines.append(f"{source}: {place}: is missing; add it")
+            lines.append(f"{place}: is missing; add it")
+        elif problem["type"] == "value_error":
+            lines.append(f"{place}: {problem['ctx']['error']}")
         else:
-            lines.append(f"{source}: {place}: got {problem['input']!r}; {problem['msg'].lower()}")
+            lines.append(f"{place}: got {problem['input']!r}; {problem['msg'].lower()}")
     return lines
 
 
-def _suggest(location: tuple[int | str, ...]) -> str:
+def _suggest(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
     """Suggest a field for an unknown one. Removing a field may widen a policy, so that is never the advice."""
-    fields = (RuleData if len(location) > 1 else PolicyData).model_fields
+    fields = list(_find_model(model, location[:-1]).model_fields)
     near = find_nearest_names(str(location[-1]), fields)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+
+
+def _find_model(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
+    """The model of what is at a location; keys and indices of dicts and lists in it lead to that of their values."""
+    for part in location:
+        described = model.model_fields.get(str(part))
+        if described is None:
+            continue
+        inner = [one for one in _list_types(described.annotation) if issubclass(one, BaseModel)]
+        model = inner[0] if inner else model
+    return model
+
+
+def _list_types(annotation: Any) -> list[type]:
+    """The classes in a type, such as `Rule` in `list[Rule] | None`."""
+    arguments = get_args(annotation)
+    if arguments:
+        return [one for argument in arguments for one in _list_types(argument)]
+    return [annotation] if isinstance(annotation, type) else []

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from pathlib import Path
 
-from ferrule._util.user_folders import find_config_folder
+from ferrule._util.user_folders import find_config_folder, find_data_folder, find_state_folder
 from ferrule.sandbox.regular_files import open_regular_file
 
 __all__ = ["HIDDEN", "PROTECTED", "HiddenPaths", "holds_private_key", "is_settled", "list_home_folders"]
@@ -101,8 +101,8 @@ class HiddenPaths:
                 paths += [f"{home}/{entry}" for home in homes if entry.startswith(".")]
             else:
                 paths.append(os.path.normpath(os.path.join(workspace, entry)))
-        # The API keys of ferrule's user, which `XDG_CONFIG_HOME` may have put outside of `~/.config`.
-        paths.append(str(find_config_folder()))
+        # The API keys of ferrule's user, conversations, and what was trusted, wherever `XDG_…_HOME` has put them.
+        paths += [str(folder) for folder in (find_config_folder(), find_data_folder(), find_state_folder())]
         elsewhere: dict[str, list[str]] = {}
         for folder, name in dict.fromkeys(map(os.path.split, paths)):
             elsewhere.setdefault(folder, []).append(name)

@@ -1,0 +1,201 @@
+"""What counts in a workspace of the user's own `ferrule.toml` and the project's.
+
+Whoever writes a project's files must not be able to choose what runs on a person's machine. So the project's file can
+only tighten: its denying and asking rules and its profile count at once, and never loosen the user's. What would allow,
+start or open something counts after the user trusted the file, by the hash of its content, and even then it overrides
+no rule of the user.
+
+    project = load_project(workspace)
+    for problem in project.problems: ...  # one line each; the session goes on with the strictest reading
+    if project.list_untrusted(): ...  # show these lines and ask, then: project = project.trust()
+    policy = project.make_policy()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ferrule._util.user_folders import find_config_folder
+from ferrule.errors import SettingsError
+from ferrule.execution.always import SessionGrants
+from ferrule.execution.policy import Policy
+from ferrule.execution.policy_file import make_policy
+from ferrule.execution.profiles import Profile
+from ferrule.execution.rules import Rule
+from ferrule.session.project_file import (
+    FILE_NAME,
+    CodeSettings,
+    CommandTool,
+    ProjectSettings,
+    ServerData,
+    read_project_file,
+)
+from ferrule.session.trust import hash_content, is_trusted, trust
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """One `ferrule.toml` as it was read: its settings, or why there are none.
+
+    `digest` is the hash of its content; `is_trusted` is true of the user's own file and of one that the user trusted.
+    """
+
+    path: Path
+    settings: ProjectSettings = field(default_factory=ProjectSettings)
+    digest: str = ""
+    is_trusted: bool = False
+    problem: str = ""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as the file says it."""
+        return make_policy(self.settings.policy, f"{self.path}: policy")
+
+    def list_grants(self) -> list[str]:
+        """What this file would allow, start or open, one line each; empty if it only tightens."""
+        own = self.settings
+        rules = [f"allows {describe_rule(rule)}" for rule in self.policy.rules if rule.action == "allow"]
+        origins = [f"trusts what tools of the origin {one} say of themselves" for one in own.policy.trusted]
+        tools = [f"offers the tool {one.name}, which runs: {' '.join(one.command)}" for one in own.tools]
+        servers = [f"starts the MCP server {name}: {_describe_server(one)}" for name, one in own.mcp.items()]
+        folders = [f"opens the folder {one}" for one in self.folders]
+        tests = [f"runs the tests by: {' '.join(own.code.test_command)}"] if own.code.test_command else []
+        return [*rules, *origins, *tools, *servers, *folders, *tests]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of `add_dirs`."""
+        return tuple(self.path.parent / Path(one).expanduser() for one in self.settings.add_dirs)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The two files for one workspace: `user` is the user's own, `own` the project's; None where there is none."""
+
+    workspace: Path
+    user: SettingsFile | None = None
+    own: SettingsFile | None = None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why a file can't be used, a line each."""
+        return tuple(one.problem for one in (self.user, self.own) if one is not None and one.problem)
+
+    def list_untrusted(self) -> list[str]:
+        """What the project's file would allow, start or open if the user trusted it; empty if there is no question."""
+        return [] if self.own is None or self.own.is_trusted else self.own.list_grants()
+
+    def trust(self) -> Project:
+        """Trust the project's file with the content that was read. Raises `SettingsError` and `OSError`."""
+        if self.own is None or self.own.problem:
+            raise SettingsError(f"{self.workspace}: no {FILE_NAME} here that can be trusted")
+        trust("project", self.own.path, self.own.digest)
+        return replace(self, own=replace(self.own, is_trusted=True))
+
+    @property
+    def tools(self) -> tuple[CommandTool, ...]:
+        """The declared tools that count; the user's come before the project's of the same name."""
+        return tuple({tool.name: tool for one in reversed(self._counting) for tool in one.settings.tools}.values())
+
+    @property
+    def servers(self) -> dict[str, ServerData]:
+        """The MCP servers that count, by name; the user's come before the project's."""
+        return {name: server for one in reversed(self._counting) for name, server in one.settings.mcp.items()}
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The added folders that count."""
+        return tuple(dict.fromkeys(folder for one in self._counting for folder in one.folders))
+
+    @property
+    def code(self) -> CodeSettings:
+        """The settings of the coding agent: the project's before the user's, which are for all projects."""
+        merged: dict[str, object] = {}
+        for one in (self.user, self.own):
+            if one is not None:
+                merged |= one.settings.code.model_dump(
+                    exclude_none=True, exclude=None if one.is_trusted else {"test_command"}
+                )
+        return CodeSettings.model_validate(merged)
+
+    def make_policy(
+        self,
+        given: Policy | None = None,
+        profile: Profile | None = None,
+        always: Iterable[Rule] = (),
+        grants: SessionGrants | None = None,
+    ) -> Policy:
+        """Make the policy in force.
+
+        `given` takes the place of the policy in the user's file, `profile` that of its profile, by default `ask`.
+        `always` are rules of earlier "always" answers, `grants` those of this session. A file that can't be read may
+        have denied or asked for anything: everything but reading is asked then.
+        """
+        base = given or (self.user.policy if self.user is not None else Policy())
+        own = self.own.policy if self.own is not None else Policy()
+        is_trusted = self.own is not None and self.own.is_trusted
+        allowed = tuple(rule for rule in own.rules if rule.action == "allow") if is_trusted else ()
+        policy = replace(
+            base,
+            profile=profile or base.profile or "ask",
+            trusted=(*base.trusted, *own.trusted) if is_trusted else base.trusted,
+            always=(*base.always, *always, *allowed),
+            grants=grants,
+        )
+        tightening = tuple(rule for rule in own.rules if rule.action != "allow")
+        if self.problems:
+            policy = replace(policy, rules=tuple(rule for rule in policy.rules if rule.action != "allow"), always=())
+            return policy.narrow(Policy(tightening, "ask", policy.trusted, grants=grants))
+        if not tightening and own.profile is None:
+            return policy
+        return policy.narrow(replace(policy, rules=tightening, profile=own.profile or "all", within=None))
+
+    @property
+    def _counting(self) -> list[SettingsFile]:
+        """The files of which everything counts, the user's first."""
+        return [one for one in (self.user, self.own) if one is not None and one.is_trusted]
+
+
+def load_project(workspace: Path, user_file: Path | None = None) -> Project:
+    """Read both files for a workspace; `user_file` is by default `ferrule.toml` in the user's configuration folder.
+
+    A file that can't be used is in `Project.problems`, and nothing of it counts but that it is there.
+    """
+    user_path = find_config_folder() / FILE_NAME if user_file is None else user_file
+    own = _load(workspace / FILE_NAME, is_own_file=False)
+    # In the configuration folder itself, the user's file is the project's.
+    is_same = own is not None and user_path.exists() and user_path.samefile(own.path)
+    return Project(workspace, _load(user_path, is_own_file=True), None if is_same else own)
+
+
+def describe_rule(rule: Rule) -> str:
+    """What a rule is for, on one line, for a person."""
+    parts = [f"the command {rule.command}{'' if rule.exact else ' …'}"] if rule.command is not None else []
+    parts += [f"{name} {value!r}" for name, value in rule.arguments.items()]
+    parts += [f"{name} {str(value).lower()}" for name, value in rule.annotations.items()]
+    parts += [f"the effect {rule.effect}"] if rule.effect is not None else []
+    parts += [f"on {rule.target}"] if rule.target is not None else []
+    tool = "every tool" if rule.tool == "*" else rule.tool
+    return f"{tool}: {', '.join(parts)}" if parts else tool
+
+
+def _load(path: Path, is_own_file: bool) -> SettingsFile | None:
+    if not (path.exists() or path.is_symlink()):
+        return None
+    try:
+        data, settings = read_project_file(path)
+        digest = hash_content(data)
+        return SettingsFile(path, settings, digest, is_own_file or is_trusted("project", path, digest))
+    except (SettingsError, OSError) as error:
+        return SettingsFile(path, problem=_explain(path, str(error)))
+
+
+def _explain(path: Path, problem: str) -> str:
+    named = problem if str(path) in problem else f"{path}: {problem}"
+    return f"{named}; until it is mended, everything but reading is asked, and no rule allows anything"
+
+
+def _describe_server(server: ServerData) -> str:
+    return server.url or " ".join(server.command or ())
