@@ -1,0 +1,96 @@
+"""Lists the files of a folder that .gitignore doesn't exclude: by ripgrep, else by git, else all of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ferrule.coding.bounded_process import HelperEnd, run_helper
+from ferrule.coding.globs import compile_glob
+from ferrule.coding.ripgrep import find_ripgrep, list_file_arguments
+from ferrule.sandbox.file_access import AccessSnapshot
+from ferrule.sandbox.shell.access_plan import Access
+
+__all__ = ["FileListing", "list_files_below"]
+
+MOST_FILES: Final = 200_000
+"""Files after which a listing ends."""
+NO_RIPGREP: Final = 'ripgrep isn\'t installed (pip install "ferrule[coding]")'
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """Absolute paths in order, and what the reader should know of how they were found."""
+
+    paths: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+async def list_files_below(
+    root: str, base: str, snapshot: AccessSnapshot, *, glob: str | None = None, seconds: float = 20.0
+) -> FileListing:
+    """List the files below the real path `root`, or the file itself, in the allowed folder `base`.
+
+    Globs are relative to `base`. Left out are ignored files, hidden ones, links, and what is in `.git`. Raises `GlobInvalid`.
+    """
+    if Path(root).is_file():
+        return FileListing((root,))
+    matches = compile_glob(glob) if glob is not None else lambda _: True
+    found: list[str] = []
+
+    def take(line: bytes) -> bool:
+        path = os.fsdecode(line)
+        if matches(path[len(base) + 1 :]) and snapshot.decide(path) is not Access.HIDDEN:
+            found.append(path)
+        return len(found) < MOST_FILES
+
+    notes = await _list_paths(root, base, snapshot, take, seconds)
+    if len(found) >= MOST_FILES:
+        notes = (*notes, f"more than {MOST_FILES:,} files, of which the first are listed")
+    return FileListing(tuple(sorted(found)), notes)
+
+
+async def _list_paths(
+    root: str, base: str, snapshot: AccessSnapshot, take: Callable[[bytes], bool], seconds: float
+) -> tuple[str, ...]:
+    ripgrep = find_ripgrep()
+    late = f"not complete: stopped after {seconds:g} seconds"
+    if ripgrep is not None:
+        arguments = list_file_arguments(ripgrep, root, base, snapshot.list_hidden())
+        end = await run_helper(arguments, base, take, seconds=seconds, separator=b"\0")
+        return (late,) if end.is_out_of_time else ()
+    try:
+        # `core.fsmonitor` names a program that git would run.
+        arguments = ["git", "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]
+        listed: list[bytes] = []
+        end = await run_helper(arguments, root, _keep_in(listed), seconds=seconds, separator=b"\0")
+    except OSError:  # there is no git
+        end = HelperEnd(None, "")
+    if end.status == 0 or end.is_out_of_time:
+        _take_regular((b"%b/%b" % (os.fsencode(root), each) for each in listed), take)
+        return (NO_RIPGREP, late) if end.is_out_of_time else (NO_RIPGREP,)
+    _take_regular(_walk(os.fsencode(root)), take)
+    return (f"{NO_RIPGREP}, and this is no git repository, so .gitignore isn't respected",)
+
+
+def _keep_in(listed: list[bytes]) -> Callable[[bytes], bool]:
+    def keep(line: bytes) -> bool:
+        listed.append(line)
+        return len(listed) < MOST_FILES
+
+    return keep
+
+
+def _take_regular(paths: Iterator[bytes], take: Callable[[bytes], bool]) -> None:
+    for path in paths:
+        if Path(os.fsdecode(path)).is_file() and not Path(os.fsdecode(path)).is_symlink() and not take(path):
+            return
+
+
+def _walk(root: bytes) -> Iterator[bytes]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [each for each in folders if each != b".git"]
+        yield from (b"%b/%b" % (folder, each) for each in names)

@@ -1,0 +1,234 @@
+"""The tools `search` and `list_files`: contents and names of files, by ripgrep, else by slower means that are named.
+
+Both read only what `FileAccess` allows: hidden files are excluded from the search, and again from what it found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from ferrule.coding.bounded_process import HelperEnd, run_helper
+from ferrule.coding.file_listing import NO_RIPGREP, list_files_below
+from ferrule.coding.file_tree import render_tree
+from ferrule.coding.globs import GlobInvalid, compile_glob
+from ferrule.coding.ripgrep import SearchRequest, find_ripgrep, list_search_arguments, open_glob_file
+from ferrule.coding.search_matches import MatchCollector, render_matches
+from ferrule.coding.workspace import Workspace
+from ferrule.errors import FileAccessRefused, ToolFailed, ToolRetry
+from ferrule.sandbox.file_access import AccessSnapshot
+from ferrule.sandbox.shell.access_plan import Access
+from ferrule.tools.decorator import Tool, tool
+from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.scope import CallScope
+from ferrule.toolspec import Annotations
+
+__all__ = ["make_search_tools"]
+
+SECONDS: Final = 20.0
+"""The longest time of a search."""
+MOST_RESULTS: Final = 20
+LARGEST_RESULTS: Final = 500
+_MOST_CONTEXT: Final = 20
+_UNREADABLE: Final = re.compile(r"\(os error \d+\)$|, not searched$")
+_PROGRAM: Final = Path(__file__).with_name("search_program.py")
+_READS: Final = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+
+Where = Annotated[str, "The file or folder to search, relative to the workspace"]
+Glob = Annotated[str | None, "Only files that match, such as *.py or src/**/*.{ts,tsx}"]
+
+
+def make_search_tools(workspace: Workspace) -> list[Tool]:
+    """Make `search` and `list_files` for one workspace and the folders added to it."""
+
+    async def search(
+        pattern: Annotated[str, "A regular expression, in ripgrep's syntax"],
+        scope: CallScope,
+        path: Where = ".",
+        glob: Glob = None,
+        literal: Annotated[bool, "Whether the pattern is plain text"] = False,
+        ignore_case: Annotated[bool, "Whether upper and lower case are the same"] = False,
+        context: Annotated[int, "Lines to show before and after each match, 0 to 20"] = 0,
+        max_results: Annotated[int, "The most matching lines to show, 1 to 500"] = MOST_RESULTS,
+    ) -> str:
+        """Search the contents of files. Answers with lines `path:line: text`, and says how many are not shown.
+        Files that .gitignore names, binary and hidden ones are left out.
+        """
+        if not pattern:
+            raise ToolRetry("the pattern is empty: give the text to search for; list_files lists all files")
+        if "\n" in pattern or "\0" in pattern:
+            raise ToolRetry("a pattern matches within one line, so it can't hold a line break or NUL")
+        _check_range("context", context, 0, _MOST_CONTEXT)
+        _check_range("max_results", max_results, 1, LARGEST_RESULTS)
+        root, base, snapshot = await asyncio.to_thread(_resolve, workspace, path)
+        request = SearchRequest(pattern, root, base, _check_glob(glob), literal, ignore_case, context)
+        return await _Search(workspace, request, snapshot, max_results, _limit_seconds(scope)).run()
+
+    async def list_files(
+        scope: CallScope,
+        path: Where = ".",
+        depth: Annotated[int, "How many levels of folders to show, 1 to 20"] = 3,
+        glob: Glob = None,
+        max_entries: Annotated[int, "The most lines to show, 1 to 2000"] = 200,
+    ) -> str:
+        """List files and folders as a tree, with sizes; deeper or further ones are counted. Files that .gitignore
+        names, links, empty folders and hidden files are left out.
+        """
+        _check_range("depth", depth, 1, 20)
+        _check_range("max_entries", max_entries, 1, 2000)
+        root, base, snapshot = await asyncio.to_thread(_resolve, workspace, path)
+        _check_glob(glob)
+        listing = await list_files_below(root, base, snapshot, glob=glob, seconds=_limit_seconds(scope))
+        text = await asyncio.to_thread(render_tree, listing.paths, root, depth, max_entries)
+        shown = f"{workspace.access.describe(root)}/" if Path(root).is_dir() else workspace.access.describe(root)
+        matching = f" that match {glob}" if glob else ""
+        return "\n".join([f"{shown}", text or f"[no files{matching}]", *(f"[{note}]" for note in listing.notes)])
+
+    intent = _make_intent(workspace)
+    return [tool(annotations=_READS, intent=intent)(each) for each in (search, list_files)]
+
+
+class _Search:
+    """One search: by ripgrep, or by Python where there is none."""
+
+    def __init__(
+        self, workspace: Workspace, request: SearchRequest, snapshot: AccessSnapshot, most: int, seconds: float
+    ) -> None:
+        self._access, self._request, self._snapshot = workspace.access, request, snapshot
+        self._most, self._seconds = most, seconds
+        self._notes: list[str] = []
+
+    async def run(self) -> str:
+        program = find_ripgrep()
+        collector, end = await (self._search_with_python() if program is None else self._search_with(program))
+        text = render_matches(collector, self._most, self._access.describe)
+        if end.is_out_of_time:
+            self._notes.append(f"not complete: stopped after {self._seconds:g} seconds; narrow the path or the pattern")
+        elif end.status is not None and end.status > 1:
+            self._note_errors(end, has_matches=bool(text))
+        if not text and end.is_out_of_time:
+            raise ToolFailed(f"no match was found, but the search was {self._notes[-1]}")
+        return "\n".join([text or self._describe_none(), *(f"[{note}]" for note in self._notes)])
+
+    async def _search_with(self, program: str) -> tuple[MatchCollector, HelperEnd]:
+        """Search with ripgrep: once in no order, and if that isn't complete again in order, for the same answer."""
+        for is_sorted in (False, True):
+            collector = MatchCollector(self._is_allowed)
+            with open_glob_file(self._request.glob) as globs:
+                hidden = self._snapshot.list_hidden()
+                arguments = list_search_arguments(program, self._request, hidden, globs, is_sorted=is_sorted)
+                end = await run_helper(arguments, self._request.base, collector.take, seconds=self._seconds)
+            if not collector.is_full:
+                break
+        return collector, end
+
+    async def _search_with_python(self) -> tuple[MatchCollector, HelperEnd]:
+        request = self._request
+        paths: tuple[str, ...] = (request.root,)
+        notes: tuple[str, ...] = (NO_RIPGREP,)
+        if Path(request.root).is_dir():
+            listing = await list_files_below(
+                request.root, request.base, self._snapshot, glob=request.glob, seconds=self._seconds
+            )
+            paths, notes = listing.paths, listing.notes
+        self._notes += [f"{notes[0]}; searched by Python, with its syntax", *notes[1:]]
+        content = {
+            "pattern": request.pattern,
+            "is_literal": request.is_literal,
+            "ignores_case": request.ignores_case,
+            "context": request.context,
+            "paths": paths,
+        }
+        collector = MatchCollector(self._is_allowed)
+        end = await run_helper(
+            [sys.executable, "-I", "-S", str(_PROGRAM)],
+            request.base,
+            collector.take,
+            seconds=self._seconds,
+            content=json.dumps(content).encode(),
+            environment={"PYTHONIOENCODING": "utf-8"},
+        )
+        return collector, end
+
+    def _is_allowed(self, path: str) -> bool:
+        """Whether matches in a file may be shown: it isn't hidden or reached by a link, and the glob matches."""
+        glob = self._request.glob
+        if (
+            glob is not None
+            and path != self._request.root
+            and not compile_glob(glob)(path[len(self._request.base) + 1 :])
+        ):
+            return False
+        real = os.path.realpath(path)
+        return real == path and self._snapshot.decide(real) in (Access.READ, Access.WRITE)
+
+    def _note_errors(self, end: HelperEnd, *, has_matches: bool) -> None:
+        """Note files that couldn't be read. Raises unless that is all that went wrong."""
+        lines = [line.removeprefix("rg: ") for line in end.errors.splitlines()]
+        unreadable = [line for line in lines if _UNREADABLE.search(line)]
+        if len(unreadable) < len(lines) or not lines:
+            reason = "; ".join(line.strip() for line in lines if line.strip(" ^")) or f"exit status {end.status}"
+            hint = "" if self._request.is_literal else "; with literal=true it is searched as plain text"
+            raise ToolRetry(f"the pattern can't be searched: {reason}{hint}")
+        note = f"{len(unreadable):,} files or folders couldn't be read, such as {unreadable[0]}"
+        if not has_matches:
+            raise ToolFailed(f"no match was found in what could be read, but {note}")
+        self._notes.append(note)
+
+    def _describe_none(self) -> str:
+        request = self._request
+        where = self._access.describe(request.root)
+        files = f" in files that match {request.glob}" if request.glob else ""
+        return (
+            f"No matches found for {'text' if request.is_literal else 'pattern'} {request.pattern!r} in {where}{files}"
+        )
+
+
+def _resolve(workspace: Workspace, path: str) -> tuple[str, str, AccessSnapshot]:
+    """The real path to search, the allowed folder that it is in, and the decisions on all paths."""
+    snapshot = workspace.access.take_snapshot()
+    try:
+        root = workspace.access.check(path, Access.READ, snapshot)
+    except FileAccessRefused as error:
+        raise ToolFailed(str(error)) from error
+    if not Path(root).exists():
+        raise ToolRetry(f"there is no file or folder {workspace.access.describe(root)}; list_files lists what is there")
+    base = workspace.access.find_folder(root)
+    assert base is not None
+    return root, str(base), snapshot
+
+
+def _check_range(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise ToolRetry(f"{name} must be a number from {least} to {most}, not {value}")
+
+
+def _check_glob(glob: str | None) -> str | None:
+    try:
+        if glob is not None:
+            compile_glob(glob)
+    except GlobInvalid as error:
+        raise ToolRetry(f"the glob {glob!r} can't be used: {error}") from error
+    return glob
+
+
+def _limit_seconds(scope: CallScope) -> float:
+    left = scope.seconds_left
+    return SECONDS if left is None else max(0.1, min(SECONDS, left - 1.0))
+
+
+def _make_intent(workspace: Workspace) -> Callable[[Mapping[str, Any]], Intent]:
+    def intent(arguments: Mapping[str, Any]) -> Intent:
+        try:
+            target = workspace.access.resolve(str(arguments.get("path") or "."))
+        except FileAccessRefused as error:
+            raise ToolFailed(str(error)) from error
+        return Intent((Effect("read", target),))
+
+    return intent

@@ -1,0 +1,162 @@
+"""Collects the matches that ripgrep reports as JSON lines, and writes them for a model with what was left out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ferrule._util.pluralize import pluralize
+from ferrule._util.terminal_text import escape_line
+
+__all__ = ["FileMatches", "MatchCollector", "render_matches"]
+
+MOST_COUNTED: Final = 20_000
+"""Matching lines after which a search is stopped."""
+MOST_IN_A_FILE: Final = 5
+"""Matching lines shown of each file where not all can be shown."""
+_LINE_WIDTH: Final = 300
+_BEFORE_MATCH: Final = 100
+_MOST_KEPT_IN_A_FILE: Final = 2_000
+_PATH: Final = re.compile(rb'"path":\{"text":("(?:[^"\\]|\\.)*")')
+
+
+@dataclass(slots=True)
+class FileMatches:
+    """The matching lines of one file, and those around them: their numbers, whether they match, and their texts."""
+
+    lines: list[tuple[int, bool, str]] = field(default_factory=list)
+    count: int = 0
+    is_binary: bool = False
+
+
+@dataclass(slots=True)
+class MatchCollector:
+    """Takes ripgrep's messages. `is_allowed` decides whether a file, by its path, may be shown."""
+
+    is_allowed: Callable[[str], bool]
+    files: dict[str, FileMatches] = field(default_factory=dict)
+    count: int = 0
+    is_full: bool = False
+    """Whether there are more matches than are counted."""
+    _refused: set[str] = field(default_factory=set)
+
+    def take(self, line: bytes) -> bool:
+        """Take one message; false if no more are wanted."""
+        try:
+            message = json.loads(line)
+        except ValueError:  # a line of a file so long that its message was cut
+            self._take_cut(line)
+            return not self.is_full
+        kind, data = message.get("type"), message.get("data", {})
+        if kind in ("match", "context"):
+            self._take_line(_read_path(data["path"]), data, is_match=kind == "match")
+        elif kind == "end" and data["binary_offset"] is not None:
+            path = _read_path(data["path"])
+            if path in self.files:
+                self.files[path].is_binary = True
+        return not self.is_full
+
+    def _take_line(self, path: str, data: dict[str, Any], *, is_match: bool) -> None:
+        found = self._find(path)
+        if found is None:
+            return
+        if is_match:
+            self._count(found)
+        if len(found.lines) < _MOST_KEPT_IN_A_FILE:
+            text = _read_bytes(data["lines"]).rstrip(b"\r\n")
+            start = data["submatches"][0]["start"] if is_match and data["submatches"] else 0
+            found.lines.append((data["line_number"] or 0, is_match, cut_line(text, start)))
+
+    def _take_cut(self, line: bytes) -> None:
+        named = _PATH.search(line[:100_000])
+        found = self._find(json.loads(named[1])) if named and b'"type":"match"' in line[:100] else None
+        if found is not None:
+            self._count(found)
+            found.lines.append((0, True, "[a line of more than 8 MB matches]"))
+
+    def _count(self, found: FileMatches) -> None:
+        found.count += 1
+        self.count += 1
+        self.is_full = self.count >= MOST_COUNTED
+
+    def _find(self, path: str) -> FileMatches | None:
+        if path in self._refused:
+            return None
+        if path not in self.files:
+            if not self.is_allowed(path):
+                self._refused.add(path)
+                return None
+            self.files[path] = FileMatches()
+        return self.files[path]
+
+
+def _read_path(value: dict[str, str]) -> str:
+    return os.fsdecode(_read_bytes(value))
+
+
+def _read_bytes(value: dict[str, str]) -> bytes:
+    return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])
+
+
+def cut_line(text: bytes, start: int) -> str:
+    """A line with the match at the byte `start`; of a long one, the part around the match."""
+    if len(text) <= _LINE_WIDTH:
+        return text.decode("utf-8", "replace")
+    first = max(0, min(start - _BEFORE_MATCH, len(text) - _LINE_WIDTH))
+    last = first + _LINE_WIDTH
+    shown = text[first:last].decode("utf-8", "replace").strip("\ufffd")
+    before = f"[{first:,} bytes] … " if first else ""
+    after = f" … [{len(text) - last:,} bytes]" if last < len(text) else ""
+    return f"{before}{shown}{after}"
+
+
+def render_matches(collector: MatchCollector, most: int, show_path: Callable[[str], str]) -> str:
+    """The matches, at most `most`, and lines that say how many were left out. Empty if there are none."""
+    texts = {path: found for path, found in sorted(collector.files.items()) if not found.is_binary and found.count}
+    binaries = [path for path, found in sorted(collector.files.items()) if found.is_binary]
+    total = sum(found.count for found in texts.values())
+    shown, shown_files, lines = 0, 0, []
+    for path, found in texts.items():
+        room = most - shown if total <= most else min(most - shown, MOST_IN_A_FILE)
+        if room <= 0:
+            break
+        name = escape_line(show_path(path))
+        kept = _choose_lines(found, room)
+        lines += [
+            f"{name}:{number or '?'}: {text}" if is_match else f"{name}-{number}- {text}"
+            for number, is_match, text in kept
+        ]
+        shown += sum(is_match for _, is_match, _ in kept)
+        shown_files += 1
+    if shown < total or collector.is_full:
+        lines.append(_describe_rest(shown, total, shown_files, len(texts), is_full=collector.is_full))
+    if binaries:
+        named = ", ".join(escape_line(show_path(path)) for path in binaries[:5])
+        more = f" and {len(binaries) - 5} more" if len(binaries) > 5 else ""
+        lines.append(f"[not shown: matches in {pluralize(len(binaries), 'binary file')}: {named}{more}]")
+    return "\n".join(lines)
+
+
+def _choose_lines(found: FileMatches, room: int) -> list[tuple[int, bool, str]]:
+    """The lines up to the match after the last one that there is room for, without that match's context."""
+    kept: list[tuple[int, bool, str]] = []
+    for number, is_match, text in found.lines:
+        if is_match:
+            if room == 0:
+                break
+            room -= 1
+        kept.append((number, is_match, text))
+    return kept
+
+
+def _describe_rest(shown: int, total: int, shown_files: int, files: int, *, is_full: bool) -> str:
+    of = f"more than {total:,}" if is_full else f"{total:,}"
+    return (
+        f"[{shown:,} of {of} matches shown, in {shown_files:,} of {files:,}{' or more' if is_full else ''} files; "
+        "narrow the pattern, path or glob, or raise max_results]"
+    )
