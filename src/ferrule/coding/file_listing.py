@@ -34,7 +34,8 @@ async def list_files_below(
 ) -> FileListing:
     """List the files below the real path `root`, or the file itself, in the allowed folder `base`.
 
-    Globs are relative to `base`. Left out are ignored files, hidden ones, links, and what is in `.git`. Raises `GlobInvalid`.
+    Globs are relative to `base`. Left out are ignored and hidden files, links, and what is in `.git`. Raises
+    `GlobInvalid`.
     """
     if Path(root).is_file():
         return FileListing((root,))

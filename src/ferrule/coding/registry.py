@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ferrule.builtin_tools import shell_tool
 from ferrule.builtin_tools.default_sandboxes import close_at_exit
+from ferrule.coding.search import make_search_tools
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.coding.workspace import Workspace
 from ferrule.tools.registry import ToolRegistry
@@ -22,4 +23,10 @@ def tools(workspace: str | os.PathLike[str] | Workspace = ".") -> ToolRegistry:
     can't be used.
     """
     used = workspace if isinstance(workspace, Workspace) else close_at_exit(Workspace(Path(workspace)))
-    return ToolRegistry([shell_tool(used.sandbox, name="bash", timeout=COMMAND_SECONDS), make_task_tool(used.folder)])
+    return ToolRegistry(
+        [
+            *make_search_tools(used),
+            shell_tool(used.sandbox, name="bash", timeout=COMMAND_SECONDS),
+            make_task_tool(used.folder),
+        ]
+    )
