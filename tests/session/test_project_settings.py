@@ -54,7 +54,7 @@ action = "deny"
 name = "run_script"
 description = "Run a script of package.json."
 command = ["npm", "run", "{script}"]
-parameters = { script = { description = "The script's name", choices = ["build", "lint"] } }
+parameters = { script = { description = "The script's name", enum = ["build", "lint"] } }
 
 [mcp.github]
 url = "https://api.example.org/mcp/"
@@ -178,15 +178,15 @@ BAD = [
     ("[[tools]]\nname = 'x'", "tools[0].description: is missing; add it"),
     (
         "[[tools]]\nname = 'x'\ndescription = 'x'\ncommand = ['ls', '{path}']",
-        "tools[0]: command uses {path}, which isn't among its parameters; declare it there",
+        "tools[0]: the command has {path}, and there is no parameter 'path'",
     ),
     (
         "[[tools]]\nname = 'x'\ndescription = 'x'\ncommand = ['ls']\nparameters = { path = {} }",
-        "tools[0]: the parameter 'path' isn't used in command; write {path} there",
+        "tools[0]: the command lacks {path}, though there is a parameter 'path'",
     ),
     (
         "[[tools]]\nname = 'x'\ndescription = 'x'\ncommand = ['{path}']\nparameters = { path = {} }",
-        "tools[0]: the program in command must be a fixed text, not '{path}'",
+        "tools[0]: the program, the first word of the command, can't come from the model",
     ),
     (
         "[[tools]]\nname = 'x'\ndescription = 'x'\ncommand = ['{a}']\nparameters = { a = { typ = 'x' } }",

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ferrule._util.user_folders import find_config_folder
+from ferrule.builtin_tools.command_templates import CommandTool
 from ferrule.errors import SettingsError
 from ferrule.execution.always import SessionGrants
 from ferrule.execution.policy import Policy
@@ -27,7 +28,6 @@ from ferrule.execution.rules import Rule
 from ferrule.session.project_file import (
     FILE_NAME,
     CodeSettings,
-    CommandTool,
     ProjectSettings,
     ServerData,
     read_project_file,

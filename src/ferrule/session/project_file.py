@@ -12,7 +12,7 @@
     name = "run_script"
     description = "Run a script of package.json."
     command = ["npm", "run", "{script}"]
-    parameters = { script = { description = "The script's name", choices = ["build", "lint"] } }
+    parameters = { script = { description = "The script's name", enum = ["build", "lint"] } }
 
     [mcp.github]
     url = "https://api.githubcopilot.com/mcp/"
@@ -25,76 +25,23 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ferrule.builtin_tools.command_templates import CommandTool
 from ferrule.errors import PolicyError, SettingsError
 from ferrule.execution.policy_file import PolicyData, describe_invalid_data, make_policy, parse_toml
 from ferrule.sandbox.regular_files import open_regular_file
 
 FILE_NAME = "ferrule.toml"
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _MOST_BYTES = 1_000_000
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class ToolParameter(_Section):
-    """A parameter of a tool that runs a program."""
-
-    type: Literal["string", "integer", "number", "boolean"] = "string"
-    """Its JSON type."""
-    description: str = ""
-    """What it means, for the model."""
-    choices: tuple[str, ...] = Field(default=(), strict=False)
-    """The only values that it may have, if there are any here."""
-    default: str | int | float | bool | None = None
-    """Its value where the model gives none; without it the parameter is required."""
-
-    @model_validator(mode="after")
-    def _check_choices(self) -> Self:
-        if self.choices and self.type != "string":
-            raise ValueError(f"choices are for a parameter of the type string, not {self.type}")
-        return self
-
-
-class CommandTool(_Section):
-    """A tool that runs one program, without a shell: each element of `command` stays one argument."""
-
-    name: str
-    """The name by which the model calls it."""
-    description: str = Field(min_length=1)
-    """What it does, for the model."""
-    command: tuple[str, ...] = Field(strict=False, min_length=1)
-    """The program and its arguments; `{name}` in an argument is replaced by the parameter of this name."""
-    parameters: dict[str, ToolParameter] = {}
-    """The parameters by name; each must be used in `command`."""
-    timeout: float = Field(default=60.0, gt=0, le=3600)
-    """Seconds that it may take."""
-    read_only: bool = False
-    """Whether it only reads, so that no profile asks about it."""
-
-    @model_validator(mode="after")
-    def _check_command(self) -> Self:
-        if not _TOOL_NAME.fullmatch(self.name):
-            raise ValueError(f"a tool's name has letters, digits, '_' and '-', up to 64 of them, not {self.name!r}")
-        if not self.command[0] or _PLACEHOLDER.search(self.command[0]):
-            raise ValueError(f"the program in command must be a fixed text, not {self.command[0]!r}")
-        used = {name for argument in self.command for name in _PLACEHOLDER.findall(argument)}
-        unknown = sorted(used - set(self.parameters))
-        if unknown:
-            raise ValueError(f"command uses {{{unknown[0]}}}, which isn't among its parameters; declare it there")
-        unused = sorted(set(self.parameters) - used)
-        if unused:
-            raise ValueError(f"the parameter {unused[0]!r} isn't used in command; write {{{unused[0]}}} there")
-        return self
 
 
 class ServerData(_Section):
@@ -135,7 +82,7 @@ class ProjectSettings(_Section):
     policy: PolicyData = PolicyData()
     """Rules and a profile: see `execution/policy_file.py`."""
     tools: tuple[CommandTool, ...] = Field(default=(), strict=False)
-    """Tools that run a program."""
+    """Tools that run one program: see `builtin_tools/command_templates.py`."""
     mcp: dict[str, ServerData] = {}
     """MCP servers by name."""
     add_dirs: tuple[str, ...] = Field(default=(), strict=False)
