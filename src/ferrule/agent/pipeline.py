@@ -436,6 +436,8 @@ def _check_picklable(pipeline: Pipeline[Any]) -> None:
 def _list_parts(pipeline: Pipeline[Any]) -> Iterator[tuple[str, Any]]:
     if not pipeline.origin:
         yield f"the model {pipeline.model.name!r}", pipeline.model
+    else:
+        yield f"the options of the model {pipeline.origin[0]!r}", pipeline.origin[1]
     for tool in pipeline.registry:
         yield f"the tool {tool.name!r} ({tool.location})", tool
     yield "its tools", pipeline.registry

@@ -26,6 +26,7 @@ from ferrule.formats.tool_offers import ToolNames
 from ferrule.models import http
 from ferrule.models.failures import explain_error_event, explain_status
 from ferrule.models.gateway import PromptTooLong, RequestFailure, get_gateway
+from ferrule.models.key_source import KeyFunction, KeySource
 from ferrule.models.keys import read_keys
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
 from ferrule.models.providers import Provider, find_provider
@@ -102,20 +103,31 @@ class HostedModel(ABC):
     capabilities: Capabilities
     may_refuse_tools = True
     """Whether its server may answer that it takes no tools; see `native_or_text.py`."""
+    takes_key_function = True
+    """Whether `api_key` may be a function, which is asked before each request."""
+    _own_rotation = "give client="
+    """What to do about keys that change where it may not."""
 
-    def __init__(self, name: str, provider: str | Provider, api_key: str | None, base_url: str | None) -> None:
+    def __init__(
+        self, name: str, provider: str | Provider, api_key: str | KeyFunction | None, base_url: str | None
+    ) -> None:
         self.provider = find_provider(provider)
         self.model = name
         self.name = f"{self.provider.name}:{name}"
         # A password in the address must appear in no message and no log, so the client gets it separately.
         self.address, self._login = http.split_login(base_url or self.provider.address)
         self._check_installation()
-        key = self._find_key(api_key)
+        self._key_function = KeySource(api_key, self.name) if callable(api_key) else None
+        if self._key_function is not None and not self.takes_key_function:
+            raise ModelError(f"{self.name}: api_key must be a text here, or {self._own_rotation}")
+        key = "" if callable(api_key) else self._find_key(api_key)
         self._secrets = [one for one in (key, *(self._login or ("", ""))[1:]) if len(one) >= _SHORTEST_SECRET]
         self._client = self.make_client(key)
         # One gateway for both of OpenAI's APIs: its limits are per account.
         owner = self.provider.name.removesuffix("-responses")
         account = key if self._login is None else f"{self._login} {key}"
+        if callable(api_key):  # one account, whatever its key is at the moment
+            account = f"{account} of the function {id(api_key)}"
         self._gateway = get_gateway(name_gateway(owner, self.address, account))
 
     def _check_installation(self) -> None:
@@ -155,7 +167,8 @@ class HostedModel(ABC):
         """
         if not isinstance(self._client, http.EventStreamClient):
             raise ValueError(f"{self.name}: its client only sends messages")
-        return await self._client.get(path)
+        headers = {} if self._key_function is None else self.make_auth_headers(await self._key_function.fetch())
+        return await self._client.get(path, headers)
 
     @abstractmethod
     def make_auth_headers(self, key: str) -> dict[str, str]:
@@ -217,7 +230,20 @@ class HostedModel(ABC):
         return *self._report([*reader.losses, *self._report_early_end(finished, reader, is_broken)]), finished
 
     async def _send(self, request: ProviderRequest) -> AsyncGenerator[Mapping[str, Any], None]:
-        return self._read(await self._client.post(request.path, request.body, request.headers))
+        if self._key_function is None:
+            return self._read(await self._client.post(request.path, request.body, request.headers))
+        key = await self._key_function.fetch()
+        try:
+            return await self._send_with_key(request, key)
+        except http.BadStatusError as error:
+            # The key may have been replaced after it was fetched.
+            if error.status != 401 or (newer := await self._key_function.fetch()) == key:
+                raise
+            return await self._send_with_key(request, newer)
+
+    async def _send_with_key(self, request: ProviderRequest, key: str) -> AsyncGenerator[Mapping[str, Any], None]:
+        headers = {**request.headers, **self.make_auth_headers(key)}
+        return self._read(await self._client.post(request.path, request.body, headers))
 
     async def _read(self, events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[Mapping[str, Any], None]:
         """The events of one attempt. Those of the preamble are held back until there is content, because a request is
@@ -250,7 +276,8 @@ class HostedModel(ABC):
 
     def _conceal(self, message: str) -> str:
         """Replace what the client signs in with: some servers repeat it in their errors."""
-        for secret in self._secrets:
+        fetched = () if self._key_function is None else self._key_function.seen
+        for secret in (*self._secrets, *fetched):
             message = message.replace(secret, SCRUBBED)
         return message
 

@@ -145,10 +145,10 @@ class EventStreamClient:
             raise
         return _iterate_events(response)
 
-    async def get(self, path: str) -> Any:
+    async def get(self, path: str, headers: Mapping[str, str]) -> Any:
         """Get a JSON value from a path of the server. Raises `ValueError` for anything else, and httpx2's errors."""
         client = await self._clients.get()
-        response = await client.get(urljoin(self.address, path))
+        response = await client.get(urljoin(self.address, path), headers=headers)
         response.raise_for_status()
         return response.json()
 

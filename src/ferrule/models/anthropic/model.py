@@ -13,6 +13,7 @@ from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.models.anthropic.schema import fit_answer_schema
 from ferrule.models.anthropic.stream import AnthropicReader
 from ferrule.models.hosted import EventKind, HostedModel, ProviderRequest, find_version
+from ferrule.models.key_source import KeyFunction
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import Provider
 from ferrule.toolspec import ToolSpec
@@ -62,7 +63,7 @@ class AnthropicModel(HostedModel):
         name: str,
         provider: str | Provider = "anthropic",
         *,
-        api_key: str | None = None,
+        api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
         max_tokens: int = 32_000,
         cache: bool = True,

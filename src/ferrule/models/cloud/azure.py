@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import ModelError
 from ferrule.models.cloud.sdk_client import SDKClient, require_packages
+from ferrule.models.key_source import KeyFunction
 from ferrule.models.openai.chat import OpenAIChat
 from ferrule.models.providers import OpenAIProvider
 
@@ -31,7 +32,7 @@ class AzureModel(OpenAIChat):
         provider: str | OpenAIProvider = "azure",
         *,
         client: AsyncAzureOpenAI | None = None,
-        api_key: str | None = None,
+        api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
         api_version: str | None = None,
         token_provider: Callable[[], str | Awaitable[str]] | None = None,
@@ -46,6 +47,9 @@ class AzureModel(OpenAIChat):
             name, provider, api_key=api_key, base_url=base_url, user_images=user_images, native_tools=native_tools,
             user_media=user_media,
         )  # fmt: skip
+
+    takes_key_function = False
+    _own_rotation = "give token_provider="
 
     def _check_installation(self) -> None:
         require_packages(self.name, self.provider)

@@ -17,6 +17,7 @@ from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.anthropic.model import AnthropicModel
 from ferrule.models.cloud.sdk_client import SDKClient, require_packages
 from ferrule.models.hosted import ProviderRequest
+from ferrule.models.key_source import KeyFunction
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import Provider
 from ferrule.toolspec import ToolSpec
@@ -30,6 +31,7 @@ class CloudClaude(AnthropicModel):
 
     sampling_version: str
     """The version in the body of a request with a temperature, top_p or top_k, which the newest version refuses."""
+    takes_key_function = False
     _given: Any
 
     def render_request(
@@ -76,7 +78,7 @@ class BedrockModel(CloudClaude):
         provider: str | Provider = "bedrock",
         *,
         client: AsyncAnthropicBedrock | None = None,
-        api_key: str | None = None,
+        api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
         region: str | None = None,
         profile: str | None = None,

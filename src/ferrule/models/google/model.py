@@ -13,6 +13,7 @@ from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.models.gateway import RequestFailure
 from ferrule.models.google.stream import GoogleReader
 from ferrule.models.hosted import AttemptError, EventKind, HostedModel, ProviderRequest, find_version, get_fields
+from ferrule.models.key_source import KeyFunction
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import Provider
 from ferrule.toolspec import ToolSpec
@@ -44,7 +45,7 @@ class GoogleModel(HostedModel):
         name: str,
         provider: str | Provider = "google",
         *,
-        api_key: str | None = None,
+        api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
     ) -> None:
         super().__init__(name, provider, api_key, base_url)

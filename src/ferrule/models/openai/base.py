@@ -8,6 +8,7 @@ from typing import Any
 from ferrule.errors import ModelError
 from ferrule.formats.tool_offers import make_strict_schema
 from ferrule.models.hosted import HostedModel
+from ferrule.models.key_source import KeyFunction
 from ferrule.models.providers import OpenAIProvider, find_provider
 
 SAMPLING = ("temperature", "top_p")
@@ -22,7 +23,9 @@ class OpenAIModel(HostedModel):
 
     provider: OpenAIProvider
 
-    def __init__(self, name: str, provider: str | OpenAIProvider, api_key: str | None, base_url: str | None) -> None:
+    def __init__(
+        self, name: str, provider: str | OpenAIProvider, api_key: str | KeyFunction | None, base_url: str | None
+    ) -> None:
         found = find_provider(provider)
         if not isinstance(found, OpenAIProvider):
             raise ModelError(f"{found.label} does not speak OpenAI's formats: its models are {found.name}:<model>")

@@ -17,6 +17,7 @@ from ferrule.errors import ModelError, choose_advice
 from ferrule.formats.openai import write_messages, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
+from ferrule.models.key_source import KeyFunction
 from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
 from ferrule.models.openai.chat_stream import ChatReader, classify_chunk
 from ferrule.models.protocol import ModelSettings
@@ -37,7 +38,7 @@ class OpenAIChat(OpenAIModel):
         name: str,
         provider: str | OpenAIProvider = "openai",
         *,
-        api_key: str | None = None,
+        api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
         user_images: bool | None = None,
         native_tools: bool = True,

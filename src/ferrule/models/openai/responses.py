@@ -13,6 +13,7 @@ from ferrule.conversation import Conversation
 from ferrule.formats.openai_responses import MEDIA, write_items, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
+from ferrule.models.key_source import KeyFunction
 from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
 from ferrule.models.openai.responses_stream import ResponsesReader, classify_response_event, find_error
 from ferrule.models.protocol import ModelSettings
@@ -28,7 +29,7 @@ class OpenAIResponses(OpenAIModel):
         name: str,
         provider: str | OpenAIProvider = "openai-responses",
         *,
-        api_key: str | None = None,
+        api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
         user_images: bool = True,
     ) -> None:
