@@ -48,6 +48,24 @@ def test_a_breaker_lets_one_request_at_a_time_decide_and_never_stays_open(steps:
     assert breaker.get_state(now + 10) != "open"
 
 
+def test_answers_that_begin_and_break_off_open_the_breaker() -> None:
+    breaker = CircuitBreaker(failures=3, window=20, open_for=10)
+    for now in range(2):
+        breaker.record_beginning(probe=False)
+        assert not breaker.record_failure(now, probe=False, broke_off=True)
+    breaker.record_beginning(probe=False)
+    assert breaker.record_failure(2, probe=False, broke_off=True)
+
+
+def test_an_answer_that_begins_clears_other_failures_and_a_complete_one_all() -> None:
+    breaker = CircuitBreaker(failures=2, window=20, open_for=10)
+    breaker.record_failure(0, probe=False)
+    breaker.record_beginning(probe=False)
+    assert not breaker.record_failure(1, probe=False, broke_off=True)
+    breaker.record_success(probe=False)
+    assert not breaker.record_failure(2, probe=False, broke_off=True)
+
+
 def test_failures_that_are_far_between_or_have_a_success_between_them_open_nothing() -> None:
     breaker = CircuitBreaker(failures=3, window=20, open_for=10)
     for now in (0, 15, 30, 45):

@@ -6,12 +6,12 @@ import logging
 import traceback
 
 import pytest
-from asking import events_of, try_again_at_once
-from openai_server import chunks, lenient, says
+from asking import events_of, look, try_again_at_once
+from openai_server import chunks, lenient, piece, says
 from scripted_http import Reply, ScriptedServer, json_reply
 
 from ferrule import model
-from ferrule.errors import ModelError, ProviderError, SettingsError
+from ferrule.errors import ModelError, ProviderError, SettingsError, StreamBroken
 from ferrule.models.anthropic.schema import fit_answer_schema
 from ferrule.models.gateway import GatewaySettings, configure
 from ferrule.models.naming import get_model, make_hosted_model
@@ -139,3 +139,17 @@ async def test_no_key_and_no_password_is_in_a_representation_an_error_or_a_log(
     for text in (*shown, caplog.text):
         assert "SECRET" not in text
         assert "sw0rd" not in text
+
+
+async def test_answers_that_end_in_the_middle_of_a_call_open_the_breaker() -> None:
+    broken = Reply(chunks(piece(0, '{"at": 1', "look", "c1"), finish=None, usage=False)[:-1], ending="closed")
+    async with ScriptedServer(lenient, *[broken] * 4) as server:
+        configure(server.url, GatewaySettings(breaker_failures=4))
+        made = OpenAIChat("m", "compatible", base_url=f"{server.url}/v1")
+        pipeline = model(made).chat("Look.").using(look)
+        with pytest.raises(StreamBroken, match="broke off in the middle of a call, 3 times"):
+            await pipeline.run()
+        with pytest.raises(ProviderError, match="the circuit breaker is open"):
+            await pipeline.run()
+        assert len(server.requests) == 4
+        await made.aclose()

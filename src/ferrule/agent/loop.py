@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ferrule.models.protocol import ModelSettings
 
 _ATTEMPTS = 3
+_FIRST_PAUSE = 0.5
+"""The most seconds before an answer that broke off is requested again; twice that before the next one."""
 _BROKE_OFF = LossesReported((Loss("call", "the answer broke off in the middle of a call; the model is asked again"),))
 _REPETITIONS = 3
 """From this many identical calls with identical results on, a note tells the model."""
@@ -110,10 +112,15 @@ class AgentLoop:
         """Have the model write one message.
 
         An answer that breaks off in the middle of a call is a failure of the provider, not a call to answer: the
-        request is repeated, up to `_ATTEMPTS` times in all. Raises `StreamBroken` if every attempt broke off.
+        request is repeated after a pause, up to `_ATTEMPTS` times in all. Raises `StreamBroken` if every attempt broke
+        off.
         """
         state = self.state
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                from random import random
+
+                await asyncio.sleep(random() * _FIRST_PAUSE * 2 ** (attempt - 1))
             state.request = ModelRequest(state.run.conversation, state.offered, self._settings)
             for before_request in self._before_request:
                 await before_request(state)

@@ -16,7 +16,8 @@ class CircuitBreaker:
         self.failures = failures
         self.window = window
         self.open_for = open_for
-        self._failed: deque[float] = deque()
+        self._failed: deque[tuple[float, bool]] = deque()
+        """When requests failed, and whether in the middle of an answer."""
         self._opened: float | None = None
         self._probing = False
         self.open_since: float | None = None
@@ -45,16 +46,26 @@ class CircuitBreaker:
             self._opened = self.open_since = None
             self._probing = False
 
-    def record_failure(self, now: float, probe: bool) -> bool:
-        """Count a failed request; True if that opened the breaker."""
+    def record_beginning(self, probe: bool) -> None:
+        """Note that an answer has begun, which lets a probe close it: the rest may take minutes.
+
+        Answers that broke off stay counted until one is complete: each of them had begun too.
+        """
+        if probe:
+            self.record_success(probe)
+        elif self._opened is None:
+            self._failed = deque(one for one in self._failed if one[1])
+
+    def record_failure(self, now: float, probe: bool, broke_off: bool = False) -> bool:
+        """Count a failed request; True if that opened the breaker. `broke_off`: its answer had begun."""
         if probe:
             self._probing = False
             self._opened = now
             return True
         if self._opened is not None:
             return False
-        self._failed.append(now)
-        while len(self._failed) > self.failures or now - self._failed[0] > self.window:
+        self._failed.append((now, broke_off))
+        while len(self._failed) > self.failures or now - self._failed[0][0] > self.window:
             self._failed.popleft()
         if len(self._failed) < self.failures:
             return False

@@ -114,7 +114,7 @@ class EndpointState:
         """Count an attempt's first chunk, which came after so many seconds."""
         with self._lock:
             self._counters.first_chunk.add(seconds)
-            self._breaker.record_success(attempt.is_probe)
+            self._breaker.record_beginning(attempt.is_probe)
         # As a probe it has decided; the rest of its answer says nothing about later attempts.
         attempt.is_probe = False
 
@@ -149,7 +149,7 @@ class EndpointState:
             # Overload is handled by the limit and the pause; but a probe that fails has failed.
             if not attempt.is_probe:
                 return False
-        return self._breaker.record_failure(now, attempt.is_probe)
+        return self._breaker.record_failure(now, attempt.is_probe, attempt.has_passed_on)
 
     def record_close(self, attempt: Attempt) -> None:
         """Release the slot of an attempt that is over. One without an outcome was abandoned by its caller."""
