@@ -1,0 +1,31 @@
+"""Undo that tells the truth: a checkpoint before the first change of each turn, in a private store.
+
+    checkpoints = Checkpoints(workspace)
+    checkpoints.begin_turn("add error handling")
+    await checkpoints.before_write([path])      # a file tool: only what it is about to change
+    await checkpoints.before_command()          # a command: everything in the workspace that it may change
+    await checkpoints.end_turn()
+    print(await checkpoints.undo())
+
+`checkpoints` is the room's front, `history` records turns and takes them back, `scan` finds what is in the workspace,
+`restore` puts files back, `store` and `objects` keep contents as git objects.
+
+The store is never the user's repository: neither its index, HEAD, refs, settings nor hooks are written, and none of its
+settings apply. So the bytes of a file come back as they were, whatever its attributes say of line ends and filters.
+"""
+
+from ferrule.coding.checkpoints.checkpoints import Checkpoints, diff_last_turn, redo_last_turn, undo_last_turn
+from ferrule.coding.checkpoints.history import Limits
+from ferrule.coding.checkpoints.report import Report, TurnSummary
+from ferrule.coding.checkpoints.restore import Restored
+
+__all__ = [
+    "Checkpoints",
+    "Limits",
+    "Report",
+    "Restored",
+    "TurnSummary",
+    "diff_last_turn",
+    "redo_last_turn",
+    "undo_last_turn",
+]

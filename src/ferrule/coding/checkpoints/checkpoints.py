@@ -1,0 +1,224 @@
+"""`Checkpoints`: undo for the turns of one session, without blocking its event loop."""
+
+# ruff: noqa: PTH118
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ferrule._util.background import run_synchronously
+from ferrule.coding.checkpoints.diff import write_diff
+from ferrule.coding.checkpoints.history import Limits, TurnHistory
+from ferrule.coding.checkpoints.objects import ObjectDamaged
+from ferrule.coding.checkpoints.report import Report, TurnSummary
+from ferrule.coding.checkpoints.store import StoreUnusable, find_store_folder
+from ferrule.coding.checkpoints.turns import Turn
+from ferrule.errors import FerruleError
+from ferrule.sandbox.file_access import AccessSnapshot, FileAccess
+from ferrule.sandbox.shell.access_plan import Access
+
+__all__ = ["Checkpoints", "diff_last_turn", "redo_last_turn", "undo_last_turn"]
+
+Result = TypeVar("Result")
+
+
+class Checkpoints:
+    """The checkpoints of one workspace, for one session.
+
+    `begin_turn`, then `before_write` or `before_command` before each change, then `end_turn`. A turn's checkpoint is
+    made before its first change; one that changes nothing leaves none.
+
+    A store that can't be used never stops the session: it goes on without undo, and `take_announcements` says so once.
+    """
+
+    def __init__(
+        self,
+        workspace: Path | str,
+        store: Path | None = None,
+        access: FileAccess | None = None,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - it doesn't change
+    ) -> None:
+        """`store` is by default in the user's data folder. What `access` hides is neither kept nor restored."""
+        self.workspace = Path(os.path.realpath(workspace))
+        self.store = Path(os.path.realpath(store or find_store_folder(self.workspace)))
+        self._hidden = _HiddenFiles(access or FileAccess(self.workspace))
+        self._limits = limits
+        self._history: TurnHistory | None = None
+        self._turn: Turn | None = None
+        self._ended: Turn | None = None
+        """A turn that has ended and isn't recorded as such yet."""
+        self._label = ""
+        self._announcements: list[str] = []
+        self._is_turn_lost = False
+        self._lock = threading.Lock()
+
+    def begin_turn(self, label: str = "") -> None:
+        """Begin a turn, which ends the one before; `label` is its name in lists and reports, such as the question."""
+        self._label = " ".join(label.split())[:100]
+        self._is_turn_lost = False
+        self._ended, self._turn = self._turn or self._ended, None
+
+    async def before_write(self, paths: Sequence[Path | str]) -> None:
+        """Keep what is at these paths, which `access` allows to write, before a file tool changes them."""
+        names = [self._name(path) for path in paths]
+        await self._attempt(lambda history: history.record_files(self._open_turn(history), names))
+
+    async def before_command(self) -> None:
+        """Keep everything in the workspace that a command may change."""
+        await self._attempt(lambda history: history.record_workspace(self._open_turn(history)))
+
+    async def end_turn(self) -> None:
+        """Record what the turn changed; does nothing if it changed nothing."""
+        await self._attempt(self._end_turn)
+
+    async def prepare(self) -> None:
+        """Scan the workspace, so that the session's first command doesn't wait for it."""
+        await self._attempt(TurnHistory.prepare)
+
+    async def undo(self, *, force: bool = False) -> Report:
+        """Take back the last turn that isn't undone, ending the current one first.
+
+        What was changed after the turn is kept and named; `force` overwrites it, and redo brings it back. After an
+        undo that kept something, `force` overwrites that.
+        """
+
+        def end_and_undo(history: TurnHistory) -> Report:
+            self._end_turn(history)
+            return history.undo(force=force)
+
+        return await self._call(end_and_undo, self._refuse("undo"))
+
+    async def redo(self, *, force: bool = False) -> Report:
+        """Make again the turn that was undone last, exactly as it was."""
+        return await self._call(lambda history: history.redo(force=force), self._refuse("redo"))
+
+    async def diff(self, number: int | None = None) -> str:
+        """What a turn changed, by default the last one, as a unified diff. Empty if there is nothing."""
+        return await self._call(lambda history: write_diff(history, number), str)
+
+    async def list_turns(self) -> list[TurnSummary]:
+        """The turns that can be undone or redone, oldest first."""
+        return await self._call(TurnHistory.list_turns, lambda _: [])
+
+    async def aclose(self) -> None:
+        """End the turn and the session. Can be called again."""
+        await self.end_turn()
+        await asyncio.to_thread(self._close)
+
+    def take_announcements(self) -> list[str]:
+        """What the user should know and wasn't told yet: why there is no undo."""
+        found, self._announcements = self._announcements, []
+        return found
+
+    def _name(self, path: Path | str) -> str:
+        """A path relative to the workspace, or absolute if it is outside."""
+        full = os.path.normpath(os.path.join(self.workspace, path))
+        inside = f"{self.workspace}/"
+        return full.removeprefix(inside)
+
+    def _refuse(self, action: str) -> Callable[[str], Report]:
+        return lambda problem: Report("undo" if action == "undo" else "redo", problem=problem)
+
+    async def _attempt(self, work: Callable[[TurnHistory], None]) -> None:
+        """Do something for the current turn; if it fails, say so once and go on."""
+        if self._is_turn_lost:
+            return
+
+        def give_up(problem: str) -> None:
+            self._is_turn_lost = True
+            self._announcements.append(f"{problem}. This turn can't be undone completely")
+
+        await self._call(work, give_up)
+
+    async def _call(self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result]) -> Result:
+        return await asyncio.to_thread(self._run, work, refuse)
+
+    def _run(self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result]) -> Result:
+        with self._lock:
+            try:
+                if self._history is None:
+                    self._history = TurnHistory(self.workspace, self.store, self._hidden, self._limits)
+                    self._history.not_included = self._hidden.describe_added()
+                self._hidden.forget()
+                return work(self._history)
+            except (StoreUnusable, FerruleError) as error:
+                return refuse(f"undo isn't available: {error}")
+            except (OSError, ObjectDamaged) as error:
+                reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+                return refuse(f"undo isn't available: the checkpoints in {self.store} can't be used ({reason})")
+
+    def _open_turn(self, history: TurnHistory) -> Turn:
+        """The current turn, begun with its first change."""
+        self._finish_ended(history)
+        if self._turn is None:
+            self._turn = history.begin(self._label)
+        return self._turn
+
+    def _end_turn(self, history: TurnHistory) -> None:
+        self._ended, self._turn = self._turn or self._ended, None
+        self._finish_ended(history)
+
+    def _finish_ended(self, history: TurnHistory) -> None:
+        """Record what the turn changed that has ended."""
+        turn, self._ended = self._ended, None
+        if turn is not None:
+            history.finish(turn)
+
+    def _close(self) -> None:
+        with self._lock:
+            history, self._history = self._history, None
+            if history is not None:
+                with suppress(OSError, StoreUnusable):
+                    history.close()
+
+
+class _HiddenFiles:
+    """Whether paths are hidden; what the access decides on once is used for one operation."""
+
+    def __init__(self, access: FileAccess) -> None:
+        self._access = access
+        self._snapshot: AccessSnapshot | None = None
+
+    def __call__(self, path: str) -> bool:
+        if self._snapshot is None:
+            self._snapshot = self._access.take_snapshot()
+        return self._snapshot.decide(path) is Access.HIDDEN
+
+    def forget(self) -> None:
+        self._snapshot = None
+
+    def describe_added(self) -> tuple[str, ...]:
+        """The added folders, in which only the changes of file tools are known."""
+        return tuple(f"what commands changed in {folder}" for folder in self._access.folders[1:])
+
+
+def undo_last_turn(workspace: Path | str, *, force: bool = False) -> Report:
+    """Take back the last turn in a workspace, for programs without an event loop: see `Checkpoints.undo`."""
+    return _run_alone(workspace, lambda checkpoints: checkpoints.undo(force=force))
+
+
+def redo_last_turn(workspace: Path | str, *, force: bool = False) -> Report:
+    """Make again the turn that was undone last: see `Checkpoints.redo`."""
+    return _run_alone(workspace, lambda checkpoints: checkpoints.redo(force=force))
+
+
+def diff_last_turn(workspace: Path | str, number: int | None = None) -> str:
+    """What the last turn, or the one of that number, changed: see `Checkpoints.diff`."""
+    return _run_alone(workspace, lambda checkpoints: checkpoints.diff(number))
+
+
+def _run_alone(workspace: Path | str, work: Callable[[Checkpoints], Coroutine[Any, Any, Result]]) -> Result:
+    async def run() -> Result:
+        checkpoints = Checkpoints(workspace)
+        try:
+            return await work(checkpoints)
+        finally:
+            await checkpoints.aclose()
+
+    return run_synchronously(run())

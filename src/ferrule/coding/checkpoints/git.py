@@ -1,0 +1,91 @@
+"""Runs git on the private store, with none of the user's or the workspace's settings."""
+
+# ruff: noqa: PTH113, PTH117, PTH118
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ferrule.sandbox.visible_paths import is_within
+
+__all__ = ["Git", "find_git"]
+
+_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """The git program, for one repository. Neither hooks nor settings of others apply; nothing asks for input."""
+
+    program: str
+    repository: str
+
+    def run(
+        self,
+        *arguments: str,
+        folder: str | None = None,
+        input: bytes = b"",  # noqa: A002 - as in `subprocess.run`
+        environment: Mapping[str, str] | None = None,
+        timeout: float = _SECONDS,
+    ) -> bytes:
+        """Run git in `folder`, by default the repository, and return its output.
+
+        Raises `OSError` with what it printed if it fails.
+        """
+        try:
+            done = subprocess.run(
+                self._make_command(arguments),
+                cwd=folder or self.repository,
+                env={**self._make_environment(), **(environment or {})},
+                input=input,
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise OSError(f"git {arguments[0]} took more than {timeout:.0f} seconds") from error
+        if done.returncode != 0:
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+            raise OSError(f"git {arguments[0]} failed: {lines[-1]}")
+        return done.stdout
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start git in the repository, with pipes to its input and from its output."""
+        return subprocess.Popen(
+            self._make_command(arguments),
+            cwd=self.repository,
+            env=self._make_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _make_command(self, arguments: Sequence[str]) -> list[str]:
+        settings = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.attributesFile=/dev/null", "gc.auto=0")
+        return [self.program, *(part for each in settings for part in ("-c", each)), *arguments]
+
+    def _make_environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": "/nonexistent",
+            "LC_ALL": "C.UTF-8",
+            "GIT_DIR": self.repository,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+        }
+
+
+def find_git(workspace: str) -> str | None:
+    """Find git on PATH, but not in the workspace, where a command may have put a program of that name."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        program = os.path.realpath(os.path.join(folder, "git"))
+        is_own = is_within(program, workspace) or is_within(os.path.realpath(folder), workspace)
+        if os.path.isabs(folder) and not is_own and os.path.isfile(program) and os.access(program, os.X_OK):
+            return os.path.join(folder, "git")
+    return None

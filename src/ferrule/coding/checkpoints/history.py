@@ -1,0 +1,334 @@
+"""The turns of one workspace: recorded before their first change, taken back and made again.
+
+Everything here blocks; `Checkpoints` calls it in threads.
+"""
+
+# ruff: noqa: PTH118, PTH120
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from ferrule.coding.checkpoints.beneath import find_stat, open_folder, read_entry, split_path
+from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, decode_tree, is_folder, is_unchanged
+from ferrule.coding.checkpoints.ignored import IgnoredFiles
+from ferrule.coding.checkpoints.objects import ObjectStore
+from ferrule.coding.checkpoints.report import NEVER_RESTORED, Report, TurnSummary
+from ferrule.coding.checkpoints.restore import Restoration
+from ferrule.coding.checkpoints.scan import TreeScan
+from ferrule.coding.checkpoints.store import CheckpointStore, remove_abandoned
+from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_session_alive
+
+__all__ = ["Limits", "TurnHistory"]
+
+MB = 1024 * 1024
+_MAX_LOOSE = 6000
+_MAX_PACKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What checkpoints include, and how long they are kept."""
+
+    ignored_bytes: int = 50 * MB
+    """Of the ignored files, the smallest are included up to this."""
+    file_bytes: int = 1024 * MB
+    """Larger files are named, not kept."""
+    days: float = 14.0
+    turns: int = 200
+    store_bytes: int = 2048 * MB
+    """The oldest turns are removed until the store takes less."""
+
+
+class TurnHistory:
+    """The turns of one workspace, for one session. Raises `StoreUnusable` and `OSError`, also from its methods."""
+
+    def __init__(
+        self,
+        workspace: Path | str,
+        folder: Path,
+        is_hidden: Callable[[str], bool],
+        limits: Limits = Limits(),
+    ) -> None:
+        self.workspace = os.path.realpath(workspace)
+        self.limits = limits
+        self.store = CheckpointStore(folder, self.workspace)
+        self.objects = self.store.objects
+        own = os.path.realpath(folder)
+        self._scan = TreeScan(
+            self.workspace, self.objects, lambda path: path == own or is_hidden(path), limits.file_bytes
+        )
+        self._ignored = IgnoredFiles(self.workspace, self.store.ignore_git, limits.ignored_bytes)
+        self._session = SessionLock(self.store.sessions)
+        self._is_index_loaded = False
+        self.not_included: tuple[str, ...] = ()
+        """What else commands may change that no checkpoint includes."""
+
+    def close(self) -> None:
+        """End the session."""
+        with self.store.lock():
+            self._save_index()
+        self.objects.close()
+        self._session.release()
+
+    def prepare(self) -> None:
+        """Scan the workspace, so that the first checkpoint of the session is quick, and remove old turns."""
+        with self.store.lock():
+            self._take_snapshot()
+            self._save_index()
+            self._prune()
+
+    def begin(self, label: str) -> Turn:
+        """Begin a turn, just before its first change. Turns that were undone can't be redone from now on."""
+        with self.store.lock():
+            turns, _ = self.store.turns.list()
+            for turn in turns:
+                if turn.status == "undone":
+                    self.store.turns.remove(turn)
+                elif turn.status == "open" and not self._is_alive(turn):
+                    self._finish(turn, interrupted=True)
+            new = Turn(self.store.turns.choose_number(), label, time.time(), self._session.name)
+            self.store.turns.save(new)
+        return new
+
+    def record_files(self, turn: Turn, paths: Iterable[str]) -> None:
+        """Keep what is at the paths now, and which of their folders don't exist."""
+        with self.store.lock():
+            found: dict[str, Entry | None] = {}
+            for path in paths:
+                for each in (*_list_missing_parents(self.workspace, path), path):
+                    is_known = each in turn.before or each in found
+                    if not is_known and not (turn.snapshot and self._scan.covers(each)):
+                        found[each] = self._keep_entry(each)
+            if found:
+                turn.before.update(found)
+                self.store.turns.save(turn)
+
+    def record_workspace(self, turn: Turn) -> None:
+        """Keep everything in the workspace before the turn's first command."""
+        turn.ran_command = True
+        if turn.snapshot:
+            return
+        with self.store.lock():
+            turn.snapshot = self._take_snapshot()
+            turn.left_out = self._describe_left_out()
+            self.store.turns.save(turn)
+
+    def finish(self, turn: Turn) -> None:
+        """Record what a turn changed."""
+        with self.store.lock():
+            self._finish(turn)
+
+    def undo(self, *, force: bool = False) -> Report:
+        """Take back the last turn, which must have ended if it is this session's.
+
+        `force` overwrites what was changed since; if the last undo kept such paths, it does so for them.
+        """
+        with self.store.lock():
+            turn, problem = self._find_last(force)
+            if turn is None:
+                return Report("undo", problem=problem)
+            return self._take_back(turn, "undo", force)
+
+    def redo(self, *, force: bool = False) -> Report:
+        """Make again what the last undo took back."""
+        with self.store.lock():
+            turns, _ = self.store.turns.list()
+            undone = [turn for turn in turns if turn.status == "undone"]
+            if not undone:
+                return Report("redo", problem="there is nothing to redo: no turn was undone since the last change")
+            return self._take_back(undone[0], "redo", force)
+
+    def list_turns(self) -> list[TurnSummary]:
+        """The turns, oldest first."""
+        return [TurnSummary.of(turn) for turn in self.store.turns.list()[0]]
+
+    def find_changes(self, number: int | None) -> tuple[Turn | None, list[Change]]:
+        """A turn's changes, by default the last turn's; of one that is open, those so far."""
+        with self.store.lock():
+            turns = [turn for turn in self.store.turns.list()[0] if number in (None, turn.number)]
+            turns = [turn for turn in turns if number is not None or turn.status != "undone"]
+            if not turns:
+                return None, []
+            turn = turns[-1]
+            return turn, self._compare(turn) if turn.status == "open" else turn.changes
+
+    def _find_last(self, force: bool) -> tuple[Turn | None, str]:
+        """The turn to undo, or why there is none."""
+        turns, damaged = self.store.turns.list()
+        unfinished = [turn for turn in turns if turn.status == "undone" and turn.kept]
+        if force and unfinished:
+            return unfinished[0], ""
+        for turn in reversed(turns):
+            if damaged and damaged[-1].stem > f"{turn.number:08}":
+                break
+            if turn.status == "open" and self._is_alive(turn):
+                return None, "another session is in the middle of a turn in this workspace: stop it first"
+            if turn.status == "open":
+                self._finish(turn, interrupted=True)
+            if turn.status == "done" and turn.changes:
+                return turn, ""
+        if damaged:
+            return None, f"the record of a turn, {damaged[-1]}, is damaged: remove it to undo the turns before it"
+        return None, "there is nothing to undo in this workspace"
+
+    def _take_back(self, turn: Turn, action: Literal["undo", "redo"], force: bool) -> Report:
+        restoration = Restoration(self.workspace, self.objects)
+        is_rest = action == "undo" and turn.status == "undone"
+        changes = [change for change in turn.changes if not is_rest or change.path in turn.kept]
+        if action == "redo":
+            changes = [Change(change.path, change.after, change.before) for change in changes]
+        chosen = restoration.choose(changes, force)
+        if force:
+            self._keep_overwritten(turn, chosen, action)
+        restoration.apply(chosen)
+        results = tuple(restoration.results)
+        left = [each.path for each in results if each.action in ("kept", "failed")]
+        if len(left) < len(results) or not left:
+            turn.status = "undone" if action == "undo" else "done"
+            turn.kept = left if action == "undo" else []
+            self.store.turns.save(turn)
+        not_restored = (*NEVER_RESTORED, *self.not_included, *turn.left_out) if turn.ran_command else ()
+        return Report(action, TurnSummary.of(turn), results, not_restored, tuple(_make_notes(turn)))
+
+    def _keep_overwritten(self, turn: Turn, chosen: Sequence[Change], action: str) -> None:
+        """Keep what somebody else has written and is about to be overwritten, so that redo, or undo, brings it back."""
+        current = {change.path: self._keep_entry(change.path) for change in chosen}
+        turn.changes = [
+            _replace_side(change, action, current[change.path]) if change.path in current else change
+            for change in turn.changes
+        ]
+        self.store.turns.save(turn)
+
+    def _is_alive(self, turn: Turn) -> bool:
+        return is_session_alive(self.store.sessions, turn.session)
+
+    def _take_snapshot(self) -> str:
+        if not self._is_index_loaded:
+            self.store.load_index(self._scan)
+            self._is_index_loaded = True
+        return self._scan.scan(self._ignored.find_left_out())
+
+    def _finish(self, turn: Turn, *, interrupted: bool = False) -> None:
+        """Record what an open turn changed; remove the record of one that changed nothing."""
+        turn.changes = self._compare(turn)
+        turn.status, turn.ended, turn.is_interrupted = "done", time.time(), interrupted
+        turn.before, turn.snapshot = {}, ""
+        if turn.changes:
+            self.store.turns.save(turn)
+        else:
+            self.store.turns.remove(turn)
+
+    def _compare(self, turn: Turn) -> list[Change]:
+        """What differs now from before the turn, sorted by path; contents are kept."""
+        found: dict[str, Change] = {}
+        if turn.snapshot:
+            tree = self._take_snapshot()
+            found = {change.path: change for change in diff_trees(self.objects, turn.snapshot, tree)}
+            turn.left_out = sorted({*turn.left_out, *self._describe_left_out()})
+        for path, before in turn.before.items():
+            found[path] = Change(path, before, self._keep_entry(path))
+        changes = [change for change in found.values() if not is_unchanged(change.before, change.after)]
+        return sorted(changes, key=lambda change: change.path)
+
+    def _keep_entry(self, path: str) -> Entry | None:
+        """What is at a path, with its content kept. Raises `OSError` if the store can't be written."""
+        root, folder, name = split_path(self.workspace, path)
+        try:
+            with open_folder(root, folder) as parent:
+                status = find_stat(parent, name)
+                if status is not None and stat.S_ISREG(status.st_mode) and status.st_size > self.limits.file_bytes:
+                    return Entry(status.st_mode, UNREADABLE)
+                return None if status is None else read_entry(parent, name, status, self.objects)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _describe_left_out(self) -> list[str]:
+        limit, largest = self.limits.ignored_bytes // MB, self.limits.file_bytes // MB
+        ignored = [f"{path} (ignored; over {limit:,} MB in all)" for path in self._scan.left_out]
+        large = [f"{path} (over {largest:,} MB)" for path in self._scan.too_large]
+        return sorted([*ignored, *large, *(f"{path} (unreadable)" for path in self._scan.unreadable)])
+
+    def _save_index(self) -> None:
+        if self._is_index_loaded:
+            self.store.save_index(self._scan)
+
+    def _prune(self) -> None:
+        """Remove old turns, and contents that no turn needs; not while other sessions run."""
+        remove_abandoned(self.store.folder.parent, self.limits.days * 86400)
+        if self.store.has_other_sessions(self._session.name):
+            return
+        turns, _ = self.store.turns.list()
+        oldest = time.time() - self.limits.days * 86400
+        old = [turn for turn in turns if turn.started < oldest] or turns[: -self.limits.turns]
+        for turn in old:
+            self.store.turns.remove(turn)
+        if old or self.store.count_loose() > _MAX_LOOSE or len(self.objects.list_packs()) > _MAX_PACKS:
+            self._repack()
+        turns, _ = self.store.turns.list()
+        while turns and self.store.measure() > self.limits.store_bytes:
+            removed, turns = turns[: (len(turns) + 1) // 2], turns[(len(turns) + 1) // 2 :]
+            for turn in removed:
+                self.store.turns.remove(turn)
+            self._repack()
+
+    def _repack(self) -> None:
+        if not self.objects.can_import:
+            return
+        kept: set[str] = set()
+        for turn in self.store.turns.list()[0]:
+            kept.update(turn.list_objects())
+            kept.update(self.store.list_tree(turn.snapshot) if turn.snapshot else ())
+        for _, tree, files, _ in self._scan.records.values():
+            kept.update(oid for oid in (tree, *(each[2] for each in files.values())) if len(oid) == 64)
+        self.objects.repack(kept)
+        self._save_index()
+
+
+def diff_trees(objects: ObjectStore, one: str, other: str, folder: str = "") -> Iterator[Change]:
+    """What differs between two trees, which may be empty texts for nothing. What neither includes is skipped."""
+    if one == other:
+        return
+    before = dict(decode_tree(objects.read(one))) if one else {}
+    after = dict(decode_tree(objects.read(other))) if other else {}
+    for name in sorted({*before, *after}):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        path = folder + name
+        if not is_unchanged(old, new):
+            yield Change(path, _strip(old), _strip(new))
+        inner = [each.oid if each is not None and is_folder(each) else "" for each in (old, new)]
+        # A folder that one of the two doesn't include counts as unchanged.
+        if UNREADABLE not in inner:
+            yield from diff_trees(objects, inner[0], inner[1], f"{path}/")
+
+
+def _replace_side(change: Change, action: str, entry: Entry | None) -> Change:
+    return replace(change, after=entry) if action == "undo" else replace(change, before=entry)
+
+
+def _strip(entry: Entry | None) -> Entry | None:
+    """An entry without the tree of a folder."""
+    return Entry(entry.mode) if is_folder(entry) and entry and entry.oid != UNREADABLE else entry
+
+
+def _list_missing_parents(workspace: str, path: str) -> list[str]:
+    """The folders of a path that don't exist, outermost first."""
+    missing: list[str] = []
+    folder = os.path.dirname(path)
+    while folder not in ("", "/") and not os.path.lexists(os.path.join(workspace, folder)):
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def _make_notes(turn: Turn) -> Iterator[str]:
+    if turn.is_interrupted:
+        yield "This turn was cut off with its program: what was changed in its files since then counts as the turn's."
+    yield from turn.problems

@@ -1,0 +1,111 @@
+"""Decides which ignored files a checkpoint leaves out: the largest, once all have more than the limit."""
+
+# ruff: noqa: PTH112, PTH113, PTH114, PTH118
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ferrule.coding.checkpoints.git import Git
+
+__all__ = ["IgnoredFiles", "make_repository"]
+
+_MAX_FILES = 20_000
+_SECONDS = 30.0
+
+
+def make_repository(folder: str, settings: str = "") -> None:
+    """Make an empty repository: what git needs to see, and nothing that it would run. Raises `OSError`."""
+    for name in ("objects/pack", "objects/info", "refs/heads", "info"):
+        Path(folder, name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    Path(folder, "HEAD").write_text("ref: refs/heads/none\n")
+    version = 1 if settings else 0
+    Path(folder, "config").write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{settings}")
+
+
+@dataclass(slots=True)
+class IgnoredFiles:
+    """The ignored files of one workspace, of which up to `limit` bytes are included in checkpoints."""
+
+    workspace: str
+    git: Git | None
+    """For a repository of its own, without settings; None without git, when nothing counts as ignored."""
+    limit: int
+    _large: set[str] = field(default_factory=set)
+
+    def find_left_out(self) -> frozenset[str]:
+        """The ignored files and folders to leave out: smaller ones are included first.
+
+        What was left out once stays so until it is gone, so that its size is only taken once. Raises `OSError` if git
+        can't list them.
+        """
+        if self.git is None:
+            return frozenset()
+        listed = self._list(self.git)
+        self._large.intersection_update(listed)
+        sizes = {path: self._measure(path) for path in listed if path not in self._large}
+        left = self.limit
+        for path, size in sorted(sizes.items(), key=lambda each: (each[1], each[0])):
+            left -= size
+            if left < 0:
+                self._large.add(path)
+        return frozenset(self._large)
+
+    def _list(self, git: Git) -> list[str]:
+        """What is ignored, a folder in place of all that is in it, relative to the workspace."""
+        options = ["-c", f"core.excludesFile={_find_user_excludes()}", "ls-files", "-o", "-i", "-z", "--directory"]
+        repository = _find_repository(self.workspace)
+        excludes = os.path.join(repository, "info", "exclude")
+        if os.path.isfile(excludes):
+            options.append(f"--exclude-from={excludes}")
+        environment = {"GIT_WORK_TREE": self.workspace}
+        # Git knows from the user's index which ignored files are tracked nevertheless; it doesn't write it.
+        for index in (os.path.join(repository, "index"), os.path.join(git.repository, "index")):
+            environment["GIT_INDEX_FILE"] = index
+            with suppress(OSError):
+                found = git.run(
+                    *options,
+                    "--exclude-standard",
+                    folder=self.workspace,
+                    environment=environment,
+                    timeout=_SECONDS,
+                )
+                return [os.fsdecode(path).rstrip("/") for path in found.split(b"\0") if path]
+        raise OSError("git can't list the ignored files of the workspace")
+
+    def _measure(self, path: str) -> int:
+        """The bytes in a file or folder; more than the limit if there are too many files to count."""
+        top = os.path.join(self.workspace, path)
+        try:
+            size = os.lstat(top).st_size
+        except OSError:
+            return 0
+        if not os.path.isdir(top) or os.path.islink(top):
+            return size
+        size, count, waiting = 0, 0, [top]
+        while waiting and size <= self.limit and count <= _MAX_FILES:
+            with suppress(OSError), os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_size
+                        count += 1
+        return self.limit + 1 if waiting or count > _MAX_FILES else size
+
+
+def _find_user_excludes() -> str:
+    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.join(Path.home(), ".config")
+    return os.path.join(folder, "git", "ignore")
+
+
+def _find_repository(workspace: str) -> str:
+    """The folder of the workspace's repository, which may lie elsewhere for a worktree or a submodule."""
+    git = os.path.join(workspace, ".git")
+    if os.path.isfile(git):
+        with suppress(OSError, UnicodeDecodeError):
+            text = Path(git).read_text(encoding="utf-8")[:4096]
+            return os.path.normpath(os.path.join(workspace, text.removeprefix("gitdir:").strip()))
+    return git
