@@ -130,8 +130,11 @@ def test_a_person_is_asked_and_may_edit(waiter: str, waiting_folder: Path) -> No
         terminal.expect("▸ wait asks to run")
         terminal.expect("this session (every call of wait)?")
         terminal.type('e {"seconds": 0.2}\r')
+        terminal.expect("▸ wait asks to run, edited")
+        terminal.expect("?")
+        terminal.type("y\r")
         terminal.expect("→  waited")
-        terminal.expect('[the user changed the arguments; what was run: {"seconds": 0.2}]')
+        terminal.expect("[the user changed the arguments before the call was run; seconds: 1.0")
         terminal.ended()
 
 

@@ -101,7 +101,7 @@ def test_an_edit_is_checked_judged_and_told(tmp_path):
     approver = Scripted(lambda _: Decision.edit({"number": "10"}, "me"))
     with FileJournal(tmp_path / "j") as journal:
         result = answer(double, call("double", number=4), policy=ASK, approver=approver, journal=journal)
-    assert result.text == '20\n[the user changed the arguments; what was run: {"number": 10}]'
+    assert result.text == "20\n[the user changed the arguments before the call was run; number: 4 → 10]"
     started = read_entries(tmp_path / "j")[0]
     assert (started["arguments"], started["by"], started["reason"]) == ({"number": 10}, "me", "edited")
     forbids = Policy((Rule("deny", arguments={"number": "10"}, reason="ten is taken"),), "ask")

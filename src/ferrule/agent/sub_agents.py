@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ from ferrule.agent.run import EventSink, OutputT, Run, SubRun
 from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, Text, ToolCall, user
 from ferrule.errors import ToolFailed
 from ferrule.events import CallFinished, Event, MessageFinished, ResultReady, TextDelta, ToolProgress
+from ferrule.execution.approver import confirms_edits, decide_all
 from ferrule.tools.scope import CallScope
 from ferrule.transcript import summarize_arguments, summarize_result
 
@@ -163,9 +164,19 @@ class _NestedApprover:
         self._approver = approver
         self._agent = agent
 
+    @property
+    def confirms_edits(self) -> bool:
+        return confirms_edits(self._approver)
+
     async def decide(self, request: ApprovalRequest) -> Decision:
+        return await self._approver.decide(self._name_agent(request))
+
+    async def decide_all(self, requests: Sequence[ApprovalRequest]) -> Sequence[Decision | None]:
+        return await decide_all(self._approver, [self._name_agent(request) for request in requests])
+
+    def _name_agent(self, request: ApprovalRequest) -> ApprovalRequest:
         agent = f"{self._agent} › {request.agent}" if request.agent else self._agent
-        return await self._approver.decide(replace(request, agent=agent))
+        return replace(request, agent=agent)
 
 
 class _NestedJournal:

@@ -10,7 +10,7 @@ import concurrent.futures
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol, TextIO
 
@@ -25,10 +25,32 @@ _WIDTH = 200
 
 
 class Approver(Protocol):
-    """Decides on calls that a policy asks about."""
+    """Decides on calls that a policy asks about.
+
+    It may also have:
+
+    - `async decide_all(requests) -> Sequence[Decision | None]`, which decides on several calls of one message. None
+      leaves one undecided; it is called again with those, except for the ones that an "always" has covered meanwhile.
+    - `confirms_edits = True`, if it shows previews to somebody: after an edit it is called again, with the edited call,
+      its new preview, and `request.is_edited`. Otherwise an edited call runs at once.
+    """
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Decide on a call. After an edit that can't be used it is called again, with `request.problem` set."""
+
+
+async def decide_all(approver: Approver, requests: Sequence[ApprovalRequest]) -> Sequence[Decision | None]:
+    """Ask an approver about several calls: all of them if it can decide on several, else the first."""
+    decide = getattr(approver, "decide_all", None)
+    if decide is not None:
+        decided: Sequence[Decision | None] = await decide(requests)
+        return decided
+    return [await approver.decide(requests[0]), *[None] * (len(requests) - 1)]
+
+
+def confirms_edits(approver: Approver | None) -> bool:
+    """Whether an approver is to be shown a call again after it was edited."""
+    return getattr(approver, "confirms_edits", False) is True
 
 
 class TerminalApprover:
@@ -38,6 +60,8 @@ class TerminalApprover:
     for more. Reads lines from `input` and writes to `output`, by default stdin and stdout. The end of the input means
     no.
     """
+
+    confirms_edits = True
 
     def __init__(self, input: TextIO | None = None, output: TextIO | None = None) -> None:  # noqa: A002 - the field's word
         self._input = input
@@ -138,9 +162,8 @@ def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:
 
 def render_call(request: ApprovalRequest) -> list[str]:
     """Render a call in full, as lines: its tool, effects, arguments and preview."""
-    does = "is running, and asks for more" if request.is_running else "asks to run"
     agent = f", for the sub-agent {request.agent}" if request.agent else ""
-    lines = [f"▸ {escape_line(request.tool)} {does}{escape_line(agent)}"]
+    lines = [f"▸ {escape_line(request.tool)} {_describe_state(request)}{escape_line(agent)}"]
     intent = request.intent
     if intent is not None:
         for effect in intent.effects:
@@ -153,6 +176,14 @@ def render_call(request: ApprovalRequest) -> list[str]:
     if intent is not None and intent.preview:
         lines.extend(_render_block(str(intent.preview)))
     return lines
+
+
+def _describe_state(request: ApprovalRequest) -> str:
+    if request.is_running:
+        return "is running, and asks for more"
+    if request.is_changed:
+        return "asks again, since an earlier call has changed what it would do"
+    return "asks to run, edited" if request.is_edited else "asks to run"
 
 
 def render_reason(request: ApprovalRequest) -> list[str]:

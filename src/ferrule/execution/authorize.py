@@ -8,91 +8,58 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import time
 import warnings
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
-from contextvars import copy_context
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
-from ferrule.conversation import MalformedCall, ToolCall, ToolResult
+from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.errors import PolicyError, PolicyWarning, ToolFailed
 from ferrule.execution.always import derive_always
-from ferrule.execution.approver import Approver
+from ferrule.execution.approver import Approver, confirms_edits
 from ferrule.execution.call_clock import pause_calls
+from ferrule.execution.conflicts import is_same_change
 from ferrule.execution.decisions import ApprovalRequest, Decision, Pending, hash_request
 from ferrule.execution.error_results import (
-    RaisedElsewhere,
     describe_failure,
-    make_denied_result,
     make_error_result,
     make_malformed_result,
     make_unknown_tool_result,
 )
 from ferrule.execution.policy import Policy
+from ferrule.execution.proposals import (
+    PermittedCall,
+    ProposedCall,
+    RefusedCall,
+    convert_arguments,
+    decode_for_journal,
+    to_json_value,
+)
+from ferrule.execution.read_intent import IntentTimeout, find_timeout, read_intent
 from ferrule.execution.rules import Verdict
-from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Intent
 from ferrule.tools.registry import BoundRegistry
 from ferrule.tools.scope import CallScope
 
 _EDITS = 3
-_SCALARS = (str, int, float, bool, type(None))
-_PLAIN = frozenset(_SCALARS)
-"""Nearly every argument has one of these types, which are JSON values already."""
+"""How often a program may answer with arguments that can't be used; a person may try until it works."""
+_CHANGED = "what the call would do has changed since it was approved; look at it again"
+_EXECUTOR = "executor"
 _NOT_IN_TIME = "not started: finding out what it would do took too long; it had no effect"
-
-
-class _IntentTimeout(Exception):  # noqa: N818 - a timeout, not an error of the tool
-    """The intent of a call timed out."""
-
-
-# Not frozen, although never changed: every call creates one of each, which takes three times as long if frozen.
-@dataclass(slots=True)
-class ProposedCall:
-    """A call with valid arguments, and the policy's verdict on it.
-
-    `arguments` are what the function gets, `plain` the same as JSON values. `is_running`: the call runs already, and
-    `intent` is what it asks for in addition.
-    """
-
-    call: ToolCall
-    tool: Tool
-    arguments: dict[str, Any]
-    plain: Mapping[str, Any]
-    intent: Intent | None
-    verdict: Verdict
-    is_running: bool = False
-
-    def deny(self, reason: str, by: str) -> RefusedCall:
-        """Refuse this call; `by` is who denied it."""
-        return RefusedCall(self.call, make_denied_result(self.call, reason), self.plain, Verdict("deny", reason, by))
-
-
-@dataclass(slots=True)
-class PermittedCall:
-    """A call that may run, and why. `was_asked`: somebody approved exactly this call."""
-
-    proposal: ProposedCall
-    verdict: Verdict
-    was_asked: bool = False
-    is_edited: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedCall:
-    """A call that is answered without being run. `arguments` are those of the call, decoded if possible."""
-
-    call: ToolCall | MalformedCall
-    result: ToolResult
-    arguments: Any
-    verdict: Verdict | None = None
-
 
 _warned: dict[str | tuple[str, type[Warning], int], int] = {}
 """What Python's warnings remember, so that each problem is shown once."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """A call that somebody must decide on: as it was proposed, and with the last edit."""
+
+    original: ProposedCall
+    proposal: ProposedCall
+    request: ApprovalRequest
+    edits: int = 0
 
 
 class Authorizer:
@@ -130,6 +97,93 @@ class Authorizer:
         self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None = None
     ) -> PermittedCall | RefusedCall | Pending:
         """Decide whether a call may run. `decision` was made on it earlier; its hash binds it to the call."""
+        outcome = await self._judge_call(call, scope, decision)
+        return await self._ask(outcome, scope) if isinstance(outcome, _Question) else outcome
+
+    async def authorize_all(
+        self, calls: Sequence[ToolCall | MalformedCall], scope: CallScope, decisions: Mapping[str, Decision]
+    ) -> list[PermittedCall | RefusedCall | Pending]:
+        """Decide on the calls of one message, in order.
+
+        An approver that has `decide_all` is asked about all of them at once, after each was judged; any other about
+        one after the other, each of which is judged just before.
+        """
+        if getattr(self._approver, "decide_all", None) is None:
+            return [await self.authorize(call, scope, decisions.get(call.id)) for call in calls]
+        outcomes = [await self._judge_call(call, scope, decisions.get(call.id)) for call in calls]
+        questions = {place: one for place, one in enumerate(outcomes) if isinstance(one, _Question)}
+        decided = await self._ask_together(questions, scope) if len(questions) > 1 else {}
+        return [
+            decided[place] if place in decided
+            else await self._ask(one, scope) if isinstance(one, _Question)
+            else one
+            for place, one in enumerate(outcomes)
+        ]  # fmt: skip
+
+    async def authorize_running(self, permitted: PermittedCall, intent: Intent, scope: CallScope) -> Verdict:
+        """Decide whether a running call may also do what `intent` says. Raises what the approver raises."""
+        if not isinstance(intent, Intent):
+            raise ToolFailed(f"CallScope.authorize needs an Intent, not {intent!r}")
+        before = permitted.proposal
+        # Several running calls may ask at once: an "always" to one may answer the next.
+        async with self._asking:
+            verdict = self._judge(before, intent, scope)
+            if verdict.action != "ask":
+                return verdict
+            outcome = await self._ask(
+                self._make_question(replace(before, intent=intent, verdict=verdict, is_running=True), scope), scope
+            )
+        assert isinstance(outcome, PermittedCall | RefusedCall), "a running call doesn't pause"
+        assert outcome.verdict is not None
+        if isinstance(outcome, PermittedCall) and outcome.comment:
+            permitted.comment = "\n".join(filter(None, (permitted.comment, outcome.comment)))
+        return outcome.verdict
+
+    async def recheck(self, permitted: PermittedCall, scope: CallScope) -> PermittedCall | RefusedCall:
+        """Check a call just before it runs, and ask again if necessary.
+
+        A call that the policy allowed is judged again, since a link may lead elsewhere by now. One that somebody
+        approved must have the same precondition. If an earlier call of the same message has changed it, it may still
+        make the same change; otherwise the approver is shown the new one.
+        """
+        proposal = permitted.proposal
+        before = proposal.intent
+        if before is None:
+            return permitted
+        if not permitted.was_asked:
+            is_allowed = scope.workspace is None or self._judge(proposal, before, scope).action == "allow"
+            return permitted if is_allowed else proposal.deny(_CHANGED, _EXECUTOR)
+        if before.precondition is None and not permitted.follows_conflict:
+            return permitted
+        try:
+            now = await self._read_intent(proposal.tool, proposal.arguments, scope)
+        except (Exception, SystemExit):  # noqa: BLE001 - an intent that fails now counts as changed
+            return proposal.deny(_CHANGED, _EXECUTOR)
+        is_same = now.precondition == before.precondition and before.precondition is not None
+        if is_same or (permitted.follows_conflict and is_same_change(before, now)):
+            return permitted
+        if permitted.follows_conflict:
+            return await self._ask_again(permitted, now, scope)
+        return proposal.deny(_CHANGED, _EXECUTOR)
+
+    async def _ask_again(self, permitted: PermittedCall, now: Intent, scope: CallScope) -> PermittedCall | RefusedCall:
+        """Ask about a call that does something else since an earlier one of its message has run."""
+        proposal = replace(permitted.proposal, intent=now, verdict=self._judge(permitted.proposal, now, scope))
+        if proposal.verdict.action == "deny" or self._approver is None:
+            return proposal.deny(_CHANGED if self._approver is None else proposal.verdict.reason, _EXECUTOR)
+        question = self._make_question(proposal, scope)
+        question.request = replace(question.request, is_changed=True)
+        outcome = await self._ask(question, scope)
+        assert isinstance(outcome, PermittedCall | RefusedCall), "there is an approver"
+        if isinstance(outcome, PermittedCall):
+            outcome.edited_from = outcome.edited_from or permitted.edited_from
+            outcome.comment = outcome.comment or permitted.comment
+        return outcome
+
+    async def _judge_call(
+        self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None
+    ) -> PermittedCall | RefusedCall | _Question:
+        """Check and judge a call, and apply an earlier decision on it."""
         if isinstance(call, MalformedCall):
             return RefusedCall(call, make_malformed_result(call), call.raw)
         tool = self.registry.get(call.name)
@@ -144,59 +198,21 @@ class Authorizer:
             return proposal.deny(verdict.reason, verdict.by)
         if verdict.action == "allow" and decision is None:
             return PermittedCall(proposal, verdict)
-        return await self._ask(proposal, decision, scope)
-
-    async def authorize_running(self, permitted: PermittedCall, intent: Intent, scope: CallScope) -> Verdict:
-        """Decide whether a running call may also do what `intent` says. Raises what the approver raises."""
-        if not isinstance(intent, Intent):
-            raise ToolFailed(f"CallScope.authorize needs an Intent, not {intent!r}")
-        before = permitted.proposal
-        seen = self._add_defaults(before.tool, before.plain)
-        # Several running calls may ask at once: an "always" to one may answer the next.
-        async with self._asking:
-            verdict = self.policy.judge(before.tool, seen, intent, scope.workspace)
-            if verdict.action != "ask":
-                return verdict
-            outcome = await self._ask(replace(before, intent=intent, verdict=verdict, is_running=True), None, scope)
-        assert isinstance(outcome, PermittedCall | RefusedCall), "a running call doesn't pause"
-        assert outcome.verdict is not None
-        return outcome.verdict
-
-    async def is_still_permitted(self, permitted: PermittedCall, scope: CallScope) -> bool:
-        """Whether a call is still permitted, just before it runs.
-
-        A call that somebody approved must have the same precondition; one that the policy allowed is judged again,
-        since a link may lead elsewhere by now.
-        """
-        proposal = permitted.proposal
-        before = proposal.intent
-        if before is None:
-            return True
-        if not permitted.was_asked:
-            if scope.workspace is None:
-                return True
-            arguments = self._add_defaults(proposal.tool, proposal.plain)
-            return self.policy.judge(proposal.tool, arguments, before, scope.workspace).action == "allow"
-        if before.precondition is None:
-            return True
-        try:
-            now = await self._read_intent(proposal.tool, proposal.arguments, scope)
-        except (Exception, SystemExit):  # noqa: BLE001 - an intent that fails now counts as changed
-            return False
-        return now is not None and now.precondition == before.precondition
+        question = self._make_question(proposal, scope)
+        if decision is not None and decision.hash == question.request.hash:
+            return await self._apply(question, decision, scope) or question
+        return PermittedCall(proposal, verdict) if verdict.action == "allow" else question
 
     async def _propose(self, call: ToolCall, tool: Tool, text: str, scope: CallScope) -> ProposedCall | RefusedCall:
         intent = None
         try:
             arguments = tool.rules.bind(text)
-            plain = {
-                name: value if type(value) in _PLAIN else _to_json_value(value) for name, value in arguments.items()
-            }
+            plain = convert_arguments(arguments)
             if tool.intent is not None:
                 intent = await self._read_intent(tool, arguments, scope)
             seen = self._add_defaults(tool, plain) if self.policy.rules else plain
             verdict = self.policy.judge(tool, seen, intent, scope.workspace)
-        except _IntentTimeout:
+        except IntentTimeout:
             result = make_error_result(call.id, call.name, "timeout", _NOT_IN_TIME)
             return RefusedCall(call, result, decode_for_journal(text))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the tool's own checks may raise anything
@@ -205,62 +221,72 @@ class Authorizer:
         return ProposedCall(call, tool, arguments, plain, intent, verdict)
 
     async def _read_intent(self, tool: Tool, arguments: Mapping[str, Any], scope: CallScope) -> Intent:
-        """Find out what a call would do; a blocking intent runs in a thread.
+        return await read_intent(tool, arguments, find_timeout(tool, self._timeout, scope))
 
-        Raises `_IntentTimeout` after the tool's timeout or the caller's deadline, and whatever the intent raises.
-        """
-        timeout = find_timeout(tool, self._timeout, scope)
-        read, copied = tool.intent, dict(arguments)
-        assert read is not None
-        started = time.monotonic()
-        if inspect.iscoroutinefunction(read):
-            outcome = await await_outcome(partial(read, copied), {}, timeout)
-        else:
-            run = ThreadRun(partial(copy_context().run, read, copied), _ignore_outcome)
-            outcome = await run.wait(timeout) or "abandoned"
-            if isinstance(outcome, Outcome) and inspect.isawaitable(outcome.value):
-                left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
-                outcome = await await_outcome(partial(_return_awaitable, outcome.value), {}, left)
-        if isinstance(outcome, str):
-            raise _IntentTimeout
-        if isinstance(outcome.error, asyncio.CancelledError):
-            raise RaisedElsewhere("CancelledError", str(outcome.error))  # nobody cancelled this call
-        if outcome.error is not None:
-            raise outcome.error
-        intent = outcome.value
-        if not isinstance(intent, Intent):
-            raise ToolFailed(f"the intent of {tool.name} is a {type(intent).__name__}, not an Intent")
-        return intent
+    def _judge(self, proposal: ProposedCall, intent: Intent | None, scope: CallScope) -> Verdict:
+        """Judge a call anew, with what it would do by now."""
+        seen = self._add_defaults(proposal.tool, proposal.plain)
+        return self.policy.judge(proposal.tool, seen, intent, scope.workspace)
 
-    async def _ask(
-        self, proposal: ProposedCall, decision: Decision | None, scope: CallScope
-    ) -> PermittedCall | RefusedCall | Pending:
-        """Ask the approver about a call, or apply an earlier decision on it."""
-        verdict = proposal.verdict
-        request = self._make_request(proposal, scope)
-        if decision is not None and decision.hash == request.hash:
-            outcome = await self._apply(proposal, decision, scope)
-            if not isinstance(outcome, str):
-                return outcome
-            request = replace(request, problem=outcome)
-        elif verdict.action == "allow":
-            return PermittedCall(proposal, verdict)
-        if self._approver is None:
-            if self._on_ask == "pause" and not proposal.is_running:
-                return Pending(proposal.call, verdict.reason, request)
-            cause = "a running call can't wait" if self._on_ask == "pause" else "nobody can be asked"
-            return proposal.deny(f"this call needs approval, and {cause} ({verdict.reason})", "nobody")
-        for _ in range(_EDITS):
+    async def _ask(self, question: _Question, scope: CallScope) -> PermittedCall | RefusedCall | Pending:
+        """Ask the approver about a call, until it decides."""
+        approver = self._approver
+        if approver is None:
+            return self._answer_without_approver(question)
+        while True:
             with pause_calls():
-                answer = self._approver.decide(request)
+                answer = approver.decide(question.request)
                 if not inspect.isawaitable(answer):
-                    raise PolicyError(f"{type(self._approver).__name__}.decide must be async, and return a Decision")
-                decided = await answer
-            outcome = await self._apply(proposal, decided, scope)
-            if not isinstance(outcome, str):
+                    raise PolicyError(f"{type(approver).__name__}.decide must be async, and return a Decision")
+                decision = await answer
+            outcome = await self._apply(question, decision, scope)
+            if outcome is not None:
                 return outcome
-            request = replace(request, problem=outcome)
-        return proposal.deny("the edited arguments were invalid every time", "executor")
+
+    def _answer_without_approver(self, question: _Question) -> RefusedCall | Pending:
+        proposal, reason = question.proposal, question.proposal.verdict.reason
+        if self._on_ask == "pause" and not proposal.is_running:
+            return Pending(proposal.call, reason, question.request)
+        cause = "a running call can't wait" if self._on_ask == "pause" else "nobody can be asked"
+        return proposal.deny(f"this call needs approval, and {cause} ({reason})", "nobody")
+
+    async def _ask_together(
+        self, questions: Mapping[int, _Question], scope: CallScope
+    ) -> dict[int, PermittedCall | RefusedCall]:
+        """Ask an approver with `decide_all` about several calls, until it has decided on all of them."""
+        approver: Any = self._approver
+        waiting, outcomes = dict(questions), dict[int, PermittedCall | RefusedCall]()
+        while waiting:
+            with pause_calls():
+                decisions = await approver.decide_all([question.request for question in waiting.values()])
+            if len(decisions) != len(waiting) or all(decision is None for decision in decisions):
+                raise PolicyError(
+                    f"{type(approver).__name__}.decide_all must return a Decision or None for each of the "
+                    f"{len(waiting)} calls, and decide at least one"
+                )
+            policies = self.policy, self.policy.grants and self.policy.grants.rules
+            for (place, question), decision in zip(tuple(waiting.items()), decisions, strict=True):
+                outcome = None if decision is None else await self._apply(question, decision, scope)
+                if outcome is not None:
+                    outcomes[place] = outcome
+                    del waiting[place]
+            if policies != (self.policy, self.policy.grants and self.policy.grants.rules):
+                outcomes.update(self._judge_waiting(waiting, scope))
+        return outcomes
+
+    def _judge_waiting(self, waiting: dict[int, _Question], scope: CallScope) -> dict[int, PermittedCall | RefusedCall]:
+        """Remove and return the calls that needn't be asked about any more, after an "always" to another one."""
+        outcomes: dict[int, PermittedCall | RefusedCall] = {}
+        for place, question in tuple(waiting.items()):
+            proposal = question.proposal
+            verdict = self._judge(proposal, proposal.intent, scope)
+            if verdict.action == "allow" and proposal is question.original:
+                outcomes[place] = PermittedCall(proposal, verdict)
+                del waiting[place]
+        return outcomes
+
+    def _make_question(self, proposal: ProposedCall, scope: CallScope) -> _Question:
+        return _Question(proposal, proposal, self._make_request(proposal, scope))
 
     def _make_request(self, proposal: ProposedCall, scope: CallScope) -> ApprovalRequest:
         tool, verdict = proposal.tool, proposal.verdict
@@ -268,46 +294,71 @@ class Authorizer:
         if verdict.action == "ask" and verdict.by == "profile":
             derived = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
             always = None if derived is None else derived.scope
-        request_hash = hash_request(tool.name, proposal.plain, proposal.intent)
         return ApprovalRequest(
-            proposal.call, tool.name, proposal.plain, proposal.intent, verdict.reason, always, request_hash,
+            proposal.call,
+            tool.name,
+            proposal.plain,
+            proposal.intent,
+            verdict.reason,
+            always,
+            hash_request(tool.name, proposal.plain, proposal.intent),
             is_running=proposal.is_running,
-        )  # fmt: skip
+            workspace=None if scope.workspace is None else str(scope.workspace),
+        )
 
     async def _apply(
-        self, proposal: ProposedCall, decision: Decision, scope: CallScope
-    ) -> PermittedCall | RefusedCall | str:
-        """Apply a decision to a proposal. Returns the problem as text if it is an edit with invalid arguments."""
+        self, question: _Question, decision: Decision, scope: CallScope
+    ) -> PermittedCall | RefusedCall | None:
+        """Apply a decision on a call. Returns None if it must be asked about again, with the request changed."""
+        proposal = question.proposal
         if not isinstance(decision, Decision):
             raise PolicyError(f"a decision on {proposal.call.id!r} must be a Decision, not {decision!r}")
         by = decision.by or "caller"
         if decision.action == "deny":
             return proposal.deny(decision.reason or "the user said no", by)
         if decision.action == "edit":
-            if proposal.is_running:
-                return "the call is running; its arguments can't be changed any more"
-            return await self._apply_edit(proposal, decision, by, scope)
+            return await self._apply_edit(question, decision, scope)
         if decision.action not in ("allow", "always"):
             raise PolicyError(f"the decision {decision.action!r} on {proposal.call.id!r} is unknown")
-        reason = decision.reason
+        is_edited = proposal.plain != question.original.plain
+        reason = decision.reason or ("edited" if is_edited else "")
         if decision.action == "always" and proposal.verdict.by == "profile":
             tool = proposal.tool
             always = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
             if always is not None:
                 self.policy = self.policy.with_always(always)
                 reason = f"always: {always.scope}"
-        return PermittedCall(proposal, Verdict("allow", reason, by), was_asked=True)
+        edited_from = question.original.plain if is_edited else None
+        verdict = Verdict("allow", reason, by)
+        return PermittedCall(proposal, verdict, was_asked=True, edited_from=edited_from, comment=decision.comment)
 
     async def _apply_edit(
-        self, proposal: ProposedCall, decision: Decision, by: str, scope: CallScope
-    ) -> PermittedCall | RefusedCall | str:
-        edited = await self._propose(proposal.call, proposal.tool, json.dumps(dict(decision.arguments or {})), scope)
-        if isinstance(edited, RefusedCall):
-            return edited.result.text
-        if edited.verdict.action == "deny":
-            return edited.deny(edited.verdict.reason, edited.verdict.by)
-        # Whoever edited the arguments approves of them, so nobody is asked again.
-        return PermittedCall(edited, Verdict("allow", "edited", by), was_asked=True, is_edited=True)
+        self, question: _Question, decision: Decision, scope: CallScope
+    ) -> PermittedCall | RefusedCall | None:
+        """Validate, judge and preview the edited call. A person is then shown it; a program meant what it said."""
+        question.edits += 1
+        is_shown = confirms_edits(self._approver)
+        before, problem = question.proposal, ""
+        if before.is_running:
+            problem = "the call is running; its arguments can't be changed any more"
+        else:
+            edited = await self._propose(before.call, before.tool, json.dumps(dict(decision.arguments or {})), scope)
+            if isinstance(edited, RefusedCall):
+                problem = edited.result.text
+            elif edited.verdict.action == "deny":
+                if not is_shown:
+                    return edited.deny(edited.verdict.reason, edited.verdict.by)
+                problem = f"the policy denies this: {edited.verdict.reason}"
+            else:
+                question.proposal = edited
+                if not is_shown:
+                    return await self._apply(question, replace(decision, action="allow"), scope)
+                question.request = replace(self._make_request(edited, scope), is_edited=True)
+                return None
+        if not is_shown and question.edits >= _EDITS:
+            return before.deny("the edited arguments were invalid every time", _EXECUTOR)
+        question.request = replace(question.request, problem=problem)
+        return None
 
     def _add_defaults(self, tool: Tool, plain: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the function's defaults to the arguments, if a rule looks at arguments."""
@@ -316,9 +367,7 @@ class Authorizer:
         if tool.name not in self._defaults:
             parameters = inspect.signature(tool.function).parameters.values()
             self._defaults[tool.name] = {
-                one.name: _to_json_value(one.default)
-                for one in parameters
-                if one.default is not inspect.Parameter.empty
+                one.name: to_json_value(one.default) for one in parameters if one.default is not inspect.Parameter.empty
             }
         return {**self._defaults[tool.name], **plain}
 
@@ -330,40 +379,3 @@ def _list_with_nested(tools: Iterable[Tool]) -> Iterator[Tool]:
         list_nested = getattr(tool.function, "list_nested_tools", None)
         if list_nested is not None:
             yield from _list_with_nested(list_nested())
-
-
-def find_timeout(tool: Tool, default: float | None, scope: CallScope) -> float | None:
-    """Return how many seconds a call may take: the tool's timeout or the default, but no longer than the deadline."""
-    timeout = default if tool.timeout is None else tool.timeout
-    if scope.deadline is None:
-        return timeout
-    left = max(0.0, scope.deadline - time.monotonic())
-    return left if timeout is None else min(timeout, left)
-
-
-def _return_awaitable(work: Awaitable[Any]) -> Awaitable[Any]:
-    return work
-
-
-def _ignore_outcome(_outcome: Outcome) -> None:
-    """Ignore an intent that came too late."""
-
-
-def _to_json_value(value: Any) -> Any:
-    """Convert an argument to a JSON value."""
-    if isinstance(value, _SCALARS):
-        return value
-    from pydantic_core import to_jsonable_python
-
-    try:
-        return to_jsonable_python(value, fallback=str)
-    except ValueError:  # bytes that aren't UTF-8
-        return str(value)
-
-
-def decode_for_journal(arguments: str) -> Any:
-    """Decode refused arguments for the journal where possible, so that secrets are found by name."""
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments

@@ -21,9 +21,13 @@ class ApprovalRequest:
 
     `arguments` are JSON values, validated, as the tool would get them. `reason` says why approval is needed, `always`
     what an "always" would allow (None if it wouldn't help), `problem` what was wrong with the last edit. `hash`
-    identifies the tool, arguments and preview, and binds a decision to them. `is_running`: the call is running, and
-    asks for what `intent` says in addition (`CallScope.authorize`); its arguments can't be changed any more.
-    `agent` says which sub-agent made the call; empty for the model of the run itself.
+    identifies the tool, arguments and preview, and binds a decision to them.
+
+    `is_running`: the call is running, and asks for what `intent` says in addition (`CallScope.authorize`); its
+    arguments can't be changed any more. `is_edited`: these are the arguments of the last edit, to be confirmed.
+    `is_changed`: the call was approved, and an earlier call of its message has changed what it would do. `agent` says
+    which sub-agent made the call; empty for the model of the run itself. `workspace` is the folder that paths may be
+    outside of.
     """
 
     call: ToolCall
@@ -35,12 +39,18 @@ class ApprovalRequest:
     hash: str
     problem: str = ""
     is_running: bool = False
+    is_edited: bool = False
+    is_changed: bool = False
     agent: str = ""
+    workspace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """An answer to a request. `by` is who gave it; `hash` binds it to the request.
+
+    `reason` is recorded in the journal, and the model gets that of a denial. `comment` is for a call that runs: the
+    model gets it with the result.
 
     Raises `PolicyError` for any other action, since what isn't understood must not run a call.
     """
@@ -50,15 +60,16 @@ class Decision:
     arguments: Mapping[str, Any] | None = None
     by: str = ""
     hash: str | None = None
+    comment: str = ""
 
     def __post_init__(self) -> None:
         if self.action not in get_args(DecisionAction):
             raise PolicyError(f"a decision must be {' or '.join(get_args(DecisionAction))}, not {self.action!r}")
 
     @classmethod
-    def allow(cls, by: str = "") -> Decision:
-        """Run the call, this time."""
-        return cls("allow", by=by)
+    def allow(cls, by: str = "", comment: str = "") -> Decision:
+        """Run the call, this time; the model gets the comment with the result."""
+        return cls("allow", by=by, comment=comment)
 
     @classmethod
     def deny(cls, reason: str = "", by: str = "") -> Decision:
@@ -67,7 +78,10 @@ class Decision:
 
     @classmethod
     def edit(cls, arguments: Mapping[str, Any], by: str = "") -> Decision:
-        """Run the call with other arguments, which are validated and judged again; a note tells the model."""
+        """Run the call with other arguments, which are validated and judged again; a note tells the model.
+
+        An approver whose `confirms_edits` is true, such as one that asks a person, is shown the edited call first.
+        """
         return cls("edit", arguments=arguments, by=by)
 
     @classmethod
@@ -116,6 +130,9 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
             "always": request.always,
             "hash": request.hash,
             "problem": request.problem,
+            "is_edited": request.is_edited,
+            "agent": request.agent,
+            "workspace": request.workspace,
         }
     return data
 
@@ -141,6 +158,9 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
             request["always"],
             request["hash"],
             request["problem"],
+            is_edited=request.get("is_edited", False),
+            agent=request.get("agent", ""),
+            workspace=request.get("workspace"),
         )
         return Pending(call, data["reason"], asked)
     except (LookupError, TypeError) as error:
@@ -159,6 +179,7 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
         "arguments": edited,
         "by": decision.by,
         "hash": decision.hash,
+        "comment": decision.comment,
     }
 
 
@@ -168,7 +189,7 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
 
     try:
         arguments = value_from_json(data["arguments"], "the edited arguments")
-        return Decision(data["action"], data["reason"], arguments, data["by"], data["hash"])
+        return Decision(data["action"], data["reason"], arguments, data["by"], data["hash"], data.get("comment", ""))
     except PolicyError as error:
         raise ConversationError(str(error)) from error
     except (LookupError, TypeError) as error:

@@ -21,10 +21,12 @@ from ferrule.blobs import BlobStore
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import PolicyError, RegistryError
 from ferrule.execution.approver import Approver
-from ferrule.execution.authorize import Authorizer, PermittedCall, RefusedCall
+from ferrule.execution.authorize import Authorizer
+from ferrule.execution.conflicts import UsedPaths
 from ferrule.execution.decisions import Decision, Pending
 from ferrule.execution.journal import Journal, NullJournal, record_cancelled, record_pending, record_refused
 from ferrule.execution.policy import Policy
+from ferrule.execution.proposals import PermittedCall, RefusedCall
 from ferrule.execution.results import LIMIT, ResultLimits
 from ferrule.execution.results import NAME as READ_RESULT
 from ferrule.execution.run_call import CallRunner
@@ -117,8 +119,9 @@ class Executor:
     ) -> list[ToolResult | Pending]:
         """Answer calls: all are authorized first, in order, then they run; the answers are in call order.
 
-        Calls run concurrently, except that `serial` tools run alone, and tools of one Toolset instance that aren't
-        `read_only` wait for each other. Nothing runs from the first `Pending` call on, so that the order holds when
+        Calls run concurrently, except that `serial` tools run alone, tools of one Toolset instance that aren't
+        `read_only` wait for each other, and a call that writes what another one reads or writes, by their intents,
+        waits for the earlier ones. Nothing runs from the first `Pending` call on, so that the order holds when
         the rest is run later. `decisions`, by call id, are answers to an earlier `Pending`, made by `Pending.decide`;
         any other raises `PolicyError`. `on_result` is called with each result as soon as there is one.
 
@@ -133,10 +136,9 @@ class Executor:
         held: list[PermittedCall | RefusedCall | Pending] = []
         try:
             for call in calls:
-                decision = decisions.get(call.id)
-                if decision is not None:
-                    _check_bound(call, decision)
-                one = await self._authorizer.authorize(call, scope, decision)
+                if call.id in decisions:
+                    _check_bound(call, decisions[call.id])
+            for one in await self._authorizer.authorize_all(calls, scope, decisions):
                 if held or isinstance(one, Pending):
                     held.append(one)
                 else:
@@ -226,13 +228,23 @@ class _Batch:
 def _group_calls(
     runnable: Iterable[PermittedCall | RefusedCall],
 ) -> list[list[tuple[int, PermittedCall | RefusedCall]]]:
-    """Group the calls that may run concurrently, in order; a call of a serial tool is a group of its own."""
+    """Group the calls that may run concurrently, in order; a call of a serial tool is a group of its own.
+
+    A call that conflicts with one of its group begins a new one.
+    """
     groups: list[list[tuple[int, PermittedCall | RefusedCall]]] = []
     is_open = False
+    before, in_group = UsedPaths(), UsedPaths()
     for place, one in enumerate(runnable):
         is_serial = isinstance(one, PermittedCall) and one.proposal.tool.serial
-        if not is_open or is_serial:
+        intent = one.proposal.intent if isinstance(one, PermittedCall) else None
+        if not is_open or is_serial or (intent is not None and in_group.conflicts_with(intent)):
             groups.append([])
+            in_group = UsedPaths()
+        if isinstance(one, PermittedCall) and intent is not None:
+            one.follows_conflict = before.has_written(intent)
+            before.add(intent)
+            in_group.add(intent)
         groups[-1].append((place, one))
         is_open = not is_serial
     return groups

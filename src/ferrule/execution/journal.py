@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ferrule.conversation import MalformedCall, ToolCall
-from ferrule.execution.authorize import PermittedCall, RefusedCall, decode_for_journal
 from ferrule.execution.decisions import Pending
+from ferrule.execution.proposals import PermittedCall, RefusedCall, decode_for_journal
 from ferrule.execution.rules import Verdict
 from ferrule.execution.secrets import scrub_secrets
 from ferrule.tools.intent import Intent

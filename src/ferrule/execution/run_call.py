@@ -7,11 +7,10 @@ propagate from here; cancellation of the caller does.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,18 +18,20 @@ from typing import Any
 
 from ferrule.conversation import Text, ToolResult
 from ferrule.errors import ArgumentsInvalid, ToolFailed, ToolRetry
-from ferrule.execution.authorize import Authorizer, PermittedCall, RefusedCall, find_timeout
+from ferrule.execution.argument_changes import describe_changes
+from ferrule.execution.authorize import Authorizer
 from ferrule.execution.call_clock import CallClock, current_clock
 from ferrule.execution.error_results import (
     TimeoutAction,
     describe_failure,
-    make_denied_result,
     make_error_result,
     make_not_started_result,
     make_timed_out_result,
 )
 from ferrule.execution.journal import CallRecord, Journal, record_cancelled, record_refused
 from ferrule.execution.locks import LockHolder, get_lock
+from ferrule.execution.proposals import PermittedCall, RefusedCall
+from ferrule.execution.read_intent import find_timeout
 from ferrule.execution.results import ResultLimits, make_data, make_parts
 from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
 from ferrule.execution.tool_output import is_in_tool
@@ -38,7 +39,6 @@ from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Intent
 from ferrule.tools.scope import CallScope
 
-_CHANGED = "what the call would do has changed since it was approved; look at it again"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
 _FINAL = (ToolFailed, ToolRetry, ArgumentsInvalid, asyncio.CancelledError, SystemExit)
@@ -72,8 +72,11 @@ class CallRunner:
                 return self._refuse(permitted, make_not_started_result(proposal.call, busy=True))
         run: FunctionRun | None = None
         try:
-            if proposal.intent is not None and not await self._is_still_permitted(permitted, scope):
-                return self._refuse(permitted, make_denied_result(proposal.call, _CHANGED))
+            if proposal.intent is not None:
+                rechecked = await self._recheck(permitted, scope)
+                if isinstance(rechecked, RefusedCall):
+                    return self._refuse(permitted, rechecked.result)
+                permitted = rechecked
             record = None if self._journal is None else CallRecord.start(self._journal, permitted)
             run = self._prepare(permitted, scope, timeout, record)
             run.on_late = partial(self._record_late, permitted, record, holder)
@@ -100,9 +103,9 @@ class CallRunner:
             record_cancelled(self._journal, permitted.proposal.call)
             raise
 
-    async def _is_still_permitted(self, permitted: PermittedCall, scope: CallScope) -> bool:
+    async def _recheck(self, permitted: PermittedCall, scope: CallScope) -> PermittedCall | RefusedCall:
         try:
-            return await self._authorizer.is_still_permitted(permitted, scope)
+            return await self._authorizer.recheck(permitted, scope)
         except asyncio.CancelledError:
             record_cancelled(self._journal, permitted.proposal.call)
             raise
@@ -153,8 +156,8 @@ class CallRunner:
             except ToolFailed as error:
                 result = make_error_result(call.id, call.name, "error", f"the call was run, but {error.reason}")
         content = self._limits.cut(result.content)
-        if permitted.is_edited:
-            content = (*content, *self._limits.cut((_render_edit_note(permitted),)))
+        if permitted.edited_from is not None or permitted.comment:
+            content = (*content, *self._limits.cut(tuple(_render_notes(permitted))))
         return result if content is result.content else replace(result, content=content)
 
     def _record_late(
@@ -175,9 +178,13 @@ class CallRunner:
         return result
 
 
-def _render_edit_note(permitted: PermittedCall) -> Text:
-    arguments = json.dumps(dict(permitted.proposal.plain), ensure_ascii=False)
-    return Text(f"[the user changed the arguments; what was run: {arguments}]")
+def _render_notes(permitted: PermittedCall) -> Iterator[Text]:
+    """Say what the user has changed in the arguments, and what they say about the call."""
+    if permitted.edited_from is not None:
+        changes = describe_changes(permitted.edited_from, permitted.proposal.plain)
+        yield Text(f"[the user changed the arguments before the call was run; {changes}]")
+    if permitted.comment:
+        yield Text(f"[the user allowed this call and says: {permitted.comment}]")
 
 
 def _ignore_outcome(_outcome: Outcome) -> None:

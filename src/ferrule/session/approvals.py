@@ -8,7 +8,7 @@ import select
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from ferrule.execution import (
     Policy,
     TerminalApprover,
 )
+from ferrule.execution.approver import confirms_edits, decide_all
 from ferrule.session.terminal_output import print_notice
 
 _POLL = 0.05
@@ -165,12 +166,27 @@ class SessionApprover:
         """Forget which calls were shown: those of a new turn may have the same ids."""
         self._shown.clear()
 
+    @property
+    def confirms_edits(self) -> bool:
+        """Whether the approver is to be shown a call again after it was edited."""
+        return confirms_edits(self._approver)
+
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """Ask the approver once the call was shown; those of a sub-agent aren't, and its own call was."""
+        """Ask the approver once the call was shown."""
+        await self._wait_until_shown(request)
+        return await self._approver.decide(request)
+
+    async def decide_all(self, requests: Sequence[ApprovalRequest]) -> Sequence[Decision | None]:
+        """Ask the approver about several calls, once they were shown."""
+        for request in requests:
+            await self._wait_until_shown(request)
+        return await decide_all(self._approver, requests)
+
+    async def _wait_until_shown(self, request: ApprovalRequest) -> None:
+        # The calls of a sub-agent aren't shown themselves, only the one that it answers.
         if not request.agent:
             await self._shown[request.call.id].wait()
         self._clear_line()
-        return await self._approver.decide(request)
 
 
 class AnswerInput:

@@ -11,6 +11,7 @@ from ferrule._util.terminal_text import escape_line
 from ferrule.conversation import Conversation, ToolCall, ToolResult
 from ferrule.errors import ToolFailed
 from ferrule.execution import Approver, Decision, Executor, Policy, TerminalApprover
+from ferrule.execution.approver import confirms_edits
 from ferrule.execution.decisions import ApprovalRequest
 from ferrule.mcp.requests import ClientAnswers, ElicitationRequest, SamplingAnswer, SamplingRequest
 from ferrule.session.approvals import DenyAll, Permissions
@@ -120,6 +121,10 @@ class _ClearedApprover:
     def __init__(self, approver: Approver, clear_line: Callable[[], None]) -> None:
         self._approver = approver
         self._clear_line = clear_line
+
+    @property
+    def confirms_edits(self) -> bool:
+        return confirms_edits(self._approver)
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         self._clear_line()

@@ -1,0 +1,91 @@
+"""Calls on their way to being run: proposed with the policy's verdict, then permitted or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.conversation import MalformedCall, ToolCall, ToolResult
+from ferrule.execution.error_results import make_denied_result
+from ferrule.execution.rules import Verdict
+from ferrule.tools.decorator import Tool
+from ferrule.tools.intent import Intent
+
+_SCALARS = (str, int, float, bool, type(None))
+_PLAIN = frozenset(_SCALARS)
+"""Nearly every argument has one of these types, which are JSON values already."""
+
+
+# Not frozen, although never changed: every call creates one of each, which takes three times as long if frozen.
+@dataclass(slots=True)
+class ProposedCall:
+    """A call with valid arguments, and the policy's verdict on it.
+
+    `arguments` are what the function gets, `plain` the same as JSON values. `is_running`: the call runs already, and
+    `intent` is what it asks for in addition.
+    """
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+    plain: Mapping[str, Any]
+    intent: Intent | None
+    verdict: Verdict
+    is_running: bool = False
+
+    def deny(self, reason: str, by: str) -> RefusedCall:
+        """Refuse this call; `by` is who denied it."""
+        return RefusedCall(self.call, make_denied_result(self.call, reason), self.plain, Verdict("deny", reason, by))
+
+
+@dataclass(slots=True)
+class PermittedCall:
+    """A call that may run, and why. `was_asked`: somebody approved exactly this call.
+
+    `edited_from` are the model's own arguments, if somebody has changed them; `comment` is what the model is told with
+    the result. `follows_conflict`: an earlier call of the same message writes what this one reads or writes.
+    """
+
+    proposal: ProposedCall
+    verdict: Verdict
+    was_asked: bool = False
+    edited_from: Mapping[str, Any] | None = None
+    comment: str = ""
+    follows_conflict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCall:
+    """A call that is answered without being run. `arguments` are those of the call, decoded if possible."""
+
+    call: ToolCall | MalformedCall
+    result: ToolResult
+    arguments: Any
+    verdict: Verdict | None = None
+
+
+def convert_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert arguments to JSON values."""
+    return {name: value if type(value) in _PLAIN else to_json_value(value) for name, value in arguments.items()}
+
+
+def to_json_value(value: Any) -> Any:
+    """Convert an argument to a JSON value."""
+    if isinstance(value, _SCALARS):
+        return value
+    from pydantic_core import to_jsonable_python
+
+    try:
+        return to_jsonable_python(value, fallback=str)
+    except ValueError:  # bytes that aren't UTF-8
+        return str(value)
+
+
+def decode_for_journal(arguments: str) -> Any:
+    """Decode refused arguments for the journal where possible, so that secrets are found by name."""
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
