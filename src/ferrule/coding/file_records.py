@@ -35,6 +35,10 @@ class FileRecord:
     """Of what was there when it was last compared; None if the file was gone. The model knows of the difference."""
     signature: Signature | None
 
+    def matches(self, status: os.stat_result) -> bool:
+        """Whether a file of this status has the content `digest` for sure, without looking at it."""
+        return self.seen == self.digest and self.signature is not None and self.signature == _make_signature(status)
+
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:

@@ -1,0 +1,168 @@
+"""Unified diffs of texts that may be long: at a bounded cost, and cut to a bounded length."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+__all__ = ["diff_texts", "find_changes", "make_unified_diff"]
+
+_CONTEXT = 3
+_MOST_COMPARISONS = 1_000_000
+"""Beyond this product of lines before and after, a region is first split at lines that occur once in both."""
+
+Block = tuple[int, int, int, int]
+"""Lines `before[a:b]` became `after[c:d]`."""
+
+
+def diff_texts(before: str, after: str) -> list[str]:
+    """The lines of a unified diff without headers. Fast if little has changed, however long the texts are."""
+    start = _count_common(before, after)
+    limit = min(len(before), len(after)) - start
+    end = min(_count_common_end(before, after), limit)
+    start, end = _widen_start(before, start), _widen_end(before, end)
+    line = before.count("\n", 0, start)
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    return make_unified_diff(_split(old, is_last=not end), _split(new, is_last=not end), offset=line)
+
+
+def make_unified_diff(before: Sequence[str], after: Sequence[str], *, offset: int = 0) -> list[str]:
+    """The lines of a unified diff without headers. `offset` is the number of lines before the given ones."""
+    blocks = list(find_changes(before, after))
+    return [line for group in _group(blocks) for line in _render_group(group, before, after, offset)] if blocks else []
+
+
+def _widen_start(text: str, start: int) -> int:
+    """The start of the line that is `_CONTEXT` lines before an offset."""
+    for _ in range(_CONTEXT + 1):
+        start = text.rfind("\n", 0, start)
+        if start < 0:
+            return 0
+    return start + 1
+
+
+def _widen_end(text: str, end: int) -> int:
+    """How much of the end is left after the line that is `_CONTEXT` lines after it begins."""
+    at = len(text) - end
+    if at and text[at - 1] == "\n":
+        at -= 1
+    for _ in range(_CONTEXT + 1):
+        at = text.find("\n", at) + 1
+        if not at:
+            return 0
+    return len(text) - at
+
+
+def _split(text: str, *, is_last: bool) -> list[str]:
+    lines = text.split("\n")
+    if lines[-1] == "":
+        return lines[:-1]
+    return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"] if is_last else lines
+
+
+def find_changes(
+    before: Sequence[str], after: Sequence[str], old_offset: int = 0, new_offset: int = 0
+) -> Iterator[Block]:
+    """The changed blocks of lines, in order; the offsets are added to their numbers."""
+    start = _count_common(before, after)
+    limit = min(len(before), len(after)) - start
+    end = min(_count_common(before[::-1], after[::-1]), limit)
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    old_offset, new_offset = old_offset + start, new_offset + start
+    if not old and not new:
+        return
+    if not old or not new:
+        yield old_offset, old_offset + len(old), new_offset, new_offset + len(new)
+    elif len(old) * len(new) <= _MOST_COMPARISONS:
+        # Slow to import, and only needed for changes in several places.
+        from difflib import SequenceMatcher
+
+        for tag, a, b, c, d in SequenceMatcher(None, old, new).get_opcodes():
+            if tag != "equal":
+                yield a + old_offset, b + old_offset, c + new_offset, d + new_offset
+    else:
+        anchors = _find_anchors(old, new)
+        if not anchors:
+            yield old_offset, old_offset + len(old), new_offset, new_offset + len(new)
+            return
+        a = c = 0
+        for b, d in (*anchors, (len(old), len(new))):
+            yield from find_changes(old[a:b], new[c:d], a + old_offset, c + new_offset)
+            a, c = b, d
+
+
+def _find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Places of lines that occur once in both, in increasing order in both: those of a patience diff."""
+    once = {line for line, count in Counter(old).items() if count == 1}
+    once &= {line for line, count in Counter(new).items() if count == 1}
+    places = {line: number for number, line in enumerate(old) if line in once}
+    pairs = [(places[line], number) for number, line in enumerate(new) if line in once]
+    # The longest increasing sequence of places in `old`.
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, (place, _) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [place]
+        last[length : length + 1] = [number]
+    chain: list[tuple[int, int]] = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        chain.append(pairs[at])
+        at = before[at]
+    return chain[::-1]
+
+
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many first elements are the same: by halves, since comparing slices is much faster than comparing each."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _count_common_end(one: str, other: str) -> int:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _group(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """Changes that are so near to each other that their contexts touch."""
+    group = [blocks[0]]
+    for block in blocks[1:]:
+        if block[0] - group[-1][1] > 2 * _CONTEXT:
+            yield group
+            group = []
+        group.append(block)
+    yield group
+
+
+def _render_group(group: Sequence[Block], before: Sequence[str], after: Sequence[str], offset: int) -> Iterator[str]:
+    a, c = max(0, group[0][0] - _CONTEXT), max(0, group[0][2] - _CONTEXT)
+    b, d = min(len(before), group[-1][1] + _CONTEXT), min(len(after), group[-1][3] + _CONTEXT)
+    yield f"@@ -{_render_range(a + offset, b + offset)} +{_render_range(c + offset, d + offset)} @@"
+    shown = a
+    for old, old_end, new, new_end in group:
+        yield from (f" {line}" for line in before[shown:old])
+        yield from (f"-{line}" for line in before[old:old_end])
+        yield from (f"+{line}" for line in after[new:new_end])
+        shown = old_end
+    yield from (f" {line}" for line in before[shown:b])
+
+
+def _render_range(start: int, end: int) -> str:
+    if end - start == 1:
+        return str(start + 1)
+    return f"{start + 1 if end > start else start},{end - start}"

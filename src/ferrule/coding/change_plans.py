@@ -1,0 +1,130 @@
+"""Changes to files that are worked out but not made: what a person sees of them, and what the model reads after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule._util.line_diff import diff_texts
+from ferrule.coding.file_changes import FileChange
+from ferrule.coding.file_loading import LoadedFile, show_bad_bytes
+from ferrule.coding.file_records import hash_content
+from ferrule.coding.text_files import TextFile
+from ferrule.errors import ToolRetry
+from ferrule.tools.intent import Diff, Effect, Intent, Preview
+
+__all__ = ["ChangePlan", "describe_plan", "make_intent", "plan_change", "refuse_if_changed"]
+
+_MOST_DIFF_LINES: Final = 150
+_LONGEST_DIFF_LINE: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """A change to one file."""
+
+    change: FileChange
+    before: str
+    """The text before; empty for a new file."""
+    after: str
+    """The text after; empty for a deleted one."""
+    origin: str = ""
+    """The hash of what the model's own changes to this file started from; empty for a new file."""
+    is_known: bool = True
+    """Whether the model knows the whole content afterwards."""
+    moved_from: str = ""
+    """The path, as it is shown, that a moved file had."""
+    notes: tuple[str, ...] = ()
+    is_shown: bool = True
+    """Whether it is worth mentioning; not for the old place of a moved file."""
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether there is nothing to write."""
+        change = self.change
+        if change.after is None or self.before != self.after:
+            return False
+        return change.before == hash_content(change.after)
+
+    @property
+    def diff_lines(self) -> list[str]:
+        """The change as a unified diff without headers."""
+        return diff_texts(self.before, self.after)
+
+
+def plan_change(
+    file: LoadedFile, text: TextFile, new: TextFile, *, is_known: bool = True, notes: Sequence[str] = ()
+) -> ChangePlan:
+    """The plan that gives an existing file a new text. Raises `ToolFailed` if it can't be encoded."""
+    change = FileChange(file.path, file.real, file.digest, new.encode(), file.status)
+    extra = [text.description] if text.description else []
+    return ChangePlan(change, text.raw, new.raw, file.origin, is_known, notes=(*notes, *extra))
+
+
+def refuse_if_changed(file: LoadedFile) -> None:
+    """Raise `ToolRetry` if a file that the model read isn't the same any more."""
+    if file.record is not None and not file.is_as_known:
+        raise ToolRetry(f"{file.path} has changed since you read it: read it again, then decide what to write")
+
+
+def make_intent(plans: Sequence[ChangePlan]) -> Intent:
+    """What the plans would do. The precondition is one for the same lines of the same content.
+
+    It stands for the content that somebody else wrote last, and the lines that change: so that several changes of one
+    turn to the same file can be approved together, and none once somebody else has changed the file.
+    """
+    effects = tuple(Effect("write", plan.change.real) for plan in plans)
+    state = [
+        [
+            plan.change.real,
+            plan.origin,
+            plan.change.after is None,
+            [line for line in plan.diff_lines if line[0] in "+-"],
+        ]
+        for plan in plans
+    ]
+    return Intent(effects, _make_preview(plans), hash_content(json.dumps(state).encode()))
+
+
+def _make_preview(plans: Sequence[ChangePlan]) -> Preview:
+    diffs = [Diff(plan.change.path, show_bad_bytes(plan.before), show_bad_bytes(plan.after)) for plan in plans]
+    if len(plans) == 1 and plans[0].change.after is not None:
+        return diffs[0]
+    return "\n".join(f"{_summarize(plan)}\n{diff}" for plan, diff in zip(plans, diffs, strict=True))
+
+
+def describe_plan(plan: ChangePlan) -> str:
+    """What was done, for the model: created or updated, bytes, notes, and the diff of an update, bounded."""
+    if plan.is_unchanged:
+        return f"File unchanged: {plan.change.path} has this content already"
+    notes = "".join(f"\n[{note}]" for note in plan.notes)
+    diff = plan.diff_lines if plan.change.after is not None and plan.before else []
+    if not diff:
+        return f"{_summarize(plan)}{notes}"
+    return f"{_summarize(plan)}{notes}\n\nDiff:\n{_cut_diff(diff)}"
+
+
+def _summarize(plan: ChangePlan) -> str:
+    change = plan.change
+    if change.after is None:
+        return f"File deleted: {change.path}"
+    size = f"({len(change.after):,} bytes)" if len(change.after) != 1 else "(1 byte)"
+    if plan.moved_from:
+        return f"File moved: {plan.moved_from} to {change.path} {size}"
+    return f"File {'created' if change.before is None else 'updated'}: {change.path} {size}"
+
+
+def _cut_diff(lines: list[str]) -> str:
+    shown = [_cut_line(show_bad_bytes(line.replace("\r", "\\r"))) for line in lines]
+    if len(shown) > _MOST_DIFF_LINES:
+        half = _MOST_DIFF_LINES // 2
+        shown = [*shown[:half], f"[{len(shown) - 2 * half:,} more lines of the diff]", *shown[-half:]]
+    return "\n".join(shown)
+
+
+def _cut_line(line: str) -> str:
+    if len(line) <= _LONGEST_DIFF_LINE:
+        return line
+    return f"{line[:_LONGEST_DIFF_LINE]}… [{len(line) - _LONGEST_DIFF_LINE:,} more characters]"

@@ -1,0 +1,260 @@
+"""The file tools of the coding agent: `read_file`, `write_file`, `edit_file` and `apply_patch`.
+
+What a call would write is worked out twice by the same code: as its intent, before anybody is asked, and when it runs.
+In between, the intent's precondition makes sure that it is the same change to the same file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from ferrule.coding.change_plans import ChangePlan, describe_plan, make_intent, plan_change, refuse_if_changed
+from ferrule.coding.edits import Edit, apply_edits
+from ferrule.coding.file_changes import FileChange, apply_changes
+from ferrule.coding.file_loading import LoadedFile, explain_errors, load_file, suggest_names
+from ferrule.coding.file_reading import render_file
+from ferrule.coding.file_records import hash_content
+from ferrule.coding.patch_notation import FilePatch, parse_patch
+from ferrule.coding.patches import patch_text
+from ferrule.coding.text_files import TextFile
+from ferrule.coding.workspace import Workspace
+from ferrule.conversation import Image, Text
+from ferrule.errors import ToolFailed, ToolRetry
+from ferrule.sandbox.file_access import describe_path
+from ferrule.sandbox.shell.access_plan import Access
+from ferrule.tools.decorator import Tool, tool
+from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.toolset import Toolset
+from ferrule.toolspec import Annotations
+
+__all__ = ["FileTools", "make_file_tools"]
+
+_Path = Annotated[str, "The file, relative to the workspace or absolute"]
+_READS: Final = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+_WRITES: Final = Annotations(read_only=False, destructive=False, open_world=False)
+_PATCHES: Final = Annotations(read_only=False, destructive=None, open_world=False)
+
+
+def make_file_tools(workspace: Workspace) -> list[Tool]:
+    """Make the file tools of a workspace."""
+    return list(FileTools(workspace).tools)
+
+
+class FileTools(Toolset):
+    """Reads and writes the files of one workspace. Calls that write wait for each other."""
+
+    name = "files"
+    description = "Reads and writes files of the workspace"
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._changing = threading.Lock()
+        self._failures: dict[tuple[str, str], int] = {}
+
+    def _intend_reading(self, arguments: Mapping[str, Any]) -> Intent:
+        path = str(arguments["path"])
+        with explain_errors("reading", path):
+            return Intent((Effect("read", self._workspace.access.check(path, Access.READ)),))
+
+    @tool(annotations=_READS, intent=_intend_reading)
+    def read_file(
+        self,
+        path: _Path,
+        offset: Annotated[int, Field(ge=1, description="The line to start at, counted from 1")] = 1,
+        limit: Annotated[int | None, Field(ge=1, description="How many lines at most; all by default")] = None,
+    ) -> str | list[Text | Image]:
+        """Read a file: numbered lines (number, tab, line), or an image. Read a file before you change it, and read
+        what you rely on instead of guessing it. Of a long file you get the beginning, and the offset to go on with.
+        """
+        with explain_errors("reading", path):
+            file = self._load(path)
+            answer = render_file(file, offset, limit)
+            self._workspace.files.remember(file.real, file.digest, file.status)
+        return answer
+
+    def _load(self, path: str) -> LoadedFile:
+        if os.path.isdir(self._workspace.access.check(path, Access.READ)):  # noqa: PTH112
+            raise ToolRetry(f"{describe_path(path)} is a folder: see what is in it with list_files")
+        try:
+            return load_file(self._workspace, path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            shown = self._workspace.access.describe(self._workspace.access.resolve(path))
+            hint = suggest_names(self._workspace, path) or " See list_files for what there is."
+            raise ToolRetry(f"Error reading {shown}: there is no such file.{hint}") from error
+
+    def _intend_writing(self, arguments: Mapping[str, Any]) -> Intent:
+        return make_intent([self._plan_writing(str(arguments["path"]), str(arguments["content"]))])
+
+    @tool(annotations=_WRITES, intent=_intend_writing)
+    async def write_file(self, path: _Path, content: Annotated[str, "The complete new content"]) -> str:
+        """Write a whole file: create one, with the folders that it needs, or replace all of its content. Show the user
+        what you plan to write before. To replace a file, read it first; to change a part of one, use edit_file.
+        """
+        return await self._carry_out([path], lambda: [self._plan_writing(path, content)])
+
+    def _plan_writing(self, path: str, content: str) -> ChangePlan:
+        with explain_errors("writing", path):
+            real = self._workspace.access.check(path, Access.WRITE)
+            if not os.path.lexists(real):
+                return self._plan_creating(real, content)
+            file = load_file(self._workspace, path)
+            if file.record is None:
+                raise ToolRetry(
+                    f"{file.path} exists and you haven't read it: read it first, so that nothing is lost by mistake"
+                )
+            refuse_if_changed(file)
+            text = file.text or TextFile("")
+            return plan_change(file, text, text.rewrite(content))
+
+    def _plan_creating(self, real: str, content: str) -> ChangePlan:
+        shown = self._workspace.access.describe(real)
+        return ChangePlan(FileChange(shown, real, None, TextFile(content).encode()), "", content)
+
+    def _intend_editing(self, arguments: Mapping[str, Any]) -> Intent:
+        return make_intent([self._plan_editing(str(arguments["path"]), arguments["edits"])])
+
+    @tool(annotations=_WRITES, intent=_intend_editing)
+    async def edit_file(
+        self,
+        path: _Path,
+        edits: Annotated[list[Edit], Field(min_length=1, description="Replacements, made in this order; all or none")],
+    ) -> str:
+        """Change parts of a file by replacing text. Read the file first, and quote `old` exactly as it is there,
+        without the line numbers and with enough lines to occur only once. Show the user what you plan to change before.
+        """
+        return await self._carry_out([path], lambda: [self._plan_editing(path, edits)])
+
+    def _plan_editing(self, path: str, edits: list[Edit]) -> ChangePlan:
+        with explain_errors("editing", path):
+            self._workspace.access.check(path, Access.WRITE)
+            file = self._load(path)
+            if file.text is None:
+                raise ToolFailed(f"{file.path} is not text but {file.kind}, which can't be edited by quoting text")
+            refuse_if_changed(file)
+            try:
+                edited = apply_edits(file.text, edits, exact_only=file.record is None)
+            except ToolFailed as error:
+                raise ToolRetry(f"{file.path}: {self._explain_failure(file, edits, error.reason)}") from error
+            return plan_change(file, file.text, edited.file, is_known=file.record is not None, notes=edited.notes)
+
+    def _explain_failure(self, file: LoadedFile, edits: list[Edit], reason: str) -> str:
+        """The reason why an edit failed; if the same one failed before, with what is there instead."""
+        key = (file.real, hash_content(json.dumps([file.digest, *edits], sort_keys=True).encode()))
+        count = self._failures[key] = self._failures.pop(key, 0) + 1
+        while len(self._failures) > 1000:
+            self._failures.pop(next(iter(self._failures)))
+        if count == 1:
+            return reason
+        return (
+            f"{reason}\nThis same edit failed {count} times now, and will again: the file isn't what you think. "
+            "Read it again with read_file and copy `old` from there without the line numbers, quote fewer lines, or "
+            "replace the whole file with write_file"
+        )
+
+    def _intend_patching(self, arguments: Mapping[str, Any]) -> Intent:
+        return make_intent(self._plan_patching(parse_patch(str(arguments["patch"]))))
+
+    @tool(annotations=_PATCHES, intent=_intend_patching)
+    async def apply_patch(self, patch: Annotated[str, "From `*** Begin Patch` to `*** End Patch`"]) -> str:
+        """Create, change, move and delete files by a patch; all of it or none. Read the files first, and show the user
+        what you plan to change. It is a text of `*** Begin Patch`, then for each file `*** Add File: PATH` (each line
+        with +), `*** Delete File: PATH`, or `*** Update File: PATH` (perhaps `*** Move to: PATH`) and its changes:
+        `@@` with a line that comes before, if needed to tell places apart; then lines with ` ` (three that stay before
+        and after), `-` (removed) and `+` (added); and at the end `*** End Patch`.
+        """
+        parsed = parse_patch(patch)
+        paths = [path for each in parsed for path in (each.path, each.move_to) if path]
+        return await self._carry_out(paths, lambda: self._plan_patching(parsed))
+
+    def _plan_patching(self, patches: Sequence[FilePatch]) -> list[ChangePlan]:
+        plans = [plan for patch in patches for plan in self._plan_file_patch(patch)]
+        twice = [real for real, count in Counter(plan.change.real for plan in plans).items() if count > 1]
+        if twice:
+            shown = self._workspace.access.describe(twice[0])
+            raise ToolRetry(f"the patch changes {shown} in several places: put all changes of a file together")
+        return plans
+
+    def _plan_file_patch(self, patch: FilePatch) -> list[ChangePlan]:
+        with explain_errors("patching", patch.path):
+            if patch.kind == "add":
+                return [self._plan_adding(patch.path, patch.content)]
+            self._workspace.access.check(patch.path, Access.WRITE)
+            file = self._load(patch.path)
+            refuse_if_changed(file)
+            if patch.kind == "delete":
+                text = file.text.raw if file.text is not None else ""
+                return [ChangePlan(FileChange(file.path, file.real, file.digest, None), text, "", file.origin)]
+            return self._plan_updating(patch, file)
+
+    def _plan_adding(self, path: str, content: str) -> ChangePlan:
+        real = self._workspace.access.check(path, Access.WRITE)
+        if os.path.lexists(real):
+            shown = self._workspace.access.describe(real)
+            raise ToolRetry(f"{shown} exists already: change it by `*** Update File: {shown}`")
+        return self._plan_creating(real, content)
+
+    def _plan_updating(self, patch: FilePatch, file: LoadedFile) -> list[ChangePlan]:
+        notes: tuple[str, ...] = ()
+        if file.text is None:
+            if patch.hunks or patch.move_to is None:
+                raise ToolFailed(f"{file.path} is not text but {file.kind}, which can't be changed by a patch")
+            data, raw, text = file.data, "", TextFile("")
+        else:
+            text = file.text
+            try:
+                patched = patch_text(text, patch.hunks)
+            except ToolFailed as error:
+                raise ToolRetry(f"{file.path}: {error.reason}. Nothing was changed") from error
+            data, raw, notes = patched.file.encode(), patched.file.raw, patched.notes
+            if patch.move_to is None:
+                return [plan_change(file, text, patched.file, is_known=file.record is not None, notes=notes)]
+        assert patch.move_to is not None
+        real = self._workspace.access.check(patch.move_to, Access.WRITE)
+        if os.path.lexists(real):
+            raise ToolRetry(f"{self._workspace.access.describe(real)} exists already, so nothing can be moved there")
+        shown = self._workspace.access.describe(real)
+        made = FileChange(shown, real, None, data, mode_from=file.real)
+        gone = FileChange(file.path, file.real, file.digest, None)
+        return [
+            ChangePlan(made, text.raw, raw, file.origin, file.record is not None, file.path, notes),
+            ChangePlan(gone, "", "", file.origin, is_shown=False),
+        ]
+
+    async def _carry_out(self, paths: Sequence[str], plan: Callable[[], list[ChangePlan]]) -> str:
+        """Make the planned changes; returns what the model reads of them."""
+        reals = await asyncio.to_thread(self._check_paths, paths)
+        await self._workspace.before_write(reals)
+        return await asyncio.to_thread(self._write_planned, plan)
+
+    def _check_paths(self, paths: Sequence[str]) -> list[Path]:
+        reals = []
+        for path in paths:
+            with explain_errors("writing", path):
+                reals.append(Path(self._workspace.access.check(path, Access.WRITE)))
+        return reals
+
+    def _write_planned(self, plan: Callable[[], list[ChangePlan]]) -> str:
+        with self._changing:
+            plans = plan()
+            changed = [each for each in plans if not each.is_unchanged]
+            with explain_errors("writing", plans[0].change.path):
+                apply_changes(self._workspace.access, [each.change for each in changed])
+            for each in changed:
+                self._remember(each)
+        return "\n\n".join(describe_plan(each) for each in plans if each.is_shown)
+
+    def _remember(self, plan: ChangePlan) -> None:
+        change, files = plan.change, self._workspace.files
+        if change.after is None:
+            files.forget(change.real)
+        elif plan.is_known:
+            files.remember(change.real, hash_content(change.after), os.lstat(change.real), is_own=True)

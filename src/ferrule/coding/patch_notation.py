@@ -1,0 +1,159 @@
+"""Reads the patch notation that OpenAI's models are trained on (`*** Begin Patch`), as forgivingly as codex does.
+
+*** Begin Patch
+*** Update File: src/app.py
+*** Move to: src/main.py
+@@ def greet():
+-    print("Hi")
++    print("Hello")
+*** Add File: notes.txt
++one line
+*** Delete File: old.txt
+*** End Patch
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from ferrule.errors import ToolRetry
+
+__all__ = ["FilePatch", "Hunk", "parse_patch"]
+
+_BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
+_HEADERS: Final[dict[str, Literal["add", "delete", "update"]]] = {
+    "*** Add File:": "add",
+    "*** Delete File:": "delete",
+    "*** Update File:": "update",
+}
+_MOVE = "*** Move to:"
+_HEREDOC: Final = re.compile(r"\A\s*(?:cat\s+|apply_patch\s+)?<<-?\s*(['\"]?)(\w+)\1\s*\n(.*?)\n\s*\2\s*\Z", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Hunk:
+    """One change within a file, after the lines in `anchors`."""
+
+    anchors: list[str] = field(default_factory=list)
+    """What `@@` lines name, one after the other: lines that come before the change."""
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    """Each with its mark: ' ' for one that stays, '-' or '+'."""
+    is_at_end: bool = False
+    line: int = 0
+    """The number of its first line in the patch."""
+
+    @property
+    def old(self) -> list[str]:
+        """The lines that must be there."""
+        return [line for mark, line in self.lines if mark != "+"]
+
+
+@dataclass(slots=True)
+class FilePatch:
+    """What a patch does to one file."""
+
+    kind: Literal["add", "delete", "update"]
+    path: str
+    line: int
+    move_to: str | None = None
+    content: str = ""
+    """Of a file to add."""
+    hunks: list[Hunk] = field(default_factory=list)
+
+
+def parse_patch(text: str) -> list[FilePatch]:
+    """Parse a patch. Raises `ToolRetry` that names the line and what is expected there."""
+    lines, first = _find_body(text)
+    patches: list[FilePatch] = []
+    for number, line in enumerate(lines, first):
+        header = next((each for each in _HEADERS if line.strip().startswith(each)), None)
+        if header is not None:
+            path = line.strip()[len(header) :].strip()
+            if not path:
+                raise _make_error(number, line, f"{header} is followed by a path")
+            patches.append(FilePatch(_HEADERS[header], path, number))
+        elif patches:
+            _READERS[patches[-1].kind](patches[-1], line, number)
+        elif line.strip():
+            raise _make_error(number, line, f"a patch begins with one of {', '.join(_HEADERS)}")
+    if not patches:
+        raise ToolRetry(f"the patch changes nothing: between {_BEGIN} and {_END} comes {', '.join(_HEADERS)}")
+    for patch in patches:
+        _check(patch)
+    return patches
+
+
+def _find_body(text: str) -> tuple[list[str], int]:
+    """The lines between the markers, and the number of the first."""
+    text = text.replace("\r\n", "\n")
+    heredoc = _HEREDOC.match(text)
+    lines = (heredoc[3] if heredoc else text).split("\n")
+    stripped = [line.strip() for line in lines]
+    if _BEGIN not in stripped:
+        raise ToolRetry(f"the patch has no line {_BEGIN!r}, with which it begins")
+    begin = stripped.index(_BEGIN)
+    if _END not in stripped[begin:]:
+        raise ToolRetry(f"the patch has no line {_END!r}, with which it ends: it may have been cut off")
+    end = len(stripped) - 1 - stripped[::-1].index(_END)
+    return lines[begin + 1 : end], begin + 2
+
+
+def _read_added(patch: FilePatch, line: str, number: int) -> None:
+    if line.startswith("+"):
+        patch.content += line[1:] + "\n"
+    elif line.strip():
+        raise _make_error(number, line, f"each line of {patch.path}, a file to add, begins with '+'")
+
+
+def _read_deleted(patch: FilePatch, line: str, number: int) -> None:
+    if line.strip():
+        raise _make_error(number, line, f"nothing follows the path of {patch.path}, a file to delete")
+
+
+def _read_updated(patch: FilePatch, line: str, number: int) -> None:
+    if line.startswith(_MOVE) and not patch.hunks:
+        patch.move_to = line[len(_MOVE) :].strip()
+        return
+    if line.startswith("@@"):
+        _start_hunk(patch, line, number)
+        return
+    if line.strip() == _END_OF_FILE and patch.hunks:
+        patch.hunks[-1].is_at_end = True
+        return
+    if not patch.hunks or patch.hunks[-1].is_at_end:
+        patch.hunks.append(Hunk(line=number))
+    hunk = patch.hunks[-1]
+    mark, rest = line[:1] or " ", line[1:]
+    if mark not in "+- ":
+        raise _make_error(number, line, f"each line of a change to {patch.path} begins with ' ', '-', '+' or '@@'")
+    hunk.lines.append((mark, rest))
+
+
+def _start_hunk(patch: FilePatch, line: str, number: int) -> None:
+    anchor = line[2:].removeprefix(" ")
+    # As in a unified diff, whose line numbers mean nothing here.
+    anchor = re.sub(r"^-\d+(,\d+)? \+\d+(,\d+)? @@ ?", "", anchor).removesuffix(" @@")
+    if not patch.hunks or patch.hunks[-1].lines:
+        patch.hunks.append(Hunk(line=number))
+    if anchor.strip() and anchor.strip() != "@@":
+        patch.hunks[-1].anchors.append(anchor)
+
+
+_READERS: Final = {"add": _read_added, "delete": _read_deleted, "update": _read_updated}
+
+
+def _check(patch: FilePatch) -> None:
+    for hunk in patch.hunks:
+        # Empty lines between two files are no context.
+        while hunk is patch.hunks[-1] and hunk.lines and hunk.lines[-1] == (" ", ""):
+            hunk.lines.pop()
+        if not hunk.lines:
+            raise ToolRetry(f"line {hunk.line} of the patch begins a change to {patch.path} that has no lines")
+    if patch.kind == "update" and not patch.hunks and patch.move_to is None:
+        raise ToolRetry(f"line {patch.line} of the patch updates {patch.path} without a change")
+
+
+def _make_error(number: int, line: str, expected: str) -> ToolRetry:
+    return ToolRetry(f"line {number} of the patch, {line[:100]!r}, can't be read: {expected}")

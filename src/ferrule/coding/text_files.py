@@ -1,0 +1,239 @@
+"""Files as text: their encoding is detected and kept, and so are their line ends, each line's own."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from ferrule._util.line_diff import find_changes
+from ferrule.errors import ToolFailed
+
+__all__ = ["TextFile", "decode_file", "split_lines"]
+
+_BOMS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SAMPLE: Final = 65_536
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_LINE_END: Final = re.compile(r"\r\n|\n")
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file's text, with everything that is needed to write it back: a change to `raw` changes nothing else."""
+
+    raw: str
+    """The text with its own line ends."""
+    encoding: str = "utf-8"
+    bom: bytes = b""
+    bad_bytes: int = 0
+    """Bytes that aren't valid in the encoding; they are kept, as surrogates."""
+
+    @cached_property
+    def text(self) -> str:
+        """The text with `\\n` at the end of each line."""
+        if "\r" not in self.raw:
+            return self.raw
+        return self.raw.replace("\r", "\n") if self._is_classic else self.raw.replace("\r\n", "\n")
+
+    @property
+    def description(self) -> str:
+        """What is unusual about it: encoding and line ends; empty for UTF-8 with `\\n`."""
+        notes = []
+        if self.encoding != "utf-8" or self.bom:
+            notes.append(self.encoding + (" with a byte order mark" if self.bom else ""))
+        if self.bad_bytes:
+            notes.append(f"{self.bad_bytes} invalid bytes, shown as \\x.., are kept")
+        if self.line_end != "\n":
+            notes.append({"\r\n": "CRLF line ends", "\r": "CR line ends"}[self.line_end] + " are kept")
+        elif "\r\n" in self.raw:
+            notes.append("line ends are mixed, and kept")
+        return "; ".join(notes)
+
+    @cached_property
+    def line_end(self) -> str:
+        """What ends most lines."""
+        if self._is_classic:
+            return "\r"
+        windows = self.raw.count("\r\n")
+        return "\r\n" if windows and windows * 2 >= self.raw.count("\n") else "\n"
+
+    @cached_property
+    def _is_classic(self) -> bool:
+        return "\r" in self.raw and "\n" not in self.raw
+
+    @cached_property
+    def _windows_ends(self) -> list[int]:
+        """The offsets in `text` of line ends that are two characters in `raw`."""
+        return [found.start() - number for number, found in enumerate(re.finditer("\r\n", self.raw))]
+
+    def replace(self, start: int, end: int, new: str) -> TextFile:
+        """This file with `text[start:end]` replaced; new lines get the ends of those they replace, or of most."""
+        raw_start, raw_end = self._find_raw(start), self._find_raw(end)
+        if "\r" not in self.raw:
+            return self._with_raw(self.raw[:raw_start] + new + self.raw[raw_end:])
+        written = self._give_line_ends(self.raw[raw_start:raw_end], new.replace("\r\n", "\n"), raw_start)
+        return self._with_raw(self.raw[:raw_start] + written + self.raw[raw_end:])
+
+    def _give_line_ends(self, old: str, new: str, offset: int) -> str:
+        """New text for `old` at an offset of `raw`: lines that stay keep their ends, others get those they replace."""
+        if self._is_classic:
+            return new.replace("\n", "\r")
+        if self.raw.count("\r\n") == self.raw.count("\n"):
+            return new.replace("\n", "\r\n")
+        lines, old_ends = new.split("\n"), [*_LINE_END.findall(old), ""]
+        filler = old_ends[-2] if len(old_ends) > 1 else self._find_end_near(offset)
+        ends: list[str] = []
+        kept = 0
+        for a, b, c, d in find_changes(_LINE_END.split(old), lines):
+            ends += old_ends[kept : kept + c - len(ends)]
+            ends += [*old_ends[a:b], *[filler] * (d - c)][: d - c]
+            kept = b
+        ends += old_ends[kept:]
+        ends = [*(each or filler for each in ends[: len(lines) - 1]), ""]
+        return "".join(line + line_end for line, line_end in zip(lines, ends, strict=True))
+
+    def replace_all(self, old: str, new: str) -> TextFile:
+        """This file with every `old` of its text replaced; line ends as in `replace`."""
+        if "\r" not in self.raw:
+            return self._with_raw(self.raw.replace(old, new))
+        changed, found = self, self.text.rfind(old)
+        while found >= 0:
+            changed = changed.replace(found, found + len(old), new)
+            found = self.text.rfind(old, 0, found)
+        return changed
+
+    def rewrite(self, text: str) -> TextFile:
+        """This file with another text: its line ends are kept where lines stay, and the newline at its end."""
+        if "\r" in text:
+            return self._with_raw(text)  # whoever writes them means them
+        old = self.text
+        if old.endswith("\n") and text and not text.endswith("\n"):
+            text += "\n"
+        if "\r" not in self.raw:
+            return self._with_raw(text)
+        start, end = _find_common(old, text)
+        return self.replace(start, len(old) - end, text[start : len(text) - end])
+
+    def encode(self) -> bytes:
+        """The bytes of the file. Raises `ToolFailed` for a character that its encoding doesn't have."""
+        try:
+            return self.bom + self.raw.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
+        except UnicodeEncodeError as error:
+            character = self.raw[error.start]
+            if "\ud800" <= character <= "\udfff":
+                raise ToolFailed(
+                    f"the text holds {character!a}, half of a surrogate pair, which no file can hold"
+                ) from error
+            raise ToolFailed(
+                f"{character!r} can't be written in {self.encoding}, which the file is in: use other characters, or "
+                "convert the file to UTF-8 first"
+            ) from error
+
+    def _with_raw(self, raw: str) -> TextFile:
+        return TextFile(raw, self.encoding, self.bom, self.bad_bytes)
+
+    def _find_raw(self, offset: int) -> int:
+        """The offset in `raw` of an offset in `text`."""
+        if "\r" not in self.raw or self._is_classic:
+            return offset
+        return offset + bisect_left(self._windows_ends, offset)
+
+    def _find_end_near(self, offset: int) -> str:
+        """The end of the line at an offset of `raw`, or of the one before."""
+        found = self.raw.find("\n", offset)
+        if found < 0:
+            found = self.raw.rfind("\n", 0, offset)
+        return "\r\n" if found > 0 and self.raw[found - 1] == "\r" else "\n"
+
+
+def decode_file(data: bytes) -> TextFile | None:
+    """The text of a file; None if it is binary."""
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            try:
+                return TextFile(data[len(bom) :].decode(encoding), encoding, bom)
+            except UnicodeDecodeError:
+                return None if encoding != "utf-8" else _guess(data)
+    if b"\0" in data:
+        return _decode_wide(data)
+    if len(_CONTROLS.findall(data[:_SAMPLE])) * 20 > min(len(data), _SAMPLE):
+        return None
+    try:
+        return TextFile(data.decode())
+    except UnicodeDecodeError:
+        return _guess(data)
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text with `\\n` line ends; a newline at the end begins no further line."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def _decode_wide(data: bytes) -> TextFile | None:
+    """UTF-16 without a byte order mark, which is mostly ASCII if it is text; None for anything else."""
+    sample = data[:_SAMPLE]
+    if len(data) % 2:
+        return None
+    for encoding, zeros, others in (("utf-16-le", sample[1::2], sample[::2]), ("utf-16-be", sample[::2], sample[1::2])):
+        if zeros.count(0) * 10 >= len(zeros) * 7 and others.count(0) * 50 <= len(others):
+            try:
+                return TextFile(data.decode(encoding), encoding)
+            except UnicodeDecodeError:
+                return None
+    return None
+
+
+def _guess(data: bytes) -> TextFile:
+    """Text that isn't valid UTF-8: UTF-8 with some bad bytes, or an older encoding. Encodes to the same bytes again."""
+    raw = data.decode("utf-8", "surrogateescape")
+    bad = sum("\udc80" <= character <= "\udcff" for character in raw)
+    good = sum(character > "\x7f" for character in raw) - bad
+    if good > bad:
+        return TextFile(raw, bad_bytes=bad)
+    for encoding in (_guess_encoding(data), "cp1252", "latin-1"):
+        try:
+            raw = data.decode(encoding)
+            if raw.encode(encoding) == data:
+                return TextFile(raw, encoding)
+        except (UnicodeError, LookupError):
+            continue
+    raise AssertionError("latin-1 has a character for every byte")
+
+
+def _guess_encoding(data: bytes) -> str:
+    first = next(offset for offset, byte in enumerate(data) if byte > 127)
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return "cp1252"
+    best = from_bytes(data[max(0, first - _SAMPLE // 2) : first + _SAMPLE // 2]).best()
+    return "cp1252" if best is None else best.encoding.replace("_", "-")
+
+
+def _find_common(old: str, new: str) -> tuple[int, int]:
+    """The lengths of the whole lines at the start and at the end that two texts share."""
+    start = _count_common(old, new)
+    start = old.rfind("\n", 0, start) + 1
+    end = _count_common(old[start:][::-1], new[start:][::-1])
+    at = old.find("\n", len(old) - end) + 1 if end else 0
+    return start, len(old) - at if at else 0
+
+
+def _count_common(one: str, other: str) -> int:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
