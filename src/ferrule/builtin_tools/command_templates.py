@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import PurePath
 from string import Formatter
@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ferrule.builtin_tools.python_code import limit_seconds
 from ferrule.builtin_tools.shell_commands import render_result
-from ferrule.errors import FerruleError, ToolFailed, ToolRetry
+from ferrule.errors import FerruleError, ToolDefinitionError, ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.scope import CallScope
@@ -159,16 +159,24 @@ class CommandTool(BaseModel):
         return arguments
 
 
-def make_command_tool(settings: CommandTool, sandbox: Callable[[], ShellSandbox], origin: str = "project") -> Tool:
+def make_command_tool(
+    settings: CommandTool,
+    sandbox: Callable[[], ShellSandbox],
+    *,
+    origin: str = "project",
+    before_write: Callable[[], Awaitable[None]] | None = None,
+) -> Tool:
     """Make the tool of a command template; `sandbox` returns what runs it.
 
-    Raises `ToolDefinitionError` for a name that no model can be offered, or a pattern that can't be checked.
+    `before_write` is awaited before a command that may write. Raises `ToolDefinitionError` for a name that no model can
+    be offered, or a pattern that can't be checked.
     """
-    from ferrule.errors import ToolDefinitionError
 
     async def run(ferrule_scope: CallScope, **values: Scalar) -> str:
         arguments = settings.make_arguments(values)
         mode = "read-only" if settings.read_only else None
+        if before_write is not None and not settings.read_only:
+            await before_write()
         try:
             done = await sandbox().run(
                 shlex.join(arguments), timeout=limit_seconds(settings.timeout, ferrule_scope), mode=mode

@@ -99,15 +99,29 @@ def _load_path_or_builtin(path: Path) -> ToolLike:
     if path.is_dir():
         return ToolRegistry.discover(path)
     if str(path) == "coding":
-        from ferrule import coding
-
-        return coding.tools()
+        return _make_coding_tools()
     if str(path) in CONTAINED:
         contained: ToolLike = getattr(builtin_tools, str(path))
         return contained
     if not path.exists():
         raise SettingsError(f"{path}: no such file or folder, and not one of the tools {', '.join(CONTAINED)}")
     return ToolRegistry.from_file(path)
+
+
+def _make_coding_tools() -> ToolRegistry:
+    """Make the tools of a coding agent for the current folder, with those of the project that the user has trusted."""
+    from ferrule.builtin_tools.default_sandboxes import close_at_exit
+    from ferrule.coding.project_tools import find_project_tools
+    from ferrule.coding.registry import tools
+    from ferrule.coding.workspace import Workspace
+    from ferrule.session.project import load_project
+
+    project = load_project(Path.cwd())
+    workspace = close_at_exit(Workspace(Path.cwd(), project.folders))
+    found = find_project_tools(workspace, project)
+    for problem in (*project.problems, *found.problems, *found.describe_untrusted()):
+        _warn(problem)
+    return tools(workspace).add(found.registry)
 
 
 def _add_plugins(registry: ToolRegistry) -> ToolRegistry:

@@ -37,7 +37,7 @@ _SYSTEM = (
 )
 
 Prompt = Annotated[str, "The whole task, with everything that must be known for it and what to answer"]
-Names = Annotated[list[str], "The tools that it may use, by name; by default those that only read"]
+Names = Annotated[list[str] | None, "The tools that it may use, by name; by default those that only read"]
 
 
 def make_task_tool(folder: Path, hooks: Sequence[HooksSource] = ()) -> Tool:
@@ -49,7 +49,7 @@ def make_task_tool(folder: Path, hooks: Sequence[HooksSource] = ()) -> Tool:
 
     # Starting one changes nothing: each call that it makes is judged by itself.
     @tool(name=NAME, description=_DESCRIPTION, read_only=True)
-    async def task(prompt: Prompt, scope: CallScope, tools: Names | None = None) -> str:
+    async def task(prompt: Prompt, scope: CallScope, tools: Names = None) -> str:
         state = scope.run_state
         if not isinstance(state, RunState):
             raise ToolFailed("a sub-agent needs the model of a run, and this call isn't part of one")
