@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ferrule.builtin_tools import shell_tool
 from ferrule.builtin_tools.default_sandboxes import close_at_exit
+from ferrule.coding.files import make_file_tools
 from ferrule.coding.search import make_search_tools
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.coding.workspace import Workspace
@@ -25,6 +26,7 @@ def tools(workspace: str | os.PathLike[str] | Workspace = ".") -> ToolRegistry:
     used = workspace if isinstance(workspace, Workspace) else close_at_exit(Workspace(Path(workspace)))
     return ToolRegistry(
         [
+            *make_file_tools(used),
             *make_search_tools(used),
             shell_tool(used.sandbox, name="bash", timeout=COMMAND_SECONDS),
             make_task_tool(used.folder),
