@@ -95,7 +95,9 @@ class TextFile:
         kept = 0
         for a, b, c, d in find_changes(_LINE_END.split(old), lines):
             ends += old_ends[kept : kept + c - len(ends)]
-            ends += [*old_ends[a:b], *[filler] * (d - c)][: d - c]
+            # Lines that replace none have the end of the one before.
+            ends += old_ends[a:b][: d - c]
+            ends += [ends[-1] if ends else filler] * (d - len(ends))
             kept = b
         ends += old_ends[kept:]
         ends = [*(each or filler for each in ends[: len(lines) - 1]), ""]
