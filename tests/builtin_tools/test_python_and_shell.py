@@ -289,7 +289,7 @@ async def test_a_model_reads_the_output_of_a_command(tmp_path: Path) -> None:
     assert (first.status, first.text) == ("ok", "one")
     assert (tmp_path / "a.txt").read_text() == "one\n"
     assert (second.status, second.text) == ("error", "error: exit status 3\ntwo")
-    assert third.text == "[no output]"
+    assert third.text == "(no output)"
     assert fourth.text.startswith("error: timed out")
     assert fourth.text.endswith("begun")
 

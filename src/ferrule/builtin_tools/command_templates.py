@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ferrule.builtin_tools.python_code import limit_seconds
-from ferrule.builtin_tools.shell_commands import render_result
+from ferrule.builtin_tools.shell_results import render_result
 from ferrule.errors import FerruleError, ToolDefinitionError, ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Effect, Intent

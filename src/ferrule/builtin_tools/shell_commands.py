@@ -1,8 +1,8 @@
 """Shell commands as a tool: a model's commands run contained in one workspace.
 
-The arguments of a call are the command, its timeout, and the protected places that it must write (`.git`, to commit),
-for which a person is always asked. Mode, network and hidden files are set where the tool is made; no argument changes
-them.
+The arguments of a call are the command, its timeout, whether it runs in the background, the hosts that it needs, and
+the protected places that it must write (`.git`, to commit), for which a person is always asked. Mode, network and
+hidden files are set where the tool is made; no argument changes them.
 
 The effects that a policy sees: in `read-only` mode without network `read`, which the profiles `plan` and `ask` allow;
 in `workspace-write` mode `run` and `write`, which `ask` and `accept-edits` ask about and `auto` allows; in `full` mode,
@@ -11,22 +11,24 @@ or not contained, the tool is `destructive`, which `auto` asks about too. Each h
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from ferrule.builtin_tools.default_sandboxes import close_at_exit, make_once
 from ferrule.builtin_tools.python_code import limit_seconds
-from ferrule.errors import FerruleError, ToolFailed, ToolRetry
+from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.scope import CallScope
 from ferrule.toolspec import Annotations
 
 if TYPE_CHECKING:
-    from ferrule.sandbox.shell import CommandResult, ShellSandbox
+    from ferrule.builtin_tools.shell_jobs import ShellJobs
+    from ferrule.sandbox.shell import ShellSandbox
 
 TIMEOUT: Final = 120.0
 LONGEST: Final = 600.0
@@ -36,6 +38,10 @@ MAY_WRITE: Final = (".git",)
 ModeName = Literal["read-only", "workspace-write", "full"]
 Command = Annotated[str, "The command line, for sh"]
 Seconds = Annotated[float, "Seconds that it may take; it is stopped after them, with what it wrote kept"]
+Background = Annotated[bool, "Whether to start it and go on, without a time limit; job_output reads what it writes"]
+Hosts = Annotated[
+    list[str], "Hosts of the network that it needs, such as pypi.org or *.npmjs.org; the user may be asked"
+]
 Writable = Annotated[list[str], "Protected places that this command must write, such as .git; the user is asked"]
 
 _DESCRIPTION: Final = {
@@ -52,13 +58,15 @@ class _SandboxTraits:
     mode: str
     hosts: tuple[str, ...]
     is_contained: bool
+    can_ask_for_hosts: bool = False
+    """Whether a proxy refuses all hosts but those, so that a command can be given more."""
 
     @classmethod
     def of(cls, mode: str, network: bool | Sequence[str], tier: str | None) -> _SandboxTraits:
         is_contained = tier != "none"
         if network is True or not is_contained:
             return cls(str(mode), ("*",), is_contained)
-        return cls(str(mode), tuple(network or ()), is_contained)
+        return cls(str(mode), tuple(network or ()), is_contained, network is not False)
 
     @property
     def only_reads(self) -> bool:
@@ -69,7 +77,7 @@ class _SandboxTraits:
         return self.mode == "full" or not self.is_contained
 
 
-def shell_tool(
+def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a wrong one
     workspace: str | os.PathLike[str] | ShellSandbox | None = None,
     *,
     mode: ModeName = "workspace-write",
@@ -78,11 +86,14 @@ def shell_tool(
     name: str = "shell",
     timeout: float = TIMEOUT,
     longest: float = LONGEST,
+    jobs: ShellJobs | None = None,
+    before_command: Callable[[], Awaitable[None]] | None = None,
 ) -> Tool:
     """Make a tool that runs commands in a workspace: a folder, or a `ShellSandbox`, which the caller closes.
 
     The default is the current folder at the first call. `mode` and `network` are for a folder; a sandbox has its own.
-    `timeout` and `longest` are the default and the longest timeout of a call, in seconds.
+    `timeout` and `longest` are the default and the longest timeout of a call, in seconds. With `jobs`, commands may
+    run in the background. `before_command` is awaited before a command that may change files.
 
     `may_write` lists the protected places that a command may ask to write. A person is asked about each such call:
     whoever can write `.git` can make git run something later, outside of the sandbox.
@@ -93,17 +104,38 @@ def shell_tool(
         find, traits = (lambda: workspace), _SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
 
     async def run(
-        command: Command, scope: CallScope, timeout: Seconds = timeout, writable: Writable | None = None
+        command: Command,
+        scope: CallScope,
+        timeout: Seconds = timeout,
+        background: Background = False,
+        hosts: Hosts | None = None,
+        writable: Writable | None = None,
     ) -> str:
-        _check_writable(writable or (), may_write)
-        return await _run(find(), command, _choose_seconds(timeout, longest, scope), tuple(writable or ()))
+        from ferrule.builtin_tools.shell_runs import ShellRun
 
+        _check_writable(writable or (), may_write)
+        prepared = ShellRun(find(), command, tuple(hosts or ()), tuple(writable or ()), traits.can_ask_for_hosts)
+        if before_command is not None and not traits.only_reads:
+            await before_command()
+        if background and jobs is not None:
+            return await prepared.start(jobs)
+        return await prepared.run(scope, _choose_seconds(timeout, longest, scope))
+
+    left_out = [*(() if jobs is not None else ("background",)), *(() if traits.can_ask_for_hosts else ("hosts",))]
     return tool(
         name=name,
-        description=_DESCRIPTION[traits.mode] + _describe_network(traits.hosts),
+        description=_DESCRIPTION[traits.mode] + _describe_network(traits),
         annotations=_make_annotations(traits),
         intent=_make_intent(find, traits, may_write),
-    )(run)
+    )(_choose_parameters(run, left_out))
+
+
+def _choose_parameters(run: Callable[..., Awaitable[str]], left_out: Collection[str]) -> Callable[..., Awaitable[str]]:
+    """Offer a model only the parameters that mean something for this sandbox."""
+    signature = inspect.signature(run)
+    kept = [one for one in signature.parameters.values() if one.name not in left_out]
+    vars(run)["__signature__"] = signature.replace(parameters=kept)
+    return run
 
 
 def _make_finder(
@@ -119,14 +151,6 @@ def _make_finder(
     # Created now, so that a missing folder is an error where the tool is made.
     made = close_at_exit(make())
     return lambda: made
-
-
-async def _run(sandbox: ShellSandbox, command: str, seconds: float, writable: tuple[str, ...]) -> str:
-    try:
-        done = await sandbox.run(command, timeout=seconds, writable=writable)
-    except FerruleError as error:
-        raise ToolFailed(f"not run: {error}") from error
-    return render_result(done)
 
 
 def _choose_seconds(timeout: float, longest: float, scope: CallScope) -> float:
@@ -157,14 +181,16 @@ def _make_intent(
     def intent(arguments: Mapping[str, Any]) -> Intent:
         workspace, command = str(find().workspace), str(arguments["command"])
         writable = list(arguments.get("writable") or ())
+        hosts = [*traits.hosts, *(arguments.get("hosts") or ())]
         _check_writable(writable, may_write)
         effects = [
             *_list_file_effects(traits, command, workspace, writable),
-            *(Effect("net", one) for one in traits.hosts),
+            *(Effect("net", one) for one in hosts),
         ]
         notes = [f"in {workspace}", traits.mode if traits.is_contained else "not contained"]
+        notes += ["in the background"] if arguments.get("background") else []
         notes += [f"writes {name}, which is protected" for name in writable]
-        notes += [f"reaches {host}" for host in traits.hosts]
+        notes += [f"reaches {host}" for host in hosts]
         return Intent(tuple(effects), f"$ {command}\n[{'; '.join(notes)}]", asks=bool(writable))
 
     return intent
@@ -179,32 +205,12 @@ def _list_file_effects(traits: _SandboxTraits, command: str, workspace: str, wri
     return [run, Effect("write", workspace), *(Effect("write", str(Path(workspace, name))) for name in writable)]
 
 
-def _describe_network(hosts: Sequence[str]) -> str:
-    if not hosts:
-        return " There is no network."
-    return "" if "*" in hosts else f" Of the network it reaches: {', '.join(hosts)}."
+def _describe_network(traits: _SandboxTraits) -> str:
+    if "*" in traits.hosts:
+        return ""
+    reached = f"Of the network it reaches: {', '.join(traits.hosts)}." if traits.hosts else "There is no network."
+    return f" {reached}" + (" `hosts` asks for more." if traits.can_ask_for_hosts else "")
 
-
-def render_result(done: CommandResult) -> str:
-    """Render the output of a command. Raises `ToolFailed` with it unless the exit status is 0."""
-    lines = [done.output.rstrip("\n")] if done.output.strip() else []
-    if done.appeared:
-        lines.append(f"[it created protected places: {', '.join(done.appeared)}]")
-    if done.unsearched:
-        lines.append(f"[hidden, since they contain too many folders: {', '.join(done.unsearched)}]")
-    if done.hint:
-        lines.append(f"[{done.hint}]")
-    if done.ended == "exit" and done.exit_code == 0:
-        return "\n".join(lines) or "[no output]"
-    raise ToolFailed("\n".join([_ENDS.get(done.ended, f"exit status {done.exit_code}"), *lines]))
-
-
-_ENDS: Final[dict[str, str]] = {
-    "timeout": "timed out and was stopped; it may have had some of its effects",
-    "output": "stopped, since it wrote too much output",
-    "signal": "ended by a signal",
-    "killed": "stopped; it may have had some of its effects",
-}
 
 shell = shell_tool()
 """Runs commands in the current folder at the first call, in `workspace-write` mode and without network."""

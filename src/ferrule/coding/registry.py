@@ -28,7 +28,14 @@ def tools(workspace: str | os.PathLike[str] | Workspace = ".") -> ToolRegistry:
         [
             *make_file_tools(used),
             *make_search_tools(used),
-            shell_tool(used.sandbox, name="bash", timeout=COMMAND_SECONDS),
+            shell_tool(
+                used.sandbox,
+                name="bash",
+                timeout=COMMAND_SECONDS,
+                jobs=used.jobs,
+                before_command=used.before_command,
+            ),
+            *used.jobs.make_tools(),
             make_task_tool(used.folder),
         ]
     )

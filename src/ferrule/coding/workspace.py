@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from ferrule.builtin_tools.shell_jobs import ShellJobs
 from ferrule.coding.file_records import FileRecords
 from ferrule.sandbox.file_access import FileAccess
 
@@ -54,6 +55,8 @@ class Workspace:
             )
         self.files = FileRecords(self.access)
         self.checkpoints = checkpoints
+        self.jobs = ShellJobs()
+        """The commands that run in the background."""
         self._sandbox = sandbox
         self._closes_sandbox = sandbox is None
 
@@ -73,7 +76,8 @@ class Workspace:
         if self._sandbox is None:
             from ferrule.sandbox.shell import ShellSandbox
 
-            self._sandbox = ShellSandbox(self.folder)
+            # A proxy without a host says which ones a command needs.
+            self._sandbox = ShellSandbox(self.folder, network=[], readable=self.added)
         return self._sandbox
 
     async def before_write(self, paths: Sequence[Path]) -> None:
@@ -87,11 +91,12 @@ class Workspace:
             await self.checkpoints.before_command()
 
     def take_announcements(self) -> list[str]:
-        """Which files changed since the model read them; see `announcements`."""
-        return self.files.take_announcements()
+        """Which files changed since the model read them, and which jobs ended; see `announcements`."""
+        return [*self.files.take_announcements(), *self.jobs.take_announcements()]
 
     async def aclose(self) -> None:
-        """Close the sandbox, if it was made here. Can be called again."""
+        """Stop the background jobs, and close the sandbox if it was made here. Can be called again."""
+        await self.jobs.aclose()
         if self._closes_sandbox and self._sandbox is not None:
             await self._sandbox.aclose()
 
