@@ -293,3 +293,12 @@ async def test_git_asks_nobody_for_a_password(sandbox: ShellSandbox) -> None:
         sandbox, "git -c credential.helper= credential fill <<E\nprotocol=https\nhost=far.example\nE", timeout=20
     )
     assert "terminal prompts disabled" in result.text
+
+
+def test_a_tool_that_asks_for_hosts_is_not_taken_for_one_that_only_reads(tmp_path: Path) -> None:
+    tool = shell_tool(ShellSandbox(tmp_path, mode="read-only", network=[]))
+    assert tool.intent is not None
+    for profile in ("plan", "ask"):
+        judge = Policy(profile=profile).judge
+        assert judge(tool, {}, tool.intent({"command": "ls"})).action == "allow"
+        assert judge(tool, {}, tool.intent({"command": "ls", "hosts": ["a.example"]})).action != "allow"

@@ -168,11 +168,11 @@ def _check_writable(writable: Collection[str], may_write: Collection[str]) -> No
 
 def _make_annotations(traits: _SandboxTraits) -> Annotations:
     """Make the annotations. `workspace-write` leaves `destructive` open: it can destroy only the workspace."""
-    if traits.only_reads:
+    reaches_hosts = traits.can_ask_for_hosts or bool(traits.hosts)
+    # A tool that only reads may reach hosts under every profile, so one that asks for them is not annotated as such.
+    if traits.only_reads and not reaches_hosts:
         return Annotations(read_only=True, destructive=False, open_world=False)
-    return Annotations(
-        read_only=False, destructive=True if traits.writes_anywhere else None, open_world=bool(traits.hosts)
-    )
+    return Annotations(read_only=False, destructive=True if traits.writes_anywhere else None, open_world=reaches_hosts)
 
 
 def _make_intent(
@@ -209,7 +209,7 @@ def _describe_network(traits: _SandboxTraits) -> str:
     if "*" in traits.hosts:
         return ""
     reached = f"Of the network it reaches: {', '.join(traits.hosts)}." if traits.hosts else "There is no network."
-    return f" {reached}" + (" `hosts` asks for more." if traits.can_ask_for_hosts else "")
+    return f" {reached}" + (" `hosts` asks for some." if traits.can_ask_for_hosts else "")
 
 
 shell = shell_tool()
