@@ -29,6 +29,7 @@ COMMANDS = (
     "keys",
     "history",
     "mcp",
+    "policy",
     "sandbox",
     "train",
     "eval",
@@ -46,7 +47,8 @@ def test_help_names_every_command() -> None:
     "command",
     [*COMMANDS, "train embedded", "eval embedded"]
     + [f"history {name}" for name in ("list", "show", "search", "fork", "delete", "export")]
-    + [f"keys {name}" for name in ("set", "list", "remove")],
+    + [f"keys {name}" for name in ("set", "list", "remove")]
+    + [f"policy {name}" for name in ("explain", "check", "trust", "list", "forget")],
 )
 def test_every_command_has_help(command: str) -> None:
     done = ferrule(*command.split(), "--help")

@@ -72,7 +72,7 @@ def test_what_a_project_may_say_before_and_after_it_is_trusted(workspace):
     project = load_project(workspace)
     assert project.problems == ()
     assert project.list_untrusted() == [
-        "allows every tool: the command npm test …",
+        "allows the command npm test …",
         "offers the tool run_script, which runs: npm run {script}",
         "starts the MCP server github: https://api.example.org/mcp/",
         "starts the MCP server local: node server.js",
@@ -174,7 +174,7 @@ BAD = [
         "[[policy.rules]]\naction = 'deny'\ncomand = 'rm'",
         "policy.rules[0].comand: unknown field; did you mean command?",
     ),
-    ("[[policy.rules]]\naction = 'deny'\ncommand = 'a && b'", "policy: rules[0]: a rule's command names one program"),
+    ("[[policy.rules]]\naction = 'deny'\ncommand = 'a && b'", "policy.rules[0]: a rule's command names one program"),
     ("[[tools]]\nname = 'x'", "tools[0].description: is missing; add it"),
     (
         "[[tools]]\nname = 'x'\ndescription = 'x'\ncommand = ['ls', '{path}']",

@@ -31,6 +31,7 @@ COMMANDS = {
     "keys": "keys:keys",
     "history": "history:history",
     "mcp": "mcp:mcp",
+    "policy": "policy:policy",
     "sandbox": "sandbox:sandbox",
     "train": "train:train",
     "eval": "evaluate:evaluate",

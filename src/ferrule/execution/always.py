@@ -34,11 +34,15 @@ class SessionGrants:
         self._lock = threading.Lock()
         self.rules: tuple[Rule, ...] = tuple(rules)
         """The rules so far, without duplicates, in the order in which they were added."""
+        self.answers: tuple[Always, ...] = ()
+        """The answers of this session, without duplicates, in order."""
 
     def add(self, always: Always) -> None:
         """Add the rules of one answer."""
         with self._lock:
             self.rules += tuple(rule for rule in always.rules if rule not in self.rules)
+            if always not in self.answers:
+                self.answers += (always,)
 
 
 def derive_always(

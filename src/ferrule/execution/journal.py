@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shlex
 import threading
 import time
 from collections.abc import Mapping
@@ -18,10 +19,10 @@ from typing import Any, Literal, Protocol
 
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.execution.decisions import Pending
-from ferrule.execution.proposals import PermittedCall, RefusedCall, decode_for_journal
-from ferrule.execution.rules import Verdict
+from ferrule.execution.proposals import PermittedCall, ProposedCall, RefusedCall, decode_for_journal
+from ferrule.execution.rules import HINTS, Verdict
 from ferrule.execution.secrets import scrub_secrets
-from ferrule.tools.intent import Intent
+from ferrule.tools.intent import Effect, Intent
 
 JournalEvent = Literal["started", "authorization", "finished", "late", "refused", "pending"]
 """`refused` and `pending` calls have no `started` line: they weren't run. `authorization`: a running call asked for
@@ -177,17 +178,20 @@ class CallRecord:
             "call": call.id,
             "tool": call.name,
             "arguments": proposal.plain,
-            "decision": verdict.action,
-            "by": verdict.by,
-            "reason": verdict.reason,
+            **_describe_proposal(proposal),
+            **_describe_verdict(verdict),
         }
         journal.record("started", key, fields)
         return cls(journal, key, call, time.perf_counter())
 
     def record_authorization(self, intent: Intent, verdict: Verdict) -> None:
         """Record that the call asked for more while it was running, and whether it may."""
-        effects = [{"kind": effect.kind, "target": effect.target} for effect in intent.effects]
-        fields = {"call": self.call.id, "tool": self.call.name, "effects": effects, **_describe_verdict(verdict)}
+        fields = {
+            "call": self.call.id,
+            "tool": self.call.name,
+            "effects": _describe_effects(intent),
+            **_describe_verdict(verdict),
+        }
         self.journal.record("authorization", self.key, fields)
 
     def finish(self, status: str, detail: str = "") -> None:
@@ -214,7 +218,8 @@ def record_refused(journal: Journal | None, refused: RefusedCall) -> None:
         "detail": refused.result.text,
     }
     decided = {} if refused.verdict is None else _describe_verdict(refused.verdict)
-    journal.record("refused", journal.make_key(), {**fields, **decided})
+    judged = {} if refused.proposal is None else _describe_proposal(refused.proposal)
+    journal.record("refused", journal.make_key(), {**fields, **judged, **decided})
 
 
 def record_pending(journal: Journal | None, pending: Pending) -> None:
@@ -236,6 +241,56 @@ def _describe_call(call: ToolCall | MalformedCall, arguments: Any = None) -> dic
         return {"call": call.id, "tool": "", "arguments": call.raw}
     arguments = decode_for_journal(call.arguments) if arguments is None else arguments
     return {"call": call.id, "tool": call.name, "arguments": arguments}
+
+
+def _describe_proposal(proposal: ProposedCall) -> dict[str, Any]:
+    """What a policy judged besides the arguments, so that another policy can judge the call anew."""
+    tool, intent = proposal.tool, proposal.intent
+    described: dict[str, Any] = {"origin": tool.origin}
+    hints = {name: value for name in HINTS if (value := getattr(tool.annotations, name)) is not None}
+    if hints:
+        described["annotations"] = hints
+    if tool.approval is not None:
+        described["approval"] = tool.approval
+    if intent is not None:
+        described["effects"] = _describe_effects(intent)
+        if intent.asks:
+            described["asks"] = True
+    return described
+
+
+def _describe_effects(intent: Intent) -> list[dict[str, Any]]:
+    described = []
+    for effect in intent.effects:
+        fields: dict[str, Any] = {"kind": effect.kind, "target": effect.target}
+        if effect.words:
+            # As one text, in which the secret after an option is found.
+            fields["command"] = shlex.join(effect.words)
+        if effect.is_protected:
+            fields["is_protected"] = True
+        described.append(fields)
+    return described
+
+
+def read_recorded_intent(entry: Mapping[str, Any]) -> Intent | None:
+    """The intent of a recorded call, without its preview; None if it had none.
+
+    Raises `LookupError`, `TypeError` and `ValueError` for an entry that no journal writes.
+    """
+    if "effects" not in entry:
+        return None
+    effects = tuple(
+        Effect(one["kind"], one["target"], _split_words(one.get("command", "")), one.get("is_protected", False))
+        for one in entry["effects"]
+    )
+    return Intent(effects, asks=entry.get("asks", False))
+
+
+def _split_words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:  # a secret was scrubbed together with a quotation mark
+        return ()
 
 
 def _describe_verdict(verdict: Verdict) -> dict[str, str]:

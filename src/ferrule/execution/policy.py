@@ -79,21 +79,57 @@ class Policy:
     def _judge_alone(
         self, tool: PolicySubject, arguments: Mapping[str, Any], intent: Intent | None, workspace: Path | None
     ) -> Verdict:
-        if intent is None:
-            verdict = self._judge_effect(tool, arguments, None, workspace)
-        else:
-            effects: tuple[Effect | None, ...] = intent.effects or (None,)
-            if not self.trusts(tool.origin):
-                # Its claimed effects are judged in addition to, not instead of, anything that it might do.
-                effects = (None, *intent.effects)
-            verdict = self._judge_effect(tool, arguments, effects[0], workspace)
-            for effect in effects[1:]:
-                verdict = pick_stricter(verdict, self._judge_effect(tool, arguments, effect, workspace))
+        first, *others = self._list_effects(tool, intent)
+        verdict = self._judge_effect(tool, arguments, first, workspace)
+        for effect in others:
+            verdict = pick_stricter(verdict, self._judge_effect(tool, arguments, effect, workspace))
         if tool.approval == "always" and _may_be_asked(verdict):
             return Verdict("ask", f"{tool.name} always asks", "tool")
         if intent is not None and intent.asks and _may_be_asked(verdict):
             return Verdict("ask", f"{tool.name} asks for this call", "tool")
         return verdict
+
+    def judge_each(
+        self,
+        tool: PolicySubject,
+        arguments: Mapping[str, Any],
+        intent: Intent | None = None,
+        workspace: Path | None = None,
+    ) -> list[tuple[Effect | None, Verdict]]:
+        """Decide on each effect of a call by itself; None stands for anything that the tool might do."""
+        judged = []
+        for effect in self._list_effects(tool, intent):
+            verdict, policy = self._judge_effect(tool, arguments, effect, workspace), self.within
+            while policy is not None:
+                verdict = pick_stricter(policy._judge_effect(tool, arguments, effect, workspace), verdict)
+                policy = policy.within
+            judged.append((effect, verdict))
+        return judged
+
+    def find_matching(
+        self, tool: PolicySubject, arguments: Mapping[str, Any], effect: Effect | None, workspace: Path | None = None
+    ) -> list[Rule]:
+        """Find all rules that match one effect of a call, of earlier "always" answers too, the strictest first."""
+        policies: list[Policy] = [self]
+        while policies[-1].within is not None:
+            policies.append(policies[-1].within)
+        found: list[Rule] = []
+        for policy in policies:
+            hints = policy.resolve_hints(tool)
+            granted = policy.grants.rules if policy.grants is not None else ()
+            for rule in (*policy.rules, *policy.always, *granted):
+                is_match = rule.matches(tool, hints, arguments, effect) and not _exceeds_command(
+                    rule, effect, workspace
+                )
+                if (is_match or rule.may_match(tool, effect)) and rule not in found:
+                    found.append(rule)
+        return sorted(found, key=lambda rule: -STRICTNESS[rule.action])
+
+    def _list_effects(self, tool: PolicySubject, intent: Intent | None) -> tuple[Effect | None, ...]:
+        if intent is None or not intent.effects:
+            return (None,)
+        # The claimed effects of a tool that isn't trusted are judged in addition to anything that it might do.
+        return intent.effects if self.trusts(tool.origin) else (None, *intent.effects)
 
     def with_always(self, always: Always) -> Policy:
         """Return the policy after an "always" answer: itself if it has `grants`, which then store the answer."""

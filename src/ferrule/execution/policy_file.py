@@ -65,9 +65,12 @@ def parse_policy(data: Mapping[str, Any], source: str = "policy") -> Policy:
     return make_policy(checked, source)
 
 
-def make_policy(data: PolicyData, source: str) -> Policy:
-    """Make a policy from validated data. Raises `PolicyError`, whose text starts with `source` and names the rule."""
-    rules = tuple(_make_rule(rule, f"{source}: rules[{number}]") for number, rule in enumerate(data.rules))
+def make_policy(data: PolicyData, source: str, section: str = "") -> Policy:
+    """Make a policy from validated data, which is in a `section` of its source, such as `policy.`.
+
+    Raises `PolicyError`, whose text starts with `source` and names the rule.
+    """
+    rules = tuple(_make_rule(rule, f"{source}: {section}rules[{number}]") for number, rule in enumerate(data.rules))
     return Policy(rules, data.profile, tuple(data.trusted))
 
 

@@ -37,7 +37,8 @@ class ProposedCall:
 
     def deny(self, reason: str, by: str) -> RefusedCall:
         """Refuse this call; `by` is who denied it."""
-        return RefusedCall(self.call, make_denied_result(self.call, reason), self.plain, Verdict("deny", reason, by))
+        result = make_denied_result(self.call, reason)
+        return RefusedCall(self.call, result, self.plain, Verdict("deny", reason, by), self)
 
 
 @dataclass(slots=True)
@@ -64,6 +65,8 @@ class RefusedCall:
     result: ToolResult
     arguments: Any
     verdict: Verdict | None = None
+    proposal: ProposedCall | None = None
+    """What was judged, if the call got that far."""
 
 
 def convert_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

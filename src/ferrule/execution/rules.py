@@ -18,6 +18,7 @@ from ferrule.toolspec import Annotations, Approval
 
 Action = Literal["allow", "ask", "deny"]
 
+HINTS = ("read_only", "destructive", "idempotent", "open_world")
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -89,7 +90,7 @@ class Rule:
                 given = getattr(self, field_name)
                 raise PolicyError(f"{field_name} of a rule must be a mapping of names, not {given!r}")
         for name in self.annotations:
-            check_choice("an annotation of a rule", name, _HINTS)
+            check_choice("an annotation of a rule", name, HINTS)
         self._check_patterns()
 
     def _check_patterns(self) -> None:
@@ -108,7 +109,7 @@ class Rule:
         """Whether this rule applies to a call of `tool` with `arguments` that has `effect`."""
         if not self.names(tool):
             return False
-        if self.location is not None and getattr(tool, "location", None) != self.location:
+        if self.location is not None and _find_file(getattr(tool, "location", None) or "") != _find_file(self.location):
             return False
         if any(getattr(hints, name) is not wanted for name, wanted in self.annotations.items()):
             return False
@@ -157,16 +158,21 @@ class Verdict:
     """The rule that decided, if one did."""
 
 
+def _find_file(location: str) -> str:
+    """A location without its line: the next version of a file may have the tool on another one."""
+    place, _, line = location.rpartition(":")
+    return place if line.rstrip(")").isdigit() else location
+
+
 def pick_stricter(first: Verdict, second: Verdict) -> Verdict:
-    """Return the stricter of two verdicts; of equally strict ones that of a rule, else the first."""
+    """Return the stricter of two verdicts; of equally strict ones that of a rule or an "always", else the first."""
     difference = STRICTNESS[second.action] - STRICTNESS[first.action]
-    return second if difference > 0 or (difference == 0 and second.by == "rule") else first
+    if difference == 0:
+        return second if second.by == "rule" or (second.by == "always" and first.by == "profile") else first
+    return second if difference > 0 else first
 
 
 def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     """Check a field against its values. Raises `PolicyError`."""
     if value not in choices:
         raise PolicyError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
-
-
-_HINTS = ("read_only", "destructive", "idempotent", "open_world")

@@ -51,7 +51,7 @@ class SettingsFile:
     @property
     def policy(self) -> Policy:
         """The policy as the file says it."""
-        return make_policy(self.settings.policy, f"{self.path}: policy")
+        return make_policy(self.settings.policy, str(self.path), "policy.")
 
     def list_grants(self) -> list[str]:
         """What this file would allow, start or open, one line each; empty if it only tightens."""
@@ -177,8 +177,9 @@ def describe_rule(rule: Rule) -> str:
     parts += [f"{name} {str(value).lower()}" for name, value in rule.annotations.items()]
     parts += [f"the effect {rule.effect}"] if rule.effect is not None else []
     parts += [f"on {rule.target}"] if rule.target is not None else []
-    tool = "every tool" if rule.tool == "*" else rule.tool
-    return f"{tool}: {', '.join(parts)}" if parts else tool
+    if rule.tool != "*":
+        return f"{rule.tool}: {', '.join(parts)}" if parts else rule.tool
+    return ", ".join(parts) or "every tool"
 
 
 def _load(path: Path, is_own_file: bool) -> SettingsFile | None:

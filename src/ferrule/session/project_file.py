@@ -112,7 +112,7 @@ def read_project_file(path: Path) -> tuple[bytes, ProjectSettings]:
         raise SettingsError(f"{path}: over {_MOST_BYTES // 1000:,} kB, which no such file needs; make it shorter")
     try:
         settings = ProjectSettings.model_validate(parse_toml(data, str(path)))
-        make_policy(settings.policy, f"{path}: policy")
+        make_policy(settings.policy, str(path), "policy.")
     except ValidationError as error:
         raise SettingsError("; ".join(describe_invalid_data(error, str(path), ProjectSettings))) from None
     except PolicyError as error:

@@ -9,15 +9,21 @@ import fcntl
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ferrule._util.user_folders import find_data_folder, write_private_file
 from ferrule.errors import SettingsError
 
 
+def find_records(name: str) -> Path:
+    """The path of a file of records."""
+    return find_data_folder() / name
+
+
 def read_records(name: str) -> dict[str, Any]:
     """Read a file of records; empty if there is none. Raises `SettingsError` for a damaged one, and `OSError`."""
-    path = find_data_folder() / name
+    path = find_records(name)
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -36,7 +42,7 @@ def change_records(name: str, change: Callable[[dict[str, Any]], None]) -> None:
 
     Raises `SettingsError` for a damaged file, which stays as it is, and `OSError`.
     """
-    path = find_data_folder() / name
+    path = find_records(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A lock of its own: the file itself is replaced, so a lock on it could be on one that is gone.
     lock = os.open(path.with_name(f".{name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

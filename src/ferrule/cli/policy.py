@@ -1,0 +1,108 @@
+"""`ferrule policy`: what the policy says of a call and why, and what the user trusted and allowed for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ferrule.cli.options import AsJson, PolicyFile, ToolFolders, Yes
+
+policy = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Explain and check policies, and trust the files of projects.",
+)
+
+
+@policy.command("explain")
+def _explain(  # noqa: PLR0913 - the options of the command
+    command: Annotated[str | None, typer.Argument(metavar="[COMMAND]", help="A command line, as bash gets it.")] = None,
+    *,
+    tool: Annotated[str | None, typer.Option(metavar="NAME", help="A call of this tool instead.")] = None,
+    arguments: Annotated[str, typer.Option(metavar="JSON", help="The arguments of that call.")] = "{}",
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Judge the calls that this journal recorded instead.")
+    ] = None,
+    tools: ToolFolders = None,
+    file: PolicyFile = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The profile: plan, ask, accept-edits, auto or all.")
+    ] = None,
+    no_project: Annotated[
+        bool, typer.Option("--no-project", help="Leave out this folder's ferrule.toml and saved answers.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Explain which rule decides on a call in this folder, and why; nothing is run.
+
+    The policy is that of `ferrule code` here: the user's or --policy, with this project's. The exit status is 0 if the
+    call is allowed, 1 if it is asked about or denied; for --journal 1 if the policy says something else of a call than
+    the one in force then.
+    """
+    from ferrule.cli.policy_explain import explain_call, explain_journal, make_policy_in_force
+    from ferrule.errors import SettingsError
+
+    if sum(one is not None for one in (command, tool, journal)) != 1:
+        raise SettingsError("give one of a command line, --tool NAME with --arguments JSON, and --journal FILE")
+    in_force = make_policy_in_force(file, profile, with_project=not no_project)
+    if journal is not None:
+        raise typer.Exit(explain_journal(journal, in_force, as_json))
+    raise typer.Exit(explain_call(command, tool, arguments, tools or (), in_force, as_json))
+
+
+@policy.command("check")
+def _check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Policies, or files named ferrule.toml.")],
+) -> None:
+    """Check files of rules, with the examples in them.
+
+    The exit status is 2 if one is wrong.
+    """
+    from ferrule._util.pluralize import pluralize
+    from ferrule.execution import read_policy
+    from ferrule.session.project_file import FILE_NAME, read_project_file
+
+    counts = {
+        path: len(read_project_file(path)[1].policy.rules if path.name == FILE_NAME else read_policy(path).rules)
+        for path in files
+    }
+    for path, count in counts.items():
+        typer.echo(f"{path}: {pluralize(count, 'rule')}, no problems")
+
+
+Folder = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project; by default this folder.")]
+
+
+@policy.command("trust")
+def _trust(folder: Folder = Path(), yes: Yes = False) -> None:
+    """Show what a project's ferrule.toml and tool files would allow, start and run, and trust them as they are now.
+
+    A file that changes later isn't trusted any more.
+    """
+    from ferrule.cli.policy_records import trust_project
+
+    trust_project(folder, yes)
+
+
+@policy.command("list")
+def _list(as_json: AsJson = False) -> None:
+    """List the projects that the user trusted, and what was allowed for good in each."""
+    from ferrule.cli.policy_records import list_records
+
+    list_records(as_json)
+
+
+@policy.command("forget")
+def _forget(
+    folder: Folder = Path(),
+    answer: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="NUMBER", help='Only this "always" answer, by its number in `policy list`.'),
+    ] = None,
+) -> None:
+    """No longer trust a project, nor allow what was allowed for good in it."""
+    from ferrule.cli.policy_records import forget_project
+
+    forget_project(folder, answer)
