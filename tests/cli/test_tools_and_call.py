@@ -301,3 +301,51 @@ def test_a_long_result_is_printed_whole(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == [*range(20_000)]
     as_json = ferrule("call", "--json", "--tools", tmp_path / "rows_tool.py", "rows", "--n", "20000")
     assert json.loads(json.loads(as_json.stdout)["text"]) == [*range(20_000)]
+
+
+LOOK = '''
+from ferrule import tool
+
+
+@tool
+def look(at: str) -> str:
+    """Look.
+
+    Args:
+        at: Where to look.
+    """
+    return at
+'''
+
+
+def test_check_finds_broken_contracts_and_passes_additions(tmp_path: Path) -> None:
+    file = tmp_path / "look_tool.py"
+    file.write_text(LOOK)
+    old = tmp_path / "old.json"
+    old.write_text(ferrule("tools", tmp_path, "--json").stdout)
+    same = ferrule("tools", "check", tmp_path, "--against", old)
+    assert (same.returncode, same.stdout) == (0, "1 tool on offer, no problems\n")
+    file.write_text(
+        LOOK.replace("at: str)", "at: str | int, closely: bool = False)").replace(
+            "look.", "look.\n        closely: How."
+        )
+    )
+    assert ferrule("tools", "check", tmp_path, "--against", old).returncode == 0
+    file.write_text(LOOK.replace("at: str)", "at: int)").replace("return at", "return str(at)"))
+    broken = ferrule("tools", "check", tmp_path, "--against", old)
+    assert broken.returncode == 1
+    assert f"{old}: look: at no longer accepts string" in broken.stdout
+    file.unlink()
+    gone = ferrule("tools", "check", tmp_path, "--against", old, "--json")
+    assert json.loads(gone.stdout)["problems"] == [{"path": str(old), "line": None, "reason": "the tool look is gone"}]
+
+
+def test_check_against_what_is_no_list_of_tools_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("3")
+    done = ferrule("tools", "check", tmp_path, "--against", tmp_path / "old.json")
+    assert (done.returncode, "not a list of tools" in done.stderr) == (2, True)
+    assert "--against is for" in ferrule("tools", "--against", tmp_path / "old.json").stderr
+
+
+def test_built_in_tools_can_be_checked_by_name() -> None:
+    assert ferrule("tools", "check", "python").stdout == "1 tool on offer, no problems\n"

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ferrule.cli.tools import CONTAINED, load_path_or_builtin
+
 if TYPE_CHECKING:
     from ferrule.conversation import ToolResult
     from ferrule.execution import Executor
     from ferrule.session.approvals import Permissions
     from ferrule.tools.decorator import Tool
     from ferrule.tools.registry import ToolRegistry
-    from ferrule.toolspec import ToolExample
+    from ferrule.toolspec import ToolExample, ToolSpec
 
 _MOST_SHOWN = 100
 """Characters of an expected result and of the one that came, in a problem."""
@@ -34,9 +36,10 @@ class ToolFileProblem:
 
 @dataclass(slots=True)
 class ToolFileCheck:
-    """What a check found: the names of the tools that can be offered, all problems, and how many examples were run."""
+    """What a check found: the tools that can be offered, all problems, and how many examples were run."""
 
     names: list[str] = field(default_factory=list)
+    specs: list[ToolSpec] = field(default_factory=list)
     problems: list[ToolFileProblem] = field(default_factory=list)
     run_count: int = 0
 
@@ -51,10 +54,10 @@ def check_paths(paths: Iterable[Path], permissions: Permissions | None = None) -
     from ferrule.builtin_tools import calculator
     from ferrule.errors import SettingsError
 
-    check = ToolFileCheck()
+    check = ToolFileCheck(specs=[calculator.spec])
     owners: dict[str, str] = {calculator.name: "ferrule itself"}
     for path in paths:
-        if not path.exists():
+        if not path.exists() and str(path) not in CONTAINED:
             raise SettingsError(f"no such file or folder: {str(path)!r}")
         for file, registry in _load_registries(path, check):
             for tool in registry.tools:
@@ -65,9 +68,21 @@ def check_paths(paths: Iterable[Path], permissions: Permissions | None = None) -
                 else:
                     owners[tool.name] = f"{file}:{_find_line(tool)}"
                     check.names.append(tool.name)
+                    check.specs.append(tool.spec)
             if permissions is not None and any(tool.examples for tool in registry.tools):
                 asyncio.run(_run_examples(registry, file, permissions, check))
     return check
+
+
+def check_contracts(check: ToolFileCheck, file: Path) -> None:
+    """Add to the problems what breaks the contracts of the tools in `file`, an earlier `ferrule tools --json`.
+
+    Raises `SettingsError` for another file, and `OSError`.
+    """
+    from ferrule.tools.contract import find_broken_contracts, read_contract
+
+    broken = find_broken_contracts(read_contract(file.read_bytes(), str(file)), check.specs)
+    check.problems += [ToolFileProblem(file, 0, reason) for reason in broken]
 
 
 def _load_registries(path: Path, check: ToolFileCheck) -> Iterator[tuple[Path, ToolRegistry]]:
@@ -76,6 +91,9 @@ def _load_registries(path: Path, check: ToolFileCheck) -> Iterator[tuple[Path, T
     from ferrule.tools.discovery import DiscoveryProblem, discover_tools, load_tool_file
     from ferrule.tools.registry import ToolRegistry
 
+    if not path.exists():
+        yield path, ToolRegistry([load_path_or_builtin(path)])
+        return
     entries: Iterable[tuple[Path, Any] | DiscoveryProblem]
     try:
         entries = discover_tools(path) if path.is_dir() else [(path, item) for item in load_tool_file(path)]

@@ -28,7 +28,7 @@ _HINTS = {
 }
 
 
-def tools(
+def tools(  # noqa: PLR0913 - a command's options are its parameters
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -36,10 +36,19 @@ def tools(
             help="Python files, folders with *_tool.py files, or `python`, `shell` or `coding`.",
         ),
     ] = None,
+    *,
     named: ToolFolders = None,
     plugins: Plugins = False,
     as_json: AsJson = False,
     run: Annotated[bool, typer.Option("--run", help="With `check`: call each tool as its examples say.")] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="FILE",
+            help="With `check`: report what breaks callers of the tools in FILE, an earlier `ferrule tools --json`.",
+        ),
+    ] = None,
     yes: Yes = False,
     policy: PolicyFile = None,
     journal: JournalFile = None,
@@ -56,15 +65,17 @@ def tools(
     words = [*(words or ()), *map(str, named or ())]
     if run and words[:1] != ["check"]:
         raise SettingsError("--run is for `ferrule tools check`")
+    if against is not None and words[:1] != ["check"]:
+        raise SettingsError("--against is for `ferrule tools check`")
     if not run and (yes or policy or journal):
         raise SettingsError("--yes, --policy and --journal are for `ferrule tools check --run`")
     if words[:1] == ["check"]:
         paths = [Path(word) for word in words[1:]] or [Path()]
         if not run:
-            print_check(paths, None, as_json)
+            print_check(paths, None, as_json, against)
             return
         with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
-            print_check(paths, permissions, as_json)
+            print_check(paths, permissions, as_json, against)
         return
     specs = collect_tools((Path(word) for word in words), plugins).specs
     if as_json:
@@ -85,13 +96,14 @@ def collect_tools(paths: Iterable[Path], plugins: bool = False) -> ToolRegistry:
 
     # What a file prints when it is imported must not get into a command's output, which may be JSON.
     with redirect_stdout(sys.stderr):
-        registry = ToolRegistry([calculator, *map(_load_path_or_builtin, paths)])
+        registry = ToolRegistry([calculator, *map(load_path_or_builtin, paths)])
     for problem in registry.problems:
         _warn(f"{problem}; its tools are not offered")
     return _add_plugins(registry) if plugins else registry
 
 
-def _load_path_or_builtin(path: Path) -> ToolLike:
+def load_path_or_builtin(path: Path) -> ToolLike:
+    """Load the tools of a file or folder, or built-in ones by name. Raises `SettingsError` and `RegistryError`."""
     from ferrule import builtin_tools
     from ferrule.errors import SettingsError
     from ferrule.tools.registry import ToolRegistry
@@ -140,17 +152,19 @@ def _warn(text: str) -> None:
     print_notice(text)
 
 
-def print_check(paths: list[Path], permissions: Permissions | None, as_json: bool) -> None:
+def print_check(paths: list[Path], permissions: Permissions | None, as_json: bool, against: Path | None = None) -> None:
     """Print the problems of the tools of files and folders; with `permissions`, their examples are called too.
 
-    Exits with 1 if there are any.
+    With `against`, also what breaks the contracts of the tools in that file. Exits with 1 if there are any.
     """
     from ferrule._util.pluralize import pluralize
     from ferrule._util.terminal_text import escape_line
-    from ferrule.cli.check_tools import check_paths
+    from ferrule.cli.check_tools import check_contracts, check_paths
     from ferrule.session.terminal_output import print_json
 
     check = check_paths(paths, permissions)
+    if against is not None:
+        check_contracts(check, against)
     if as_json:
         rows = [{"path": str(one.path), "line": one.line or None, "reason": one.reason} for one in check.problems]
         print_json({"tools": check.names, "examples": check.run_count, "problems": rows})

@@ -1,0 +1,211 @@
+"""Contracts of tools: what may change from one release to the next, and what breaks callers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ferrule import tool
+from ferrule.errors import SettingsError
+from ferrule.tools.contract import find_broken_contracts, read_contract
+from ferrule.tools.decorator import Tool
+from ferrule.tools.schema_validator import SchemaValidator
+from ferrule.toolspec import ToolSpec
+
+
+def make(parameters: dict[str, Any], name: str = "look") -> ToolSpec:
+    return ToolSpec(name, "Look.", parameters)
+
+
+def of(old: Any, new: Any) -> list[str]:
+    """What a change of the parameter `at` breaks."""
+    specs = (make({"type": "object", "properties": {"at": schema}}) for schema in (old, new))
+    return find_broken_contracts([next(specs)], [next(specs)])
+
+
+STRING, INTEGER, NUMBER, NULL = ({"type": kind} for kind in ("string", "integer", "number", "null"))
+BROKEN: list[tuple[Any, Any, str]] = [
+    (STRING, INTEGER, "at no longer accepts string"),
+    (NUMBER, INTEGER, "at no longer accepts number"),
+    ({}, STRING, "at no longer accepts array, boolean, integer, null, number, object"),
+    ({"type": ["string", "null"]}, STRING, "at no longer accepts null"),
+    ({"anyOf": [STRING, NULL]}, STRING, "at no longer accepts null"),
+    ({"enum": ["a", "b"]}, {"enum": ["a"]}, 'at no longer accepts "b"'),
+    (STRING, {"type": "string", "enum": ["a"]}, 'at accepts only "a"'),
+    (STRING, {"const": "a"}, 'at accepts only "a"'),
+    (INTEGER, {"type": "integer", "minimum": 1}, "at has minimum 1"),
+    ({"type": "integer", "maximum": 9}, {"type": "integer", "maximum": 5}, "at has maximum 5, before 9"),
+    (STRING, {"type": "string", "pattern": "a"}, 'at has another pattern: "a"'),
+    ({"type": "string", "maxLength": 9}, {"type": "string", "maxLength": 3}, "at has maxLength 3, before 9"),
+    (STRING, False, "at is gone"),
+    ({"type": "array", "items": STRING}, {"type": "array", "items": INTEGER}, "at[] no longer accepts string"),
+    ({"type": "array"}, {"type": "array", "items": STRING}, "at[] no longer accepts array, boolean, integer"),
+    (
+        {"type": "object", "properties": {"x": STRING}},
+        {"type": "object", "properties": {"x": STRING, "y": STRING}, "required": ["y"]},
+        "at.y is required now",
+    ),
+    ({"type": "object", "properties": {"from_": STRING}}, {"type": "object", "properties": {}}, "at.from_ is gone"),
+    (
+        {"type": "object", "properties": {}},
+        {"type": "object", "properties": {}, "additionalProperties": False},
+        "at no longer accepts other fields",
+    ),
+    (STRING, {"$ref": "#/$defs/gone"}, "at is gone"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), BROKEN)
+def test_what_was_accepted_and_is_not_any_more_breaks_the_contract(old: Any, new: Any, reason: str) -> None:
+    (line,) = of(old, new)
+    assert line.startswith(f"look: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(new, old) for old, new, _ in BROKEN if new is not False and "$ref" not in new]
+)
+def test_the_same_changes_the_other_way_round_pass_where_nothing_is_lost(old: Any, new: Any) -> None:
+    lines = of(old, new)
+    # A change of a type loses something in both directions, a field that is gone or given up likewise.
+    assert lines == [] or "no longer accepts integer" in lines[0] or "is gone" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (STRING, {"anyOf": [STRING, NULL]}),
+        (STRING, {"type": "string", "description": "another", "default": "x"}),
+        (INTEGER, {"anyOf": [NUMBER, STRING]}),
+        ({"enum": ["a"]}, STRING),
+        ({"enum": ["a"]}, {"enum": ["b", "a"]}),
+        ({"type": "string", "enum": ["ab"]}, {"type": "string", "maxLength": 5, "enum": ["ab", "c"]}),
+        (STRING, True),
+        (False, STRING),
+    ],
+)
+def test_what_accepts_more_passes(old: Any, new: Any) -> None:
+    assert of(old, new) == []
+
+
+def test_tools_and_optional_parameters_may_be_added() -> None:
+    @tool(name="look")
+    def old(at: str) -> str:
+        """Look."""
+        return at
+
+    @tool(name="look")
+    def new(at: str | None, closely: bool = False) -> str:
+        """Look."""
+        return str(at)
+
+    assert find_broken_contracts([old.spec], [new.spec, make({}, "other")]) == []
+    assert find_broken_contracts([new.spec], [old.spec]) == [
+        "look: at no longer accepts null",
+        "look: closely is gone",
+    ]
+
+
+def test_a_tool_that_is_gone_is_named_with_the_nearest() -> None:
+    assert find_broken_contracts([make({}, "read_file")], [make({}, "read_files")]) == [
+        "the tool read_file is gone; renamed to read_files?"
+    ]
+    assert find_broken_contracts([make({}, "read_file")], []) == ["the tool read_file is gone"]
+
+
+def test_definitions_are_followed_in_both_and_may_refer_to_themselves() -> None:
+    def tree(leaf: Any) -> dict[str, Any]:
+        node = {"type": "object", "properties": {"leaf": leaf, "inner": {"$ref": "#/$defs/node"}}}
+        return {"type": "object", "properties": {"root": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
+
+    assert find_broken_contracts([make(tree(STRING))], [make(tree(STRING))]) == []
+    assert find_broken_contracts([make(tree(STRING))], [make(tree(INTEGER))]) == [
+        "look: root.leaf no longer accepts string"
+    ]
+
+
+def test_every_kind_of_signature_keeps_its_own_contract() -> None:
+    @tool
+    def everything(
+        a: str, b: int | None = None, c: Literal["x", "y"] = "x", d: dict[str, list[float]] | None = None
+    ) -> str:
+        """Do everything."""
+        return ""
+
+    assert isinstance(everything, Tool)
+    assert find_broken_contracts([everything.spec], [everything.spec]) == []
+
+
+_SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", "ab"])
+_LEAVES = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"]),
+        "enum": st.lists(_SCALARS, min_size=1, max_size=3),
+        "minimum": st.integers(-2, 2),
+        "maximum": st.integers(-2, 2),
+        "maxLength": st.integers(0, 2),
+    },
+)
+_SCHEMAS = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(
+        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=3)}),
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
+        # Closed ones: a field that is added may have been given before as an unknown one, and passes all the same.
+        st.fixed_dictionaries(
+            {
+                "type": st.just("object"),
+                "additionalProperties": st.just(False),
+                "properties": st.dictionaries(st.sampled_from("xy"), inner),
+            },
+            optional={"required": st.lists(st.sampled_from("xy"), unique=True)},
+        ),
+    ),
+    max_leaves=4,
+)
+_VALUES = st.recursive(
+    _SCALARS | st.sampled_from([0.5, -1.0]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xy"), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300)
+@given(old=_SCHEMAS, new=_SCHEMAS, value=_VALUES)
+@example(old={"enum": [3]}, new={"maximum": 2}, value=3)
+def test_where_nothing_is_reported_every_value_is_still_accepted(old: Any, new: Any, value: Any) -> None:
+    wrapped = [{"type": "object", "properties": {"at": schema}} for schema in (old, new)]
+    if find_broken_contracts([make(wrapped[0])], [make(wrapped[1])]):
+        return
+    accepted = [not SchemaValidator(schema).errors({"at": value}) for schema in wrapped]
+    assert accepted[1] or not accepted[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "old.json: not JSON"),
+        ("3", "old.json: not a list of tools; write it by: ferrule tools --json > old.json"),
+        ('[{"parameters": {}}]', "old.json: tool 1: has no name"),
+        ('[{"name": "look"}]', r"old.json: tool 1 \(look\): has no parameters"),
+    ],
+)
+def test_what_is_no_list_of_tools_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        read_contract(text, "old.json")
+
+
+def test_the_shapes_of_providers_are_read() -> None:
+    schema = {"type": "object", "properties": {}}
+    for shape in (
+        {"name": "look", "parameters": schema},
+        {"type": "function", "function": {"name": "look", "parameters": schema}},
+        {"name": "look", "input_schema": schema},
+        {"name": "look", "inputSchema": schema},
+    ):
+        assert read_contract(json.dumps([shape]), "old.json") == [ToolSpec("look", "", schema)]
+        assert read_contract(json.dumps({"tools": [shape]}), "old.json") == [ToolSpec("look", "", schema)]
