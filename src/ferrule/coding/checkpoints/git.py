@@ -25,38 +25,34 @@ class Git:
     def run(
         self,
         *arguments: str,
-        folder: str | None = None,
         input: bytes = b"",  # noqa: A002 - as in `subprocess.run`
-        environment: Mapping[str, str] | None = None,
-        timeout: float = _SECONDS,
     ) -> bytes:
-        """Run git in `folder`, by default the repository, and return its output.
-
-        Raises `OSError` with what it printed if it fails.
-        """
+        """Run git and return its output. Raises `OSError` with what it printed if it fails."""
         try:
             done = subprocess.run(
                 self._make_command(arguments),
-                cwd=folder or self.repository,
-                env={**self._make_environment(), **(environment or {})},
+                cwd=self.repository,
+                env=self._make_environment(),
                 input=input,
                 capture_output=True,
-                timeout=timeout,
+                timeout=_SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise OSError(f"git {arguments[0]} took more than {timeout:.0f} seconds") from error
+            raise OSError(f"git {arguments[0]} took more than {_SECONDS:.0f} seconds") from error
         if done.returncode != 0:
             lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
             raise OSError(f"git {arguments[0]} failed: {lines[-1]}")
         return done.stdout
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start git in the repository, with pipes to its input and from its output."""
+    def start(
+        self, *arguments: str, folder: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start git in `folder`, by default the repository, with pipes to its input and from its output."""
         return subprocess.Popen(
             self._make_command(arguments),
-            cwd=self.repository,
-            env=self._make_environment(),
+            cwd=folder or self.repository,
+            env={**self._make_environment(), **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -210,9 +210,18 @@ class TurnHistory:
 
     def _take_snapshot(self) -> str:
         if not self._is_index_loaded:
-            self.store.load_index(self._scan)
+            self._ignored.left_out = self.store.load_index(self._scan)
             self._is_index_loaded = True
-        return self._scan.scan(self._ignored.find_left_out())
+        # Git lists what is ignored at the same time; that seldom differs from the last time.
+        expected = self._ignored.left_out
+        self._ignored.start()
+        try:
+            visits = self._scan.visit_all(expected) if self._scan.records else None
+        finally:
+            left_out = self._ignored.finish()
+        if visits is None or left_out != expected:
+            visits = self._scan.visit_all(left_out)
+        return self._scan.keep(visits)
 
     def _finish(self, turn: Turn, *, interrupted: bool = False) -> None:
         """Record what an open turn changed; remove the record of one that changed nothing."""

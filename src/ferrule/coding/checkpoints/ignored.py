@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.coding.checkpoints.git import Git
@@ -33,47 +34,55 @@ class IgnoredFiles:
     git: Git | None
     """For a repository of its own, without settings; None without git, when nothing counts as ignored."""
     limit: int
-    _large: set[str] = field(default_factory=set)
+    left_out: frozenset[str] = frozenset()
+    """What was left out the last time; it stays so until it is gone, so that its size is only taken once."""
+    _listing: subprocess.Popen[bytes] | None = None
 
-    def find_left_out(self) -> frozenset[str]:
+    def start(self) -> None:
+        """Begin to list what is ignored, in a process of its own; `finish` has to follow."""
+        if self.git is not None:
+            self._listing = self._start_listing(self.git, has_index=True)
+
+    def finish(self) -> frozenset[str]:
         """The ignored files and folders to leave out: smaller ones are included first.
 
-        What was left out once stays so until it is gone, so that its size is only taken once. Raises `OSError` if git
-        can't list them.
+        Raises `OSError` if git can't list them.
         """
-        if self.git is None:
+        listing, self._listing = self._listing, None
+        if self.git is None or listing is None:
             return frozenset()
-        listed = self._list(self.git)
-        self._large.intersection_update(listed)
-        sizes = {path: self._measure(path) for path in listed if path not in self._large}
-        left = self.limit
+        listed = _read_listing(listing)
+        if listed is None:
+            listed = _read_listing(self._start_listing(self.git, has_index=False))
+        if listed is None:
+            raise OSError("git can't list the ignored files of the workspace")
+        large = self.left_out.intersection(listed)
+        sizes = {path: self._measure(path) for path in listed if path not in large}
+        left, added = self.limit, set()
         for path, size in sorted(sizes.items(), key=lambda each: (each[1], each[0])):
             left -= size
             if left < 0:
-                self._large.add(path)
-        return frozenset(self._large)
+                added.add(path)
+        self.left_out = large | added
+        return self.left_out
 
-    def _list(self, git: Git) -> list[str]:
-        """What is ignored, a folder in place of all that is in it, relative to the workspace."""
-        options = ["-c", f"core.excludesFile={_find_user_excludes()}", "ls-files", "-o", "-i", "-z", "--directory"]
+    def _start_listing(self, git: Git, *, has_index: bool) -> subprocess.Popen[bytes]:
+        """Start git, to list what is ignored: a folder in place of all that is in it.
+
+        From the user's index, which it doesn't write, it knows which ignored files are tracked nevertheless.
+        """
         repository = _find_repository(self.workspace)
         excludes = os.path.join(repository, "info", "exclude")
-        if os.path.isfile(excludes):
-            options.append(f"--exclude-from={excludes}")
-        environment = {"GIT_WORK_TREE": self.workspace}
-        # Git knows from the user's index which ignored files are tracked nevertheless; it doesn't write it.
-        for index in (os.path.join(repository, "index"), os.path.join(git.repository, "index")):
-            environment["GIT_INDEX_FILE"] = index
-            with suppress(OSError):
-                found = git.run(
-                    *options,
-                    "--exclude-standard",
-                    folder=self.workspace,
-                    environment=environment,
-                    timeout=_SECONDS,
-                )
-                return [os.fsdecode(path).rstrip("/") for path in found.split(b"\0") if path]
-        raise OSError("git can't list the ignored files of the workspace")
+        return git.start(
+            *("-c", f"core.excludesFile={_find_user_excludes()}", "ls-files", "-o", "-i", "-z", "--directory"),
+            *((f"--exclude-from={excludes}",) if os.path.isfile(excludes) else ()),
+            "--exclude-standard",
+            folder=self.workspace,
+            environment={
+                "GIT_WORK_TREE": self.workspace,
+                "GIT_INDEX_FILE": os.path.join(repository if has_index else git.repository, "index"),
+            },
+        )
 
     def _measure(self, path: str) -> int:
         """The bytes in a file or folder; more than the limit if there are too many files to count."""
@@ -94,6 +103,17 @@ class IgnoredFiles:
                         size += entry.stat(follow_symlinks=False).st_size
                         count += 1
         return self.limit + 1 if waiting or count > _MAX_FILES else size
+
+
+def _read_listing(listing: subprocess.Popen[bytes]) -> list[str] | None:
+    """The paths, relative to the workspace, that git lists; None if it fails or takes too long."""
+    try:
+        found, _ = listing.communicate(timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        listing.kill()
+        listing.communicate()
+        return None
+    return [os.fsdecode(path).rstrip("/") for path in found.split(b"\0") if path] if not listing.returncode else None
 
 
 def _find_user_excludes() -> str:

@@ -21,7 +21,7 @@ from ferrule.coding.checkpoints.beneath import open_folder, read_chunks, read_en
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree
 from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content
 
-__all__ = ["FileRecord", "FolderRecord", "TreeScan"]
+__all__ = ["FileRecord", "FolderRecord", "FolderVisit", "TreeScan"]
 
 _TICK = 20_000_000  # ns; the kernel's clock for files advances in steps of up to 10 ms
 _MANY = 64  # from here on one pack is faster than loose objects
@@ -34,7 +34,7 @@ FolderRecord: TypeAlias = tuple[int, str, dict[str, FileRecord], dict[str, tuple
 
 
 @dataclass(slots=True)
-class _Visit:
+class FolderVisit:
     """One folder as it was just read."""
 
     path: str
@@ -61,18 +61,20 @@ class TreeScan:
     """The ignored files and folders that are not scanned, relative to the workspace."""
     too_large: set[str] = field(default_factory=set)
     unreadable: set[str] = field(default_factory=set)
+    _start: int = 0
+    """A file that changed later (ns) may change again without being noticed."""
 
-    def scan(self, left_out: frozenset[str]) -> str:
-        """Scan the workspace, keep what is new in the store and return the id of the workspace's tree.
-
-        `left_out` are paths to skip. Raises `OSError` if the store can't be written, or the workspace read.
-        """
+    def visit_all(self, left_out: frozenset[str]) -> list[FolderVisit]:
+        """Read all folders, parents first, except what is left out. Raises `OSError` if the workspace can't be read."""
         self.left_out = left_out
+        self._start = time.time_ns() - _TICK
+        return list(self._walk())
+
+    def keep(self, visits: list[FolderVisit]) -> str:
+        """Keep what is new in the store and return the id of the workspace's tree. Raises `OSError`."""
         self.too_large.clear()
         self.unreadable.clear()
-        start = time.time_ns() - _TICK
-        visits = list(self._walk())
-        self._keep(visits, start)
+        self._keep_files(visits)
         return self._make_trees(visits)
 
     def covers(self, path: str) -> bool:
@@ -98,7 +100,7 @@ class TreeScan:
             return Entry(record[2][name][1], record[2][name][2])
         return Entry(*record[3][name]) if name in record[3] else None
 
-    def _walk(self) -> Iterator[_Visit]:
+    def _walk(self) -> Iterator[FolderVisit]:
         """Read each folder, parents first."""
         waiting = [("", os.stat(self.root).st_mode)]
         while waiting:
@@ -107,43 +109,42 @@ class TreeScan:
             waiting += [(inner, inner_mode) for _, inner, inner_mode, is_included in visit.folders if is_included]
             yield visit
 
-    def _read_folder(self, path: str, mode: int) -> _Visit:
+    def _read_folder(self, path: str, mode_of_folder: int) -> FolderVisit:
         old = self.records.get(path)
-        visit = _Visit(path, mode, old, {}, [], [])
+        visit = FolderVisit(path, mode_of_folder, old, {}, [], [])
         known: dict[str, FileRecord] = old[2] if old else {}
         prefix = f"{path}/" if path else ""
         try:
-            entries = list(os.scandir(f"{self.root}/{path}"))
-            statuses = list(map(_find_status, entries))
+            with os.scandir(f"{self.root}/{path}") as entries:
+                for entry in entries:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # removed meanwhile
+                    name, mode = entry.name, status.st_mode
+                    if mode & 0o170000 == 0o040000:
+                        self._add_folder(visit, name, prefix + name, mode)
+                        continue
+                    last = known.get(name)
+                    signature = (mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+                    if last is not None and last[0] == signature:
+                        visit.files[name] = last
+                    else:
+                        visit.changed.append((name, status))
         except OSError:
             if not path:
                 raise
-            visit.is_readable = False
-            return visit
-        files = visit.files
-        for entry, status in zip(entries, statuses, strict=True):
-            if status is None:
-                continue
-            name, mode = entry.name, status.st_mode
-            if mode & 0o170000 == 0o040000:
-                self._add_folder(visit, name, prefix + name, mode)
-                continue
-            last = known.get(name)
-            signature = (mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-            if last is not None and last[0] == signature:
-                files[name] = last
-            else:
-                visit.changed.append((name, status))
+            return FolderVisit(path, mode_of_folder, old, {}, [], [], is_readable=False)
         if self.left_out:
             self._drop_left_out(visit, prefix)
         return visit
 
-    def _add_folder(self, visit: _Visit, name: str, path: str, mode: int) -> None:
+    def _add_folder(self, visit: FolderVisit, name: str, path: str, mode: int) -> None:
         if name != ".git":
             is_shown = path in self.records or not self.is_hidden(f"{self.root}/{path}")
             visit.folders.append((name, path, mode, is_shown and path not in self.left_out))
 
-    def _drop_left_out(self, visit: _Visit, prefix: str) -> None:
+    def _drop_left_out(self, visit: FolderVisit, prefix: str) -> None:
         """Mark the ignored files that are left out."""
         for name, status in visit.changed:
             if prefix + name in self.left_out:
@@ -152,15 +153,15 @@ class TreeScan:
             if prefix + name in self.left_out:
                 visit.files[name] = (None, mode, UNREADABLE)
 
-    def _keep(self, visits: Iterable[_Visit], start: int) -> None:
+    def _keep_files(self, visits: Iterable[FolderVisit]) -> None:
         """Read the changed files and keep their contents."""
         changed = [visit for visit in visits if visit.changed]
         if self.store.can_import and sum(len(visit.changed) for visit in changed) > _MANY:
-            self.store.write_many(self._read_all(changed, start))
+            self.store.write_many(self._read_all(changed))
         for visit in changed:
-            self._read_changed(visit, start)
+            self._read_changed(visit)
 
-    def _read_changed(self, visit: _Visit, start: int) -> None:
+    def _read_changed(self, visit: FolderVisit) -> None:
         """Read the changed files of one folder that `_read_all` hasn't read."""
         known = visit.old[2] if visit.old else {}
         try:
@@ -173,13 +174,13 @@ class TreeScan:
                         entry = read_entry(folder, name, status, self.store, last[2] if last else "")
                     except FileNotFoundError:
                         continue
-                    self._record(visit, folder, name, status, entry, start)
+                    self._record(visit, folder, name, status, entry)
         except (FileNotFoundError, NotADirectoryError):
             return  # removed meanwhile
         except PermissionError:
             visit.is_readable = False
 
-    def _read_all(self, visits: Iterable[_Visit], start: int) -> Iterator[tuple[int, list[bytes]]]:
+    def _read_all(self, visits: Iterable[FolderVisit]) -> Iterator[tuple[int, list[bytes]]]:
         """Read the changed regular files that fit into memory, for one pack."""
         for visit in visits:
             try:
@@ -190,12 +191,12 @@ class TreeScan:
                         content = _read_small(folder, name)
                         if content is not None:
                             entry = Entry(content[0], hash_content(content[1]))
-                            self._record(visit, folder, name, status, entry, start)
+                            self._record(visit, folder, name, status, entry)
                             yield len(content[1]), [content[1]]
             except OSError:
                 continue  # left to `_read_changed`
 
-    def _leave_out(self, visit: _Visit, name: str, status: os.stat_result) -> bool:
+    def _leave_out(self, visit: FolderVisit, name: str, status: os.stat_result) -> bool:
         """Whether a file's content isn't kept: it is hidden, too large or git's own."""
         path = f"{visit.path}/{name}" if visit.path else name
         if name == ".git":
@@ -204,15 +205,21 @@ class TreeScan:
             self.too_large.add(path)
             visit.files[name] = (None, status.st_mode, UNREADABLE)
             return True
-        if self.is_hidden(f"{self.root}/{path}"):
+        if self._is_hidden_file(visit, name, path):
             visit.files[name] = (_sign(status), status.st_mode, UNREADABLE)
             return True
         return False
 
-    def _record(self, visit: _Visit, folder: int, name: str, status: os.stat_result, entry: Entry, start: int) -> None:
+    def _is_hidden_file(self, visit: FolderVisit, name: str, path: str) -> bool:
+        """Whether a changed file is hidden. By their names files stay as they are; certificates may get a key."""
+        last = visit.old[2].get(name) if visit.old else None
+        is_known = last is not None and last[2] != UNREADABLE and not name.lower().endswith(".pem")
+        return not is_known and self.is_hidden(f"{self.root}/{path}")
+
+    def _record(self, visit: FolderVisit, folder: int, name: str, status: os.stat_result, entry: Entry) -> None:
         """Record a file that was read; its signature only if it stayed the same and isn't recent."""
         signature = _sign(status)
-        is_settled = status.st_ctime_ns < start and stat.S_ISREG(status.st_mode)
+        is_settled = status.st_ctime_ns < self._start and stat.S_ISREG(status.st_mode)
         try:
             now = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -223,7 +230,7 @@ class TreeScan:
             is_settled = False
         visit.files[name] = (signature if is_settled else None, entry.mode, entry.oid)
 
-    def _make_trees(self, visits: list[_Visit]) -> str:
+    def _make_trees(self, visits: list[FolderVisit]) -> str:
         """Make the tree of each folder, innermost first, and return that of the workspace."""
         records: dict[str, FolderRecord] = {}
         for visit in reversed(visits):
@@ -247,13 +254,6 @@ class TreeScan:
         entries = {name: Entry(mode, oid) for name, (_, mode, oid) in files.items()}
         entries |= {name: Entry(mode, tree) for name, (mode, tree) in folders.items()}
         return self.store.write(encode_tree(entries), b"tree")
-
-
-def _find_status(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 def _sign(status: os.stat_result) -> Signature:

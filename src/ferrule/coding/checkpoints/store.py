@@ -105,20 +105,25 @@ class CheckpointStore:
         finally:
             os.close(file)
 
-    def load_index(self, scan: TreeScan) -> None:
-        """Give a scan what the last one found. An index that is damaged, or whose packs are gone, is ignored."""
+    def load_index(self, scan: TreeScan) -> frozenset[str]:
+        """Give a scan what the last one found, and return what that left out.
+
+        An index that is damaged, or whose packs are gone, is ignored.
+        """
         with suppress(OSError, ValueError, EOFError, TypeError):
             data = (self.folder / "index").read_bytes()
             content = data[len(_MARK) + _DIGEST :]
             if data[: len(_MARK)] != _MARK or hashlib.sha256(content).digest() != data[len(_MARK) :][:_DIGEST]:
-                return
-            packs, records = marshal.loads(content)
+                return frozenset()
+            packs, records, left_out = marshal.loads(content)
             if set(packs) <= set(self.objects.list_packs()):
                 scan.records = records
+                return frozenset(left_out)
+        return frozenset()
 
     def save_index(self, scan: TreeScan) -> None:
         """Keep what a scan found. Raises `OSError`."""
-        content = marshal.dumps((self.objects.list_packs(), scan.records))
+        content = marshal.dumps((self.objects.list_packs(), scan.records, sorted(scan.left_out)))
         part = self.folder / f"index.{os.getpid()}"
         part.write_bytes(_MARK + hashlib.sha256(content).digest() + content)
         part.replace(self.folder / "index")
