@@ -2,9 +2,9 @@
 
     python benchmarks/coding_checkpoints.py [--files 50000] [--json]
 
-The tree is a git repository, with 20 files changed since the last commit. Before each measurement a few files change, as
-they do between two turns; `git stash create` and a checkpoint then run in turns, over the same tree. The first
-checkpoint of a workspace reads every file; that runs when a session starts, and is shown without a limit.
+The tree is a git repository. Before each measurement a few files change, as they do between two turns; `git stash
+create` and a checkpoint then run in turns, over the same tree. The first checkpoint of a workspace reads every file;
+that runs when a session starts, and is shown without a limit.
 """
 
 from __future__ import annotations

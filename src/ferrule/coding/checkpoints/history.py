@@ -19,7 +19,7 @@ from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, decode_tree, i
 from ferrule.coding.checkpoints.ignored import IgnoredFiles
 from ferrule.coding.checkpoints.objects import ObjectStore
 from ferrule.coding.checkpoints.report import NEVER_RESTORED, Report, TurnSummary
-from ferrule.coding.checkpoints.restore import Restoration
+from ferrule.coding.checkpoints.restore import Restoration, remove_temporary_files
 from ferrule.coding.checkpoints.scan import TreeScan
 from ferrule.coding.checkpoints.store import CheckpointStore, remove_abandoned
 from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_session_alive
@@ -178,6 +178,7 @@ class TurnHistory:
         return None, "there is nothing to undo in this workspace"
 
     def _take_back(self, turn: Turn, action: Literal["undo", "redo"], force: bool) -> Report:
+        self._remove_temporary_files(change.path for change in turn.changes)
         restoration = Restoration(self.workspace, self.objects)
         is_rest = action == "undo" and turn.status == "undone"
         changes = [change for change in turn.changes if not is_rest or change.path in turn.kept]
@@ -225,6 +226,8 @@ class TurnHistory:
 
     def _finish(self, turn: Turn, *, interrupted: bool = False) -> None:
         """Record what an open turn changed; remove the record of one that changed nothing."""
+        if interrupted:
+            self._remove_temporary_files(turn.before)
         turn.changes = self._compare(turn)
         turn.status, turn.ended, turn.is_interrupted = "done", time.time(), interrupted
         turn.before, turn.snapshot = {}, ""
@@ -244,6 +247,11 @@ class TurnHistory:
             found[path] = Change(path, before, self._keep_entry(path))
         changes = [change for change in found.values() if not is_unchanged(change.before, change.after)]
         return sorted(changes, key=lambda change: change.path)
+
+    def _remove_temporary_files(self, paths: Iterable[str]) -> None:
+        # Those of another session may be in use.
+        if not self.store.has_other_sessions(self._session.name):
+            remove_temporary_files(self.workspace, paths)
 
     def _keep_entry(self, path: str) -> Entry | None:
         """What is at a path, with its content kept. Raises `OSError` if the store can't be written."""

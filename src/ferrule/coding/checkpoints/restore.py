@@ -5,14 +5,15 @@ over it, so that it is either the old or the new one, whenever the program ends.
 """
 
 # Descriptors and names in them, for which pathlib has no counterpart.
-# ruff: noqa: PTH101, PTH123
+# ruff: noqa: PTH101, PTH123, PTH208
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -22,8 +23,9 @@ from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, is_folder, is_
 from ferrule.coding.checkpoints.objects import ObjectDamaged, ObjectStore
 from ferrule.coding.checkpoints.turns import Change
 
-__all__ = ["Restoration", "Restored", "read_path"]
+__all__ = ["Restoration", "Restored", "read_path", "remove_temporary_files"]
 
+_TEMPORARY = re.compile(r"\.ferrule-[0-9a-f]{16}\.tmp")
 _CHANGED = "it was changed afterwards"
 _Maker: TypeAlias = Callable[[Change, int, str, os.stat_result | None], None]
 _Action: TypeAlias = Literal["created", "restored", "removed", "mode", "kept", "failed"]
@@ -159,7 +161,7 @@ class Restoration:
         if status is not None and is_file and entry.oid in (UNREADABLE, read_entry(parent, name, status, None).oid):
             _change_mode(parent, name, entry.permissions)
             return
-        temporary = f".{os.getpid()}-{os.urandom(6).hex()}.ferrule-part"
+        temporary = f".ferrule-{os.urandom(8).hex()}.tmp"
         try:
             if entry.kind == "link":
                 os.symlink(self.store.read(entry.oid), temporary, dir_fd=parent)
@@ -193,6 +195,14 @@ class Restoration:
 
     def _report(self, path: str, action: _Action, reason: str = "") -> None:
         self.results.append(Restored(path, action, reason))
+
+
+def remove_temporary_files(root: str, paths: Iterable[str]) -> None:
+    """Remove what a program that was killed as it wrote these paths, here or as a file tool, has left beside them."""
+    for base, folder in {split_path(root, path)[:2] for path in paths}:
+        with suppress(OSError), open_folder(base, folder) as parent:
+            for name in filter(_TEMPORARY.fullmatch, os.listdir(parent)):
+                os.unlink(name, dir_fd=parent)
 
 
 def read_path(root: str, path: str) -> Entry | None:

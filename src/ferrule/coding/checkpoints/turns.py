@@ -75,7 +75,7 @@ class TurnFiles:
         for path in sorted(self.folder.glob("*.json")):
             try:
                 turns.append(_parse(json.loads(path.read_bytes())))
-            except (OSError, ValueError, TypeError, KeyError):
+            except (OSError, ValueError, TypeError, LookupError, AttributeError):
                 damaged.append(path)
         return sorted(turns, key=lambda turn: turn.number), damaged
 
@@ -155,12 +155,18 @@ def _load(data: Any) -> Entry | None:
 
 
 def _parse(data: dict[str, Any]) -> Turn:
-    """The turn that `TurnFiles.save` wrote. Raises `ValueError`, `TypeError` or `KeyError` for anything else."""
+    """The turn that `TurnFiles.save` wrote.
+
+    Raises `ValueError`, `TypeError`, `LookupError` or `AttributeError` for anything else. Not by pydantic, whose texts
+    can't hold the names of files that aren't UTF-8.
+    """
     if data.pop("format") != _FORMAT:
         raise ValueError("another format")
     data["before"] = {path: _load(entry) for path, entry in data["before"].items()}
     data["changes"] = [Change(path, _load(before), _load(after)) for path, before, after in data["changes"]]
     turn = Turn(**data)
-    if not isinstance(turn.number, int) or turn.status not in ("open", "done", "undone"):
+    texts = (turn.label, turn.session, turn.snapshot, *turn.left_out, *turn.kept, *turn.problems)
+    is_turn = isinstance(turn.number, int) and isinstance(turn.started, int | float)
+    if not is_turn or turn.status not in ("open", "done", "undone") or not all(isinstance(each, str) for each in texts):
         raise ValueError("not a turn")
     return turn
