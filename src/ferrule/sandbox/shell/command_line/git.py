@@ -1,0 +1,236 @@
+"""What git's commands do, and which options keep it so: data, and the reading of a git command line.
+
+Reading commands may still run what the repository's own settings name (a file system monitor, a diff driver): those are
+protected from commands, and a command that only reads runs where nothing can be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.sandbox.shell.command_line.options import OptionTable, UnsureError, split_options
+from ferrule.sandbox.shell.command_line.syntax import Word
+
+__all__ = ["GitCommand", "read_git"]
+
+
+@dataclass(frozen=True, slots=True)
+class GitCommand:
+    """What one git command does: `kind` is reads, writes (the repository) or runs; `folders` are those of `-C`."""
+
+    kind: str
+    folders: tuple[Word, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Of `git diff`, `log`, `show` and `blame`: none that writes a file (--output), runs a program (--ext-diff,
+# --textconv) or
+# reads outside of the repository (--no-index).
+_SHOWING = OptionTable(
+    "pusabwRzq0123456789cmtrDiEFGPlLMCe",
+    "nUSG",
+    _names(
+        "stat shortstat numstat name-only name-status cached staged oneline graph all patch no-patch raw summary "
+        "word-diff color no-color no-ext-diff no-textconv no-renames find-renames find-copies follow "
+        "decorate no-decorate "
+        "merges no-merges first-parent reverse abbrev-commit no-abbrev-commit date-order topo-order "
+        "branches tags remotes "
+        "ignore-all-space ignore-space-change ignore-blank-lines minimal patience histogram exit-code quiet check "
+        "full-index binary unified merge-base left-right cherry-pick show-signature shortstat dirstat compact-summary "
+        "pretty abbrev no-prefix relative"
+    ),
+    _names(
+        "max-count since until after before author committer grep format pretty date unified diff-filter "
+        "decorate abbrev "
+        "color word-diff stat skip find-renames diff-algorithm relative"
+    ),
+)
+_PLAIN = OptionTable(
+    "abcdefhiklmnopqrstuvwxyz0123456789ACDLMSTUVXBEFGPRW",
+    "",
+    _names(
+        "short long branch porcelain show-stash ignored name-only abbrev-ref show-toplevel verify all tags abbrev "
+        "cached deleted others modified stage unmerged error-unmatch exclude-standard full-name git-dir "
+        "is-inside-work-tree "
+        "is-inside-git-dir show-prefix show-cdup count heads refs merged no-merged contains numbered summary email "
+        "untracked-files recurse-submodules absolute-git-dir symbolic-full-name quiet"
+    ),
+    _names("untracked-files porcelain abbrev abbrev-ref exclude format sort ignored count pretty max-count"),
+)
+_LETTERLESS_GREP = OptionTable(
+    "aiIwvhHnlLcoqrzEGPFpW0123456789",
+    "efABCm",
+    _names(
+        "ignore-case word-regexp invert-match line-number files-with-matches name-only count fixed-strings "
+        "extended-regexp perl-regexp basic-regexp cached untracked no-index show-function and or not all-match quiet"
+    ),
+    _names("context after-context before-context max-depth max-count threads color"),
+)
+
+_READING: dict[str, OptionTable] = {
+    **dict.fromkeys(("diff", "log", "show", "blame", "annotate", "whatchanged", "shortlog", "reflog"), _SHOWING),
+    **dict.fromkeys(
+        (
+            "status",
+            "ls-files",
+            "ls-tree",
+            "rev-parse",
+            "rev-list",
+            "describe",
+            "cat-file",
+            "show-ref",
+            "name-rev",
+            "merge-base",
+            "for-each-ref",
+            "count-objects",
+            "diff-tree",
+            "diff-index",
+            "diff-files",
+            "check-ignore",
+            "var",
+            "version",
+            "cherry",
+            "show-branch",
+        ),
+        _PLAIN,
+    ),
+    "grep": _LETTERLESS_GREP,
+}
+# Their first argument, or its absence, makes these only read.
+_LISTING: dict[str, tuple[frozenset[str], OptionTable]] = {
+    "stash": (frozenset({"list", "show"}), _SHOWING),
+    "worktree": (frozenset({"list"}), _PLAIN),
+    "remote": (frozenset({"show", "get-url"}), OptionTable("v", "", _names("verbose"))),
+    "notes": (frozenset({"list", "show"}), _PLAIN),
+    "submodule": (frozenset({"status"}), _PLAIN),
+    "bisect": (frozenset({"log"}), _PLAIN),
+}
+_LIST_OPTIONS: dict[str, OptionTable] = {
+    "branch": OptionTable(
+        "arvi",
+        "",
+        _names("all remotes list show-current verbose color no-color ignore-case"),
+        _names("sort format color"),
+    ),
+    "tag": OptionTable("ln", "", _names("list"), _names("sort format color")),
+    "remote": OptionTable("v", "", _names("verbose")),
+}
+_CONFIG_READING = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l", "--show-origin", "--show-scope"})
+
+_WRITING = _names(
+    "add commit checkout switch restore reset merge rm mv branch tag stash cherry-pick revert rebase clean am apply "
+    "init fetch pull push config remote notes worktree gc prune repack reflog update-index update-ref symbolic-ref "
+    "read-tree write-tree commit-tree hash-object sparse-checkout maintenance pack-refs replace rerere clone"
+)
+# Options that name a program for git to run.
+_RUNNING_OPTIONS = (
+    "--exec",
+    "--upload-pack",
+    "--receive-pack",
+    "--open-files-in-pager",
+    "--ext-diff",
+    "--textconv",
+    "--output",
+    "--config",
+    "--template",
+    "--tool",
+    "--extcmd",
+    "--gpg-sign",
+    "--strategy",
+    "--upload-archive",
+)
+_RUNNING_LETTERS = {
+    "rebase": "xsi",
+    "clone": "uc",
+    "fetch": "",
+    "merge": "s",
+    "pull": "s",
+    "cherry-pick": "s",
+    "grep": "O",
+    "commit": "",
+    "am": "",
+    "add": "ie",
+    "archive": "",
+}
+
+
+_TAKING_VALUE = frozenset({"-m", "-am", "--message", "-F", "--file"})
+
+
+def read_git(arguments: Sequence[Word]) -> GitCommand:
+    """Tell what git does with these arguments. Raises `UnsureError` for what may run another program."""
+    folders, rest = list[Word](), list(arguments)
+    while rest and (rest[0].text or "")[:1] == "-":
+        option = rest.pop(0).text
+        if option == "-C" and rest:
+            folders.append(rest.pop(0))
+        elif option not in ("--no-pager", "--no-optional-locks", "--literal-pathspecs"):
+            raise UnsureError(f"git's option {option}")
+    if not rest or rest[0].text is None:
+        raise UnsureError("git without a known command")
+    verb, words = rest[0].text, rest[1:]
+    if _only_reads(verb, words):
+        return GitCommand("reads", tuple(folders))
+    if verb not in _WRITING:
+        return GitCommand("runs", tuple(folders))
+    _check_running_options(verb, words)
+    return GitCommand("writes", tuple(folders), tuple(word.text for word in words if word.text))
+
+
+def _only_reads(verb: str, words: Sequence[Word]) -> bool:
+    first = words[0].text if words else None
+    if verb == "config":
+        return first in _CONFIG_READING and all(word.text is not None and "file" not in word.text for word in words)
+    if verb == "reflog" and first in ("expire", "delete", "drop", "write"):
+        return False
+    if verb in _LISTING and first in _LISTING[verb][0]:
+        return _has_only(words[1:], _LISTING[verb][1])
+    if verb in _LIST_OPTIONS:
+        return _lists(words, _LIST_OPTIONS[verb])
+    table = _READING.get(verb)
+    if table is None:
+        return False
+    if not _has_only(words, table):
+        raise UnsureError(f"git {verb} with an option that may write or run")
+    return True
+
+
+def _lists(words: Sequence[Word], table: OptionTable) -> bool:
+    """Whether only options for listing are given; an operand is a pattern only with `--list`."""
+    if not _has_only(words, table):
+        return False
+    options = split_options(words, table)
+    return not options.operands or options.has("--list", "-l")
+
+
+def _has_only(words: Sequence[Word], table: OptionTable) -> bool:
+    if any(word.text is None and word.may_be_option for word in words):
+        return False
+    try:
+        split_options(words, table)
+    except UnsureError:
+        return False
+    return True
+
+
+def _check_running_options(verb: str, words: Sequence[Word]) -> None:
+    letters = _RUNNING_LETTERS.get(verb, "")
+    for index, word in enumerate(words):
+        text = word.text
+        if text is None:
+            is_value = word.is_single and index > 0 and words[index - 1].text in _TAKING_VALUE
+            if word.may_be_option and not is_value:
+                raise UnsureError(f"git {verb} with an option that isn't known before it runs")
+            continue
+        if text == "--":
+            return
+        name = text.partition("=")[0]
+        is_long = len(name) > 3 and any(option.startswith(name) for option in _RUNNING_OPTIONS)
+        is_short = text[:1] == "-" and text[1:2] != "-" and any(letter in text[1:] for letter in letters)
+        if is_long or is_short or "ext::" in text:
+            raise UnsureError(f"git {verb} {text} may run another program")

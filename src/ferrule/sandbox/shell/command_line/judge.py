@@ -1,0 +1,396 @@
+"""Walks a command line and tells the effects of each of its parts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence as SequenceOf
+
+from ferrule.sandbox.hidden_paths import PROTECTED
+from ferrule.sandbox.shell.command_line.builtins import (
+    UNREADABLE_BUILTINS,
+    is_harmless_assignment,
+    judge_builtin,
+)
+from ferrule.sandbox.shell.command_line.command_line import CommandLine, Part
+from ferrule.sandbox.shell.command_line.find import Execution, split_executions
+from ferrule.sandbox.shell.command_line.folders import Folders
+from ferrule.sandbox.shell.command_line.options import UnsureError
+from ferrule.sandbox.shell.command_line.outcome import Outcome
+from ferrule.sandbox.shell.command_line.parsing import parse_sequence
+from ferrule.sandbox.shell.command_line.programs import judge_program, name_of_program
+from ferrule.sandbox.shell.command_line.syntax import (
+    AndOr,
+    Compound,
+    Pipeline,
+    Redirection,
+    Sequence,
+    SimpleCommand,
+    Statement,
+    UnreadableError,
+    Word,
+)
+from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
+from ferrule.sandbox.shell.command_line.wrappers import STDIN_PROGRAMS
+from ferrule.tools.intent import Effect
+
+__all__ = ["parse_command_line"]
+
+MAX_PARTS = 2000
+_MAX_TEXTS = 8
+_HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/zero"})
+_PROTECTED_NAMES = frozenset(name.casefold() for name in PROTECTED)
+
+
+def parse_command_line(text: str, folder: str) -> CommandLine:
+    """Tell what a command line, run by `sh` in `folder`, would do.
+
+    `folder` is the absolute real path of the workspace, where the command starts. Never raises for what is in `text`:
+    what can't be judged is the result's `problem`.
+    """
+    judge = _Judge(text, folder)
+    try:
+        judge.judge_text(text)
+    except UnreadableError as error:
+        return CommandLine(text, tuple(judge.parts), (Effect("run", text),), str(error))
+    except RecursionError:
+        return CommandLine(text, (), (Effect("run", text),), "it is nested too deeply")
+    parts = tuple(sorted(judge.parts, key=lambda part: part.start))
+    effects = dict.fromkeys(effect for part in parts for effect in part.effects)
+    return CommandLine(text, parts, tuple(effects) or (Effect("read", folder),))
+
+
+class _Judge:
+    """Collects the parts of one command line; `folders` are those that it may be in at this point."""
+
+    def __init__(self, text: str, workspace: str) -> None:
+        self.parts: list[Part] = []
+        self._text = text
+        self._workspace = workspace
+        self._folders = Folders((workspace,))
+        self._loops = 0
+        self._data = b""
+        self._characters: list[int] | None = None
+        self._span: tuple[int, int] | None = None
+        self._texts = 0
+
+    def judge_text(self, text: str) -> None:
+        """Judge the text of a command line, or one that is run by a part of it."""
+        if self._texts >= _MAX_TEXTS:
+            raise UnreadableError(f"it runs shells in more than {_MAX_TEXTS} levels")
+        outer = self._data
+        self._texts += 1
+        self._data, sequence = parse_sequence(text)
+        if self._texts == 1 and not text.isascii():
+            self._characters = _map_bytes(text)
+        self._judge_sequence(sequence)
+        self._texts -= 1
+        self._data = outer
+
+    def _judge_sequence(self, sequence: Sequence) -> None:
+        for index, statement in enumerate(sequence.statements):
+            if index in sequence.background:
+                self._judge_apart(statement)
+            else:
+                self._judge(statement)
+
+    def _judge_apart(self, *statements: Statement | Sequence) -> None:
+        """Judge statements that run in shells of their own, so that a `cd` there moves nothing here."""
+        before, loops = self._folders, self._loops
+        for statement in statements:
+            self._folders, self._loops = before, 0
+            if isinstance(statement, Sequence):
+                self._judge_sequence(statement)
+            else:
+                self._judge(statement)
+        self._folders, self._loops = before, loops
+
+    def _judge(self, statement: Statement) -> None:
+        if isinstance(statement, SimpleCommand):
+            self._judge_simple(statement)
+        elif isinstance(statement, Pipeline):
+            if len(statement.stages) == 1:
+                self._judge(statement.stages[0])
+            else:
+                self._judge_apart(*statement.stages)
+        elif isinstance(statement, AndOr):
+            self._judge_list(statement)
+        else:
+            self._judge_compound(statement)
+
+    def _judge_list(self, statement: AndOr) -> None:
+        start = self._folders
+        reached = [start]
+        self._judge_moving(statement.items[0])
+        for operator, item in zip(statement.operators, statement.items[1:], strict=True):
+            if operator == "||":
+                # Reached when a `cd` before it failed, or when one succeeded and something after it failed.
+                reached.append(self._folders)
+                for each in reached:
+                    self._folders = self._folders.join(each)
+            reached.append(self._folders)
+            self._judge_moving(item)
+        for each in reached:
+            self._folders = self._folders.join(each)
+
+    def _judge_moving(self, statement: Statement) -> None:
+        """Judge a statement whose success the next one depends on: a `cd` in it has moved."""
+        if isinstance(statement, SimpleCommand):
+            self._judge_simple(statement, succeeds=True)
+        else:
+            self._judge(statement)
+
+    def _judge_compound(self, statement: Compound) -> None:
+        self._judge_words_inside(statement.words)
+        self._judge_redirections(statement.redirections)
+        if statement.kind == "subshell":
+            self._judge_apart(*statement.bodies)
+            return
+        if statement.variable and not is_harmless_assignment(statement.variable, None):
+            raise UnreadableError(f"it sets {statement.variable} in a loop")
+        is_loop = statement.kind == "loop"
+        self._loops += is_loop
+        for body in statement.bodies:
+            before = self._folders
+            self._judge_sequence(body)
+            if statement.kind != "group":
+                self._folders = self._folders.join(before)
+        self._loops -= is_loop
+
+    def _judge_words_inside(self, words: SequenceOf[Word]) -> None:
+        for word in words:
+            if word.substitutions:
+                self._judge_apart(*word.substitutions)
+
+    def _judge_simple(self, command: SimpleCommand, succeeds: bool = False) -> None:
+        self._judge_words_inside([each.value for each in command.assignments])
+        self._judge_words_inside(command.words)
+        self._judge_words_inside([each.target for each in command.redirections if each.target])
+        self._judge_redirections(command.redirections)
+        is_covered = all(is_harmless_assignment(each.name, each.value) for each in command.assignments)
+        if command.words:
+            self._judge_program(Program(command.words, is_covered), command.start, command.end, succeeds)
+        elif command.assignments:
+            is_local = all(is_harmless_assignment(each.name, each.value, alone=True) for each in command.assignments)
+            effects = (
+                (Effect("read", self._workspace),) if is_local else self._run_uncovered(command.start, command.end)
+            )
+            self._add(command.start, command.end, (), effects, "assignment")
+            if not is_local:
+                self._folders = Folders(None)  # it may be CDPATH
+
+    def _judge_program(self, given: Program, start: int, end: int, succeeds: bool) -> None:
+        """Judge a program with its arguments: those of its wrappers first."""
+        try:
+            program = unwrap(given)
+        except UnsureError as error:
+            raise UnreadableError(str(error)) from error
+        words = program.words
+        if program.text is not None:
+            if not program.is_covered:
+                self._add(start, end, (), self._run_uncovered(start, end))
+            self._judge_inner(program.text, words, start, end)
+            return
+        if not words:  # a wrapper alone, such as `env`
+            self._add(start, end, _known(given.words), (Effect("read", self._workspace, _known(given.words)),))
+            return
+        name = words[0].text
+        if not name:
+            raise UnreadableError("the name of a program isn't known before it runs")
+        if name in UNREADABLE_BUILTINS:
+            raise UnreadableError(f"{name} changes what later commands mean")
+        if name in ("cd", "pushd", "popd"):
+            self._move(name, words, start, end, succeeds)
+            return
+        self._judge_named(name, program, start, end)
+
+    def _judge_inner(self, text: str, words: SequenceOf[Word], start: int, end: int) -> None:
+        """Judge a text that a shell runs."""
+        before, span = self._folders, self._span
+        loops, self._loops = self._loops, self._loops if words else 0
+        self._span = self._span or self._to_characters(start, end)
+        self.judge_text(text)
+        self._span, self._loops = span, loops
+        # `eval` runs it in this shell.
+        self._folders = self._folders.join(before) if words else before
+
+    def _move(self, name: str, words: SequenceOf[Word], start: int, end: int, succeeds: bool) -> None:
+        if self._loops:
+            raise UnreadableError("it changes the folder in a loop")
+        known = _known(words)
+        options = [word for word in words[1:] if word.text in ("-P", "-L", "--")]
+        operands = [word for word in words[1:] if word not in options]
+        target = operands[0] if len(operands) == 1 and name == "cd" else None
+        moved = self._folders.move(target.text if target else None)
+        if target and target.has_tilde:
+            effects: tuple[Effect, ...] = (Effect("read", target.prefix),)
+        else:
+            effects = tuple(Effect("read", each, known) for each in moved.paths or ("/",))
+        self._add(start, end, known, effects)
+        self._folders = moved if succeeds else moved.join(self._folders)
+
+    def _judge_named(self, name: str, program: Program, start: int, end: int) -> None:
+        words, arguments = program.words, program.words[1:]
+        known = _known(words)
+        plain = name_of_program(name)
+        is_covered = program.is_covered and bool(known) and self._folders.are_within(self._workspace)
+        try:
+            if not name.isascii():
+                raise UnsureError("letters that look like others")
+            outcome = judge_builtin(name, arguments)
+            if outcome is None:
+                outcome = judge_program(plain, arguments)
+            executions = split_executions(arguments)[1] if plain == "find" else []
+            effects = self._resolve(outcome, known, is_covered, plain, words, end)
+        except UnsureError:
+            executions = split_executions(arguments)[1] if plain == "find" else []
+            effects = self._run_uncovered(words[0].start, end, program)
+        if not program.is_covered:
+            effects = (*self._run_uncovered(start, end), *effects)
+        self._add(start, end, known, effects)
+        if name in (".", "source", "export", "unset") and any(effect.kind != "read" for effect in effects):
+            self._folders = Folders(None)
+        for execution in executions:
+            self._judge_execution(execution, arguments, start, end)
+
+    def _judge_execution(self, execution: Execution, arguments: SequenceOf[Word], start: int, end: int) -> None:
+        """Judge a program that find runs."""
+        before = self._folders
+        starts = [word for word in _find_starts(arguments) if word.text is not None]
+        words = list[Word]()
+        for word in execution.words:
+            if word.text == "{}" and starts:
+                words += [Word(None, word.start, word.end, f"{each.text}/", has_pattern=True) for each in starts]
+            elif word.text is not None and "{}" in word.text:
+                words.append(Word(None, word.start, word.end))
+            else:
+                words.append(word)
+        if execution.elsewhere:
+            self._folders = Folders(None)
+        self._judge_program(Program(tuple(words), True), start, end, succeeds=False)
+        self._folders = before
+
+    def _resolve(
+        self,
+        outcome: Outcome,
+        known: tuple[str, ...],
+        is_covered: bool,
+        name: str,
+        words: SequenceOf[Word],
+        end: int,
+    ) -> tuple[Effect, ...]:
+        """Make effects of an outcome. Raises `UnsureError` if something is written that isn't known."""
+        covering = known if is_covered else ()
+        effects = list[Effect]()
+        if outcome.runs:
+            if name in STDIN_PROGRAMS and not any(word.prefix[:1] != "-" for word in words[1:]):
+                covering = ()
+            shown = shlex.join(known) if known else self._show(words[0].start, end)
+            effects.append(Effect("run", shown, covering))
+            if not outcome.writes:
+                effects.append(Effect("write", self._workspace, covering))
+        for word in outcome.reads:
+            effects += [Effect("read", target, known) for target in self._locate(word)]
+        if outcome.reads_folder or (outcome.reads and not effects):
+            effects += [Effect("read", folder, known) for folder in self._folders.paths or ("/",)]
+        for word in outcome.writes:
+            effects += self._write(word, covering)
+        for word in outcome.writes_uncovered:
+            effects += self._write(word, ())
+        if outcome.writes_repository:
+            effects.append(Effect("write", f"{self._workspace}/.git", covering, is_protected=True))
+        effects += [Effect("net", host, covering) for host in outcome.hosts]
+        return tuple(effects)
+
+    def _write(self, word: Word, words: tuple[str, ...]) -> list[Effect]:
+        if word.text in _HARMLESS_TARGETS:
+            return []
+        if word.text is None and not (word.has_tilde and not word.has_pattern and word.prefix):
+            return [Effect("write", "/")]
+        return [Effect("write", target, words, _is_protected(target)) for target in self._locate(word)]
+
+    def _locate(self, word: Word) -> list[str]:
+        """The absolute paths that a word may stand for, or the folder that they are in."""
+        if word.has_tilde and word.prefix and not word.has_pattern:
+            return [word.prefix]
+        if word.is_pipe:
+            return []
+        if word.text is None and not word.has_pattern:
+            return ["/"]
+        path = word.prefix
+        if word.text is None:
+            path = path.rpartition("/")[0] + ("/" if path.startswith("/") else "")
+        if path.startswith("~") and word.has_tilde:
+            return [path or "~"]
+        return list(self._folders.locate(path))
+
+    def _judge_redirections(self, redirections: SequenceOf[Redirection]) -> None:
+        for redirection in redirections:
+            target, operator = redirection.target, redirection.operator
+            if target is None or operator == "<<<":
+                continue
+            text = target.text
+            if text is not None and re.match(r"/dev/(?:tcp|udp)/", text):
+                raise UnreadableError("a redirection opens a connection")
+            if operator in (">&", "<&") and text is not None and re.fullmatch(r"\d+-?|-", text):
+                continue
+            if operator == "<":
+                if text in _HARMLESS_TARGETS:
+                    continue
+                effects = [Effect("read", path) for path in self._locate(target)]
+            elif operator == "<&":
+                raise UnreadableError("a redirection from a descriptor that isn't known")
+            else:
+                effects = self._write(target, ())
+            if effects:
+                self._add(redirection.start, redirection.end, (), tuple(effects), "redirection")
+
+    def _run_uncovered(self, start: int, end: int, program: Program | None = None) -> tuple[Effect, ...]:
+        known = _known(program.words) if program else ()
+        shown = shlex.join(known) if known else self._show(start, end)
+        return Effect("run", shown), Effect("write", self._workspace)
+
+    def _add(
+        self, start: int, end: int, words: tuple[str, ...], effects: tuple[Effect, ...], kind: str = "program"
+    ) -> None:
+        if len(self.parts) >= MAX_PARTS:
+            raise UnreadableError(f"it has more than {MAX_PARTS} parts")
+        begin, stop = self._span or self._to_characters(start, end)
+        self.parts.append(Part(self._text[begin:stop], begin, stop, words, effects, kind))
+
+    def _to_characters(self, start: int, end: int) -> tuple[int, int]:
+        if self._characters is None:
+            return start, end
+        return self._characters[start], self._characters[end]
+
+    def _show(self, start: int, end: int) -> str:
+        return self._data[start:end].decode(errors="replace")
+
+
+def _known(words: SequenceOf[Word]) -> tuple[str, ...]:
+    """The words of a program, or nothing if one of them isn't known."""
+    texts = tuple(word.text for word in words)
+    return () if None in texts else texts  # type: ignore[return-value]
+
+
+def _find_starts(arguments: SequenceOf[Word]) -> list[Word]:
+    found = []
+    for word in arguments:
+        if word.text in ("-L", "-H", "-P"):
+            continue
+        if word.text is None or word.text[:1] in ("-", "!", "("):
+            break
+        found.append(word)
+    return found or [Word(".", 0, 0, ".")]
+
+
+def _is_protected(path: str) -> bool:
+    return any(part.casefold() in _PROTECTED_NAMES for part in path.split("/"))
+
+
+def _map_bytes(text: str) -> list[int]:
+    """The character that each byte of a text belongs to, and its length at the end."""
+    found = list[int]()
+    for index, character in enumerate(text):
+        found += [index] * len(character.encode())
+    return [*found, len(text)]

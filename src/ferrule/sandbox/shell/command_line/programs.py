@@ -1,0 +1,124 @@
+"""What a program would do with its arguments, by the tables of programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ferrule.sandbox.shell.command_line.find import read_find
+from ferrule.sandbox.shell.command_line.git import read_git
+from ferrule.sandbox.shell.command_line.options import Options, UnsureError, split_options
+from ferrule.sandbox.shell.command_line.outcome import (
+    Outcome,
+    check_awk,
+    check_date,
+    check_sed,
+    check_test,
+    find_host,
+)
+from ferrule.sandbox.shell.command_line.reading_programs import (
+    READING_PROGRAMS,
+    TRUSTED_FOLDERS,
+    VERSION_PROGRAMS,
+    ReadingProgram,
+)
+from ferrule.sandbox.shell.command_line.syntax import Word
+from ferrule.sandbox.shell.command_line.writing_programs import WRITING_PROGRAMS, WritingProgram
+
+__all__ = ["judge_program", "name_of_program"]
+
+_LEADS_OUT = re.compile(r"^[/~]|(?:^|/)\.\.(?:/|$)")
+
+
+def name_of_program(text: str) -> str:
+    """The name by which the tables know a program; a path outside of the system's folders is its own name."""
+    folder, _, name = text.rpartition("/")
+    return name if folder and f"{folder}/" in TRUSTED_FOLDERS else text
+
+
+def judge_program(name: str, arguments: Sequence[Word]) -> Outcome:
+    """Tell what a program does with these arguments. Raises `UnsureError` for what no rule should cover."""
+    if name in VERSION_PROGRAMS and [word.text for word in arguments] in [[one] for one in VERSION_PROGRAMS[name]]:
+        return Outcome(reads_folder=True)
+    if name == "git":
+        return _judge_git(arguments)
+    if name == "find":
+        return read_find(arguments)
+    if name in READING_PROGRAMS:
+        return _judge_reading(name, READING_PROGRAMS[name], arguments)
+    if name in WRITING_PROGRAMS:
+        return _judge_writing(WRITING_PROGRAMS[name], arguments)
+    hosts = [host for word in arguments if word.text and (host := find_host(word.text))]
+    return Outcome(runs=True, hosts=list(dict.fromkeys(hosts)))
+
+
+def _judge_git(arguments: Sequence[Word]) -> Outcome:
+    command = read_git(arguments)
+    outcome = Outcome(reads=list(command.folders), runs=command.kind == "runs")
+    outcome.reads += [word for word in arguments if _LEADS_OUT.search(word.prefix)]
+    outcome.hosts = [host for address in command.addresses if (host := find_host(address))]
+    outcome.writes_repository = command.kind == "writes"
+    outcome.reads_folder = command.kind == "reads" and not outcome.reads
+    return outcome
+
+
+def _judge_reading(name: str, program: ReadingProgram, arguments: Sequence[Word]) -> Outcome:
+    words = list(arguments)
+    if program.check == "test":
+        check_test(name, words)
+        return Outcome(reads_folder=True)
+    if name == "echo":
+        return Outcome(reads_folder=True)
+    options = split_options(words, program.table)
+    skipped = 0 if options.has(*program.instead) else program.skipped
+    scripts, operands = options.operands[:skipped], options.operands[skipped:]
+    outcome = Outcome(writes_uncovered=options.values(*program.outputs))
+    _check(program.check, options, scripts, operands, outcome)
+    if not program.paths:
+        operands = []
+    outcome.reads += [*operands, *options.values(*program.path_options)]
+    if program.table.any_others:
+        outcome.reads += _find_paths_in_options(words)
+    outcome.reads_folder = not outcome.reads and not outcome.writes_uncovered
+    return outcome
+
+
+def _check(check: str, options: Options, scripts: list[Word], operands: list[Word], outcome: Outcome) -> None:
+    """Make the further checks that a program's table asks for. Takes from `operands` those that it writes."""
+    if check == "sed":
+        check_sed([*scripts, *options.values("-e", "--expression")])
+        if options.has("-i", "--in-place"):
+            outcome.writes_uncovered += operands
+            operands.clear()
+    elif check == "awk":
+        check_awk(scripts, operands)
+    elif check == "date":
+        check_date(operands)
+    elif check == "uniq" and len(operands) > 1:
+        outcome.writes_uncovered.append(operands.pop())
+    elif check == "one_operand" and (len(operands) > 1 or any(word.text is None for word in operands)):
+        raise UnsureError("its second operand is written")
+    elif check == "no_operand" and operands:
+        raise UnsureError("its operand is set")
+
+
+def _find_paths_in_options(words: Sequence[Word]) -> list[Word]:
+    """The paths that options may have as their values, such as `--file=/etc/passwd` and `-f/etc/passwd`."""
+    found = []
+    for word in words:
+        if word.prefix[:1] != "-" or "/" not in word.prefix:
+            continue
+        value = word.prefix.partition("=")[2] if word.prefix.startswith("--") else word.prefix[2:]
+        found.append(Word(value if word.text is not None else None, word.start, word.end, value))
+    return found
+
+
+def _judge_writing(program: WritingProgram, arguments: Sequence[Word]) -> Outcome:
+    options = split_options(arguments, program.table)
+    paths = options.operands[program.skipped :]
+    if any(word.text is None and not word.has_tilde for word in paths):
+        raise UnsureError("what it writes isn't known before it runs")
+    if not paths:
+        return Outcome(reads_folder=True)
+    read = paths[:-1] if program.copies else []
+    return Outcome(reads=read, writes=paths[-1:] if program.copies else paths, runs=program.deletes)

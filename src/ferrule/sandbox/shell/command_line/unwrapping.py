@@ -1,0 +1,138 @@
+"""Removes wrappers from a program: `timeout 5 env CI=1 npm test` is judged as `npm test`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ferrule.sandbox.shell.command_line.builtins import is_harmless_assignment
+from ferrule.sandbox.shell.command_line.options import UnsureError, split_options
+from ferrule.sandbox.shell.command_line.programs import name_of_program
+from ferrule.sandbox.shell.command_line.syntax import Word
+from ferrule.sandbox.shell.command_line.wrappers import SHELL_OPTIONS, SHELLS, WRAPPERS, XARGS, Wrapper
+
+__all__ = ["Program", "unwrap"]
+
+_MAX_WRAPPERS = 50
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program with its arguments; `is_covered` if a rule for commands may cover it.
+
+    With `text` it is a shell that runs this text: in a shell of its own if `words` is empty, else (`eval`) in this one.
+    """
+
+    words: tuple[Word, ...]
+    is_covered: bool = True
+    text: str | None = None
+
+
+def unwrap(program: Program) -> Program:
+    """Remove the wrappers of a program; no words are left of a wrapper without one.
+
+    Raises `UnsureError` for a wrapper with an option that may hide a program, and for a shell that runs unknown text.
+    """
+    for _ in range(_MAX_WRAPPERS):
+        following = _unwrap_once(program)
+        if following is None:
+            return program
+        program = following
+        if program.text is not None or not program.words:
+            return program
+    raise UnsureError("too many wrappers")
+
+
+def _unwrap_once(program: Program) -> Program | None:
+    """Remove one wrapper; None if there is none."""
+    words = program.words
+    if not words or not words[0].text:
+        return None
+    name = name_of_program(words[0].text)
+    if name in ("time", "eval", "trap", "exec", "command") and words[0].text != name:
+        return None  # a program, which has other options than the shell's word
+    if name in _SPECIAL:
+        return _SPECIAL[name](program)
+    if name == "command" and len(words) > 1 and words[1].text in ("-v", "-V"):
+        return None
+    return _read_wrapper(name, WRAPPERS[name], program) if name in WRAPPERS else None
+
+
+def _read_wrapper(name: str, wrapper: Wrapper, program: Program) -> Program:
+    rest, is_covered = split_options(program.words[1:], wrapper.table).operands, program.is_covered
+    if len(rest) < wrapper.operands or any(word.text is None for word in rest[: wrapper.operands]):
+        raise UnsureError(f"what {name} runs isn't certain")
+    rest = rest[wrapper.operands :]
+    if wrapper.operands and not rest:
+        raise UnsureError(f"{name} without a program")
+    while name == "env" and rest and (assigned := _ASSIGNMENT.match(rest[0].prefix)):
+        value = rest.pop(0)
+        text = None if value.text is None else assigned[2]
+        is_covered = is_covered and is_harmless_assignment(assigned[1], Word(text, value.start, value.end))
+    return Program(tuple(rest), is_covered)
+
+
+def _read_eval(program: Program) -> Program:
+    return Program(program.words, program.is_covered, _join_texts(program.words[1:], "eval"))
+
+
+def _join_texts(words: Sequence[Word], name: str) -> str:
+    texts = [word.text for word in words]
+    if not texts or None in texts:
+        raise UnsureError(f"what {name} runs isn't known before it runs")
+    return " ".join(text for text in texts if text is not None)
+
+
+def _read_trap(program: Program) -> Program | None:
+    words = program.words[1:]
+    if len(words) < 2 or any(word.text is None or (word.text.startswith("-") and word.text != "-") for word in words):
+        raise UnsureError("what trap runs isn't known before it runs")
+    if words[0].text in ("-", ""):
+        return Program(())
+    return Program(program.words, program.is_covered, words[0].text)
+
+
+def _read_shell(program: Program) -> Program | None:
+    """Read the arguments of a shell: the text after `-c`, or a script, which is a program like any other."""
+    words, index, has_text = program.words, 1, False
+    while index < len(words) and words[index].prefix[:1] in ("-", "+"):
+        text = words[index].text or ""
+        if text in ("--version", "-"):
+            return None
+        if text == "-o" and index + 1 < len(words) and words[index + 1].text == "pipefail":
+            index += 1
+        elif not text.startswith("-") or not set(text[1:]) <= SHELL_OPTIONS or not text[1:]:
+            raise UnsureError(f"a shell with {text or 'an unknown argument'}")
+        has_text = has_text or "c" in text[1:]
+        index += 1
+    if not has_text:
+        return None
+    if index == len(words) or words[index].text is None:
+        raise UnsureError("the text that a shell runs isn't known before it runs")
+    return Program((), program.is_covered, words[index].text)
+
+
+def _read_xargs(program: Program) -> Program:
+    options = split_options(program.words[1:], XARGS)
+    words = options.operands or [Word("echo", 0, 0, "echo")]
+    replaced = [value.text for value in options.values("-I")]
+    if None in replaced or len(replaced) > 1:
+        raise UnsureError("what xargs runs isn't known before it runs")
+    end = program.words[-1].end
+    if not replaced:
+        return Program((*words, Word(None, end, end)), program.is_covered)
+    found = tuple(
+        Word(None, word.start, word.end) if word.text is None or replaced[0] in word.text else word  # type: ignore[operator]
+        for word in words
+    )
+    return Program(found, program.is_covered)
+
+
+_SPECIAL: dict[str, Callable[[Program], Program | None]] = {
+    "eval": _read_eval,
+    "trap": _read_trap,
+    "xargs": _read_xargs,
+    **dict.fromkeys(SHELLS, _read_shell),
+}

@@ -1,0 +1,58 @@
+"""Programs that write the paths in their arguments and do nothing else: data.
+
+Options that change which paths these are have no place in the tables, so that they make the effects unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule.sandbox.shell.command_line.options import OptionTable
+
+__all__ = ["HARMLESS_VALUES", "HARMLESS_VARIABLES", "WRITING_PROGRAMS", "WritingProgram"]
+
+
+@dataclass(frozen=True, slots=True)
+class WritingProgram:
+    """How a program writes: `skipped` operands come before the paths; with `copies`, all but the last are only read.
+
+    `deletes`: what it writes is lost, so running it is an effect of its own.
+    """
+
+    table: OptionTable
+    skipped: int = 0
+    copies: bool = False
+    deletes: bool = False
+
+
+def _table(letters: str, names: str = "", with_value: str = "", names_with_value: str = "") -> OptionTable:
+    return OptionTable(letters, with_value, frozenset(names.split()), frozenset(names_with_value.split()))
+
+
+WRITING_PROGRAMS: dict[str, WritingProgram] = {
+    "mkdir": WritingProgram(_table("pv", "parents verbose", "m", "mode")),
+    "touch": WritingProgram(_table("acm", "no-create", "dt", "date")),
+    "cp": WritingProgram(
+        _table("arRpfnuvT", "recursive force no-clobber update verbose preserve archive no-target-directory"),
+        copies=True,
+    ),
+    "mv": WritingProgram(_table("fnuvT", "force no-clobber update verbose no-target-directory")),
+    "tee": WritingProgram(_table("aip", "append ignore-interrupts")),
+    "truncate": WritingProgram(_table("co", "no-create io-blocks", "s", "size")),
+    "chmod": WritingProgram(_table("Rcvf", "recursive changes verbose silent quiet"), skipped=1),
+    "rm": WritingProgram(
+        _table("rRfvdiI", "recursive force verbose dir one-file-system preserve-root", "", ""), deletes=True
+    ),
+    "rmdir": WritingProgram(_table("pv", "parents verbose ignore-fail-on-non-empty"), deletes=True),
+    "unlink": WritingProgram(_table(""), deletes=True),
+}
+
+HARMLESS_VARIABLES = frozenset(
+    {"LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS", "LINES"}
+    | {"LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "DEBIAN_FRONTEND"}
+    | {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "RUST_BACKTRACE", "GIT_TERMINAL_PROMPT"}
+)
+"""Environment variables that change no program's effects, with a plain value."""
+
+HARMLESS_VALUES = frozenset({("PAGER", "cat"), ("GIT_PAGER", "cat"), ("TERM", "dumb")})
+"""Variables that are harmless with this one value."""
