@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ferrule._util.user_folders import find_state_folder
 from ferrule.cli.session_options import SessionOptions, add_session_options, make_pipeline, make_renderer
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ def run_code(
     Every conversation is saved: --continue takes the last one of this folder. Exit status: 0 the answer is complete, 1
     it isn't, 2 wrong input, 3 the provider failed, 130 Ctrl-C.
     """
-    given = _make_options(options, added or [], profile, context_limit)
+    prepare = partial(_make_options, options, added or [], profile, context_limit)
+    if not only_print and not options.as_json and can_show_prompt():
+        raise typer.Exit(_run_on_terminal(prepare, options, question))
+    given = prepare()
     if only_print:
         _answer_once(given, options, question)
         return
@@ -113,10 +117,7 @@ def _make_options(
 
 def _load_model(options: SessionOptions, name: str) -> Pipeline[Any]:
     """Make the pipeline of a model. Raises `SettingsError` for the embedded one, and `ModelError`."""
-    from ferrule.errors import SettingsError
-
-    if name == "embedded":
-        raise SettingsError(f"the embedded model only knows the calculator; {_CHOOSE_MODEL}")
+    _refuse_embedded(name)
     is_own = name == options.model
     return make_pipeline(options if is_own else replace(options, model=name, base_url=None, mode="auto"))
 
@@ -139,6 +140,33 @@ def _check_profile(name: str | None) -> Profile | None:
     if name is not None and name not in get_args(Profile):
         raise SettingsError(f"--profile {name}: expected one of {', '.join(get_args(Profile))}")
     return cast("Profile | None", name)
+
+
+def can_show_prompt() -> bool:
+    """Whether this is a terminal on which lines can be drawn again."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
+
+
+def _run_on_terminal(prepare: Callable[[], CodingOptions], options: SessionOptions, question: str | None) -> int:
+    """Show the prompt at once; what needs longer is checked behind it."""
+    from ferrule.cli.errors import describe_error, require_extra
+
+    _refuse_embedded(options.model)
+    with require_extra("coding"):
+        from ferrule.coding.terminal.program import run_terminal
+    try:
+        history: Path | None = find_state_folder() / "code_history"
+    except RuntimeError:  # no home
+        history = None
+    return run_terminal(prepare, question, history, describe_error)
+
+
+def _refuse_embedded(name: str) -> None:
+    """Raise `SettingsError` for the default model."""
+    if name == "embedded":
+        from ferrule.errors import SettingsError
+
+        raise SettingsError(f"the embedded model only knows the calculator; {_CHOOSE_MODEL}")
 
 
 def _answer_once(given: CodingOptions, options: SessionOptions, question: str | None) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule._util.user_folders import find_state_folder
 from ferrule.coding.agent import make_agent, prepare_pipeline
+from ferrule.coding.meter import Meter, MeteredRenderer
 from ferrule.coding.registry import tools as make_tools
 from ferrule.execution import FileJournal, Policy
+from ferrule.models.context_sizes import find_context_size
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
 from ferrule.session.session import Session
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from ferrule.session.approvals import AnswerInput
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
+    from ferrule.store.rows import ConversationSummary
     from ferrule.tools.registry import ToolLike
 
 HINT = "allow calls by --profile accept-edits or auto, by the rules of --policy FILE, or all with --yes"
@@ -80,6 +83,7 @@ class CodingSession:
 
     options: CodingOptions
     session: Session
+    meter: Meter
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
 
@@ -98,6 +102,27 @@ class CodingSession:
             self.profile_before_plan = self.profile
         self.session.change_policy(replace(self.session.policy, profile=profile))
 
+    async def find_context_size(self) -> None:
+        """Find the size of the model's context, for the meter; it may be a server that says it."""
+        self.meter.context_size = self.options.context_limit or await find_context_size(self.session.pipeline.model)
+
+    def resume(self, name: str) -> None:
+        """Go on with a saved conversation and its model. Raises `ConversationError`, and `ModelError` for its model."""
+        self.session.resume(name)
+        store, saved_id = self.session.autosave.store, self.session.autosave.conversation_id
+        model = None if store is None or saved_id is None else store.find_model(saved_id)
+        if model is not None and model != self.session.model_name:
+            self.change_model(model)
+
+    def list_files(self) -> list[str]:
+        """List the paths of files that can be attached, relative to the workspace."""
+        return []
+
+    def list_saved(self, limit: int) -> Sequence[ConversationSummary]:
+        """List the saved conversations about this folder, the last changed first."""
+        store = self.session.autosave.store
+        return () if store is None else store.list(limit, folder=str(self.options.folder))
+
     def change_model(self, name: str) -> None:
         """Ask another model from the next question on, in the same conversation.
 
@@ -105,6 +130,7 @@ class CodingSession:
         """
         pipeline = self.options.load_model(name)
         self.session.change_model(prepare_pipeline(pipeline, self.options.context_limit))
+        self.meter.context_size = self.options.context_limit
 
 
 @asynccontextmanager
@@ -118,6 +144,7 @@ async def open_coding_session(
 
     Raises `FerruleError` and `OSError` for options that can't be used.
     """
+    meter = Meter(options.context_limit)
     async with AsyncExitStack() as opened:
         permissions = _open_permissions(options, approver, answers, opened)
         stored = StoreOptions(
@@ -135,7 +162,7 @@ async def open_coding_session(
             pipeline,
             make_tools(options.folder).add(*options.tools),
             permissions=permissions,
-            renderer=renderer,
+            renderer=MeteredRenderer(renderer, meter),
             autosave=autosave,
             servers=servers,
             workspace=options.folder,
@@ -143,7 +170,7 @@ async def open_coding_session(
         )
         await session.refresh_tools()
         session.check_resumed()
-        yield CodingSession(options, session)
+        yield CodingSession(options, session, meter)
 
 
 def find_journal(folder: Path) -> Path:

@@ -82,6 +82,16 @@ class Autosave:
         self.pending, self.decisions = stored.pending, dict(stored.decisions)
         self.notify(f"resumed {summary.id}, {summary.messages} messages: {summary.title}")
 
+    def restore(
+        self,
+        resumed: Conversation,
+        pending: tuple[Pending, ...],
+        decisions: dict[str, Decision],
+        conversation_id: str | None,
+    ) -> None:
+        """Return to what was saved before `resume`."""
+        self.resumed, self.pending, self.decisions, self._id = resumed, pending, decisions, conversation_id
+
     def start_new(self) -> None:
         """Save what follows as a new conversation."""
         self._id = None

@@ -117,6 +117,24 @@ class Session:
         if self._servers is not None and self._servers.requests is not None:
             self._servers.requests.attach(policy, self._clear_line)
 
+    def resume(self, name: str) -> None:
+        """Go on with a saved conversation; open calls of it are answered with the next question.
+
+        Raises `ConversationError` for one that can't be resumed here; the session stays as it is.
+        """
+        autosave = self.autosave
+        before, self.conversation = self.conversation, Conversation()
+        kept = autosave.resumed, autosave.pending, autosave.decisions, autosave.conversation_id
+        try:
+            autosave.resume(name)
+            self.conversation = autosave.resumed
+            self.check_resumed()
+        except ConversationError:
+            self.conversation = before
+            autosave.restore(*kept)
+            raise
+        self._reported_losses.clear()
+
     def start_new(self) -> None:
         """Begin a new conversation; what was saved of the old one stays."""
         self.conversation = self._beginning

@@ -1,0 +1,178 @@
+"""What can be typed after a slash: `/model NAME`, `/undo` and the like, on a terminal and in lines."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast, get_args
+
+from ferrule._util.pluralize import pluralize
+from ferrule._util.terminal_text import escape_line
+from ferrule.errors import SettingsError
+from ferrule.execution.profiles import Profile
+from ferrule.tools.registry import find_nearest_names
+
+if TYPE_CHECKING:
+    from ferrule.coding.program import CodingSession
+
+Lines: TypeAlias = list[str]
+_WORD = re.compile(r"/[A-Za-z][\w-]*")
+_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: how it is written, what it does, and the function that does it and returns lines for the person."""
+
+    usage: str
+    about: str
+    run: Callable[[CodingSession, str], Awaitable[Lines]]
+    is_quick: bool = False
+    """Whether it can run while the model works."""
+
+    @property
+    def name(self) -> str:
+        """The word after which its arguments come."""
+        return self.usage.split()[0]
+
+
+def is_command(line: str) -> bool:
+    """Whether a line is meant as a command: `/sav x`, but neither `/etc/hosts what?` nor a line after a space."""
+    word = line.partition(" ")[0].rstrip()
+    return word in COMMANDS or (_WORD.fullmatch(word) is not None and not Path(word).exists())
+
+
+def find_command(line: str) -> tuple[Command, str]:
+    """Find the command of a line, and its arguments. Raises `SettingsError` for an unknown one."""
+    word, _, rest = line.strip().partition(" ")
+    command = COMMANDS.get(word)
+    if command is None:
+        near = find_nearest_names(word, tuple(COMMANDS))
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise SettingsError(
+            f"unknown command {word}; {meant}/help lists the commands, and a space before it makes it a question"
+        )
+    return command, rest.strip()
+
+
+async def run_command(coding: CodingSession, line: str) -> Lines:
+    """Run the command of a line; returns what it says. Raises `FerruleError` and `OSError`."""
+    command, rest = find_command(line)
+    return await command.run(coding, rest)
+
+
+async def _help(_: CodingSession, _rest: str) -> Lines:
+    return list(_list_help())
+
+
+def _list_help() -> Iterator[str]:
+    entries = [(command.usage, command.about) for command in COMMANDS.values()]
+    entries += [
+        ("@path", "attaches a file to the question"),
+        ("Alt-Enter, \\ Enter", "begins a new line"),
+        ("Ctrl-C", "stops the model; pressed twice, it leaves"),
+        ("Ctrl-D", "leaves"),
+    ]
+    width = max(len(usage) for usage, _ in entries)
+    yield from (f"{usage:{width}}  {about}" for usage, about in entries)
+
+
+async def _tools(coding: CodingSession, _: str) -> Lines:
+    await coding.session.refresh_tools()
+    specs = coding.session.registry.specs
+    width = max((len(spec.name) for spec in specs), default=0)
+    lines = []
+    for spec in specs:
+        about = spec.description.strip().partition("\n")[0]
+        origin = "" if spec.origin == "code" else f" ({spec.origin})"
+        lines.append(escape_line(f"{spec.name:{width}}  {about}{origin}"))
+    return lines or ["no tools are offered"]
+
+
+async def _policy(coding: CodingSession, name: str) -> Lines:
+    if name:
+        if name not in get_args(Profile):
+            raise SettingsError(f"/policy {name}: expected one of {', '.join(get_args(Profile))}")
+        coding.change_profile(cast("Profile", name))
+    return list(_describe_policy(coding))
+
+
+def _describe_policy(coding: CodingSession) -> Iterator[str]:
+    policy = coding.session.policy
+    yield f"profile {coding.profile}: {_PROFILES[coding.profile]}"
+    granted = () if policy.grants is None else policy.grants.rules
+    for head, rules in (("rule", policy.rules), ("allowed by an earlier answer", (*policy.always, *granted))):
+        yield from (escape_line(f"{head}: {rule}") for rule in rules)
+    yield f"/policy NAME changes the profile for this session: {', '.join(get_args(Profile))}"
+
+
+_PROFILES = {
+    "plan": "reading is allowed, everything else refused",
+    "ask": "reading is allowed, everything else asked",
+    "accept-edits": "reading and writing in the workspace is allowed, the rest asked",
+    "auto": "what stays in the workspace and destroys nothing is allowed, the rest asked",
+    "all": "everything is allowed that no rule forbids",
+}
+
+
+async def _plan(coding: CodingSession, _: str) -> Lines:
+    if coding.profile == "plan":
+        coding.change_profile(coding.profile_before_plan)
+        return [f"profile {coding.profile}: {_PROFILES[coding.profile]}"]
+    coding.change_profile("plan")
+    return ["profile plan: the model reads and plans, and changes nothing; /plan again returns"]
+
+
+async def _model(coding: CodingSession, name: str) -> Lines:
+    if name:
+        await asyncio.to_thread(coding.change_model, name)
+    return [escape_line(f"model {coding.session.model_name}")]
+
+
+async def _compact(coding: CodingSession, _: str) -> Lines:
+    dropped = await coding.session.compact()
+    if not dropped:
+        return ["there is nothing to leave out yet"]
+    return [f"{pluralize(dropped, 'message')} were replaced by a summary for the model; all of them stay saved"]
+
+
+async def _cost(coding: CodingSession, _: str) -> Lines:
+    return [coding.meter.describe()]
+
+
+async def _new(coding: CodingSession, _: str) -> Lines:
+    coding.session.start_new()
+    return ["a new conversation; the old one stays saved"]
+
+
+async def _resume(coding: CodingSession, name: str) -> Lines:
+    if name:
+        coding.resume(name)
+        return []
+    found = coding.list_saved(_LISTED)
+    if not found:
+        return ["no conversation about this folder is saved"]
+    shown = [f"{one.id}  {one.updated.astimezone():%Y-%m-%d %H:%M}  {escape_line(one.title)}" for one in found]
+    return [*shown, "/resume ID continues one of them"]
+
+
+async def _quit(_: CodingSession, _rest: str) -> Lines:
+    raise EOFError
+
+
+_ALL = (
+    Command("/help", "lists this", _help, True),
+    Command("/tools", "lists the tools", _tools, True),
+    Command("/policy [PROFILE]", "shows what is allowed, or changes the profile", _policy),
+    Command("/plan", "lets the model only read and plan; again: as before", _plan),
+    Command("/model [NAME]", "shows the model, or changes it; the conversation stays", _model),
+    Command("/compact", "replaces the older part of the conversation by a summary", _compact),
+    Command("/cost", "shows the tokens, the price, and how full the context is", _cost, True),
+    Command("/resume [ID]", "lists the saved conversations of this folder, or continues one", _resume),
+    Command("/new", "begins another conversation", _new),
+    Command("/quit", "leaves", _quit, True),
+)
+COMMANDS = {command.name: command for command in _ALL}

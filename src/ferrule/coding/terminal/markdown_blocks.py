@@ -1,0 +1,71 @@
+"""Cuts streamed Markdown into blocks, and renders those that are complete; the rest is shown as it is written."""
+
+from __future__ import annotations
+
+import io
+
+from ferrule._util.terminal_text import escape_text
+
+_FENCES = ("```", "~~~")
+
+
+class MarkdownBlocks:
+    """One text, such as an answer. A block ends at an empty line outside of a fence."""
+
+    def __init__(self) -> None:
+        self._source = ""
+        self._last = ""
+
+    @property
+    def rest(self) -> str:
+        """What isn't complete yet, escaped for a terminal."""
+        return self._source
+
+    def write(self, text: str) -> list[str]:
+        """Take a piece of the text; returns the blocks that are complete now."""
+        self._source += escape_text(text, self._last)
+        self._last = text[-1:] or self._last
+        blocks, start, fence, place = [], 0, "", 0
+        lines = self._source.split("\n")
+        for line in lines[:-1]:
+            place += len(line) + 1
+            begins = line.lstrip()[:3]
+            if begins in _FENCES and fence in ("", begins):
+                fence = "" if fence else begins
+            if not line.strip() and not fence:
+                blocks.append(self._source[start:place].strip("\n"))
+                start = place
+        self._source = self._source[start:]
+        return [block for block in blocks if block.strip()]
+
+    def close(self) -> str:
+        """Return the last block, complete or not."""
+        rest, self._source, self._last = self._source.strip("\n"), "", ""
+        return rest
+
+
+def render_block(source: str, width: int, *, is_dim: bool = False) -> str:
+    """Render a block for a terminal of this width, with the colours that its environment asks for."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from ferrule.session.markdown import render_markdown
+
+    target = io.StringIO()
+    width = max(4, width - 1)  # not the last column: terminals differ in what comes after it
+    console = Console(file=target, force_terminal=True, width=width, highlight=False)
+    lines = [Text(source, "dim")] if is_dim else render_markdown(source, console, width)
+    for line in lines:
+        console.print(line, soft_wrap=not is_dim)
+    return target.getvalue()
+
+
+def render_line(*parts: tuple[str, str], width: int) -> str:
+    """Render a line of escaped texts, each with its style; it is folded where the terminal ends."""
+    from rich.console import Console
+    from rich.text import Text
+
+    target = io.StringIO()
+    console = Console(file=target, force_terminal=True, width=max(4, width - 1), highlight=False)
+    console.print(Text.assemble(*parts), overflow="fold")
+    return target.getvalue()

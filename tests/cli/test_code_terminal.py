@@ -1,0 +1,188 @@
+"""`ferrule code` on a real terminal: what a person sees and does, with a model that plays a script over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import KEY, calls, says, server
+from screens import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Screen
+from scripted_http import Reply, ScriptedServer
+from server_thread import serve_in_thread
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@contextmanager
+def opened(
+    project: Path, *script: Reply, arguments: tuple[str, ...] = (), columns: int = 80, rows: int = 24, **changes: str
+) -> Iterator[tuple[Screen, ScriptedServer]]:
+    """The program in a project, with a model that gives these replies."""
+    scripted, home = server(*script), str(project.parent / "home")
+    kept = {"XDG_DATA_HOME": home, "XDG_STATE_HOME": home, "XDG_CONFIG_HOME": home, "OPENAI_API_KEY": KEY, **changes}
+    with (
+        serve_in_thread(lambda: scripted) as address,
+        Screen(
+            "code", "-m", "openai:m", "--base-url", f"{address}/v1", *arguments, folder=project, columns=columns,
+            rows=rows, **kept,
+        ) as screen,
+    ):  # fmt: skip
+        yield screen, scripted
+
+
+def run(command: str, call_id: str = "call_1", **arguments: Any) -> Reply:
+    """A message that runs a shell command."""
+    return calls((call_id, "bash", json.dumps({"command": command, **arguments})))
+
+
+def list_results(scripted: ScriptedServer) -> list[str]:
+    """The results that the model was sent with the last request."""
+    return [one["content"] for one in scripted.requests[-1].body["messages"] if one["role"] == "tool"]
+
+
+def leave(screen: Screen) -> None:
+    screen.type(CTRL_D)
+    assert screen.wait_for_end() == 0, screen.text
+
+
+def test_an_answer_is_rendered_above_the_prompt(project: Path) -> None:
+    with opened(project, says("Some **bold** words.\n\n", "- an item\n\n```\nco", "de\n```")) as (screen, _):
+        screen.wait_for("ask · openai:m")
+        screen.type("hello", ENTER)
+        shown = screen.wait_for("› hello", "Some bold words.", " • an item", "code")
+        assert "**" not in shown
+        assert "```" not in shown
+        leave(screen)
+        assert "saved as" in screen.text
+
+
+def test_approving_denying_with_a_reason_and_editing(project: Path) -> None:
+    script = (
+        run("touch one"),
+        run("touch two", "call_2"),
+        run("touch three", "call_3"),
+        says("Finished."),
+    )
+    with opened(project, *script) as (screen, scripted):
+        screen.type("make files", ENTER)
+        screen.wait_for("[y]es")
+        screen.type("y", ENTER)
+        screen.wait_for("[y]es", count=2)
+        assert (project / "one").exists()
+        screen.type("n use another name", ENTER)
+        screen.wait_for("[y]es", count=3)
+        assert "use another name" in list_results(scripted)[1]
+        screen.type('e {"command": "touch four"}', ENTER)
+        screen.wait_until(lambda shown: "Finished." in shown or shown.count("[y]es") == 4)
+        screen.type("y", ENTER) if "Finished." not in screen.text else None
+        screen.wait_for("Finished.")
+        assert sorted(one.name for one in project.iterdir()) == ["four", "one"]
+        assert "touch four" in list_results(scripted)[2]
+        leave(screen)
+
+
+def test_ctrl_c_stops_the_turn_and_the_session_goes_on(project: Path) -> None:
+    stalled = Reply(says("I begin to think").pieces[:-2], ending="stalled")
+    with opened(project, stalled, says("Here again.")) as (screen, scripted):
+        screen.type("think", ENTER)
+        screen.wait_for("I begin to think", "Ctrl-C stops")
+        screen.type("a queued line", ENTER)
+        screen.wait_for("waits: a queued line")
+        screen.type(CTRL_C)
+        screen.wait_until(lambda shown: "Ctrl-C stops" not in shown and "waits:" not in shown)
+        screen.wait_for("› a queued line")  # back at the prompt, to be changed or sent
+        screen.type(ENTER)
+        screen.wait_for("Here again.")
+        said = [one["content"] for one in scripted.requests[-1].body["messages"] if one["role"] != "system"]
+        assert said == ["think", "I begin to think", "a queued line"]
+        leave(screen)
+
+
+def test_ctrl_c_twice_leaves(project: Path) -> None:
+    with opened(project) as (screen, _):
+        screen.wait_for("ask · openai:m")
+        screen.type("typed", CTRL_C)
+        screen.wait_until(lambda shown: "typed" not in shown)
+        screen.type(CTRL_C)
+        screen.wait_for("Ctrl-C again leaves")
+        screen.type(CTRL_C)
+        assert screen.wait_for_end() == 0
+
+
+def test_what_is_typed_while_it_works_is_queued_and_answered(project: Path) -> None:
+    with opened(project, run("touch one"), says("First."), says("Second.")) as (screen, scripted):
+        screen.type("one", ENTER)
+        screen.wait_for("[y]es")
+        screen.type("y", ENTER)
+        screen.type("two", ENTER)
+        screen.wait_for("First.", "Second.")
+        assert scripted.requests[-1].body["messages"][-1]["content"] == "two"
+        leave(screen)
+
+
+def test_a_conversation_is_resumed_with_its_calls_and_its_history(project: Path) -> None:
+    with opened(project, says("The answer.")) as (screen, _):
+        screen.type("the question", ENTER)
+        screen.wait_for("The answer.")
+        leave(screen)
+    with opened(project, says("More."), arguments=("--continue",)) as (screen, scripted):
+        screen.wait_for("resumed", "the question")
+        screen.type("and", ESCAPE + ENTER, "more", ENTER)
+        screen.wait_for("More.")
+        said = [one["content"] for one in scripted.requests[-1].body["messages"] if one["role"] != "system"]
+        assert said == ["the question", "The answer.", "and\nmore"]
+        screen.type(UP)
+        screen.wait_for("› and\n  more", count=2)
+        leave(screen)
+    history = project.parent / "home" / "ferrule" / "code_history"
+    assert history.stat().st_mode & 0o777 == 0o600
+
+
+def test_commands_are_completed_and_unknown_ones_refused(project: Path) -> None:
+    with opened(project) as (screen, _):
+        screen.wait_for("ask · openai:m")
+        screen.type("/po")
+        screen.wait_for("/policy [PROFILE]")
+        screen.type("lcy", ENTER)
+        screen.wait_for("unknown command /polcy; did you mean /policy?")
+        screen.type("/plan", ENTER)
+        screen.wait_for("profile plan", "plan · openai:m")
+        screen.type("/plan", ENTER)
+        screen.wait_for("ask · openai:m")
+        screen.type("/quit", ENTER)
+        assert screen.wait_for_end() == 0
+
+
+def test_resizing_and_twenty_columns(project: Path) -> None:
+    with opened(project, says("Narrow words are wrapped here."), columns=100) as (screen, _):
+        screen.wait_for("ask · openai:m")
+        screen.resize(20, 12)
+        screen.type("hi", ENTER)
+        screen.wait_for("Narrow words are\nwrapped here.")
+        leave(screen)
+
+
+def test_control_characters_of_a_model_are_shown_not_obeyed(project: Path) -> None:
+    with opened(project, says("evil \x1b[2J\x1b]0;title\x07 text \u202e")) as (screen, _):
+        screen.type("hi", ENTER)
+        screen.wait_for("› hi", "evil \\x1b[2J\\x1b]0;title\\x07 text \\u202e")
+        leave(screen)
+
+
+def test_a_model_that_cannot_be_used_is_one_line_and_the_end(project: Path) -> None:
+    home = str(project.parent / "home")
+    with Screen("code", "-m", "openai:m", folder=project, XDG_CONFIG_HOME=home, OPENAI_API_KEY="") as screen:
+        assert screen.wait_for_end() == 2
+        assert "ferrule: no key for OpenAI: set OPENAI_API_KEY" in screen.text
+    with Screen("code", folder=project, XDG_CONFIG_HOME=home) as screen:
+        assert screen.wait_for_end() == 2
+        assert "--model" in screen.text
