@@ -59,8 +59,9 @@ class Screen:
 
     def wait_for_end(self) -> int:
         """Wait until the program has ended; its exit status, that of a signal negative."""
+        deadline = time.monotonic() + 60
         while self._read():
-            pass
+            assert time.monotonic() < deadline, self.text
         self.process.close()
         return self.process.exitstatus if self.process.exitstatus is not None else -(self.process.signalstatus or 0)
 

@@ -83,9 +83,10 @@ def test_approving_denying_with_a_reason_and_editing(project: Path) -> None:
         assert "use another name" in list_results(scripted)[1]
         screen.type('e {"command": "touch four"}', ENTER)
         screen.wait_until(lambda shown: "Finished." in shown or shown.count("[y]es") == 4)
-        screen.type("y", ENTER) if "Finished." not in screen.text else None
+        if "Finished." not in screen.text:  # an edited call may be asked about again
+            screen.type("y", ENTER)
         screen.wait_for("Finished.")
-        assert sorted(one.name for one in project.iterdir()) == ["four", "one"]
+        assert sorted(one.name for one in project.iterdir() if one.name[0] != ".") == ["four", "one"]
         assert "touch four" in list_results(scripted)[2]
         leave(screen)
 
@@ -142,6 +143,7 @@ def test_a_conversation_is_resumed_with_its_calls_and_its_history(project: Path)
         assert said == ["the question", "The answer.", "and\nmore"]
         screen.type(UP)
         screen.wait_for("› and\n  more", count=2)
+        screen.type(CTRL_C)
         leave(screen)
     history = project.parent / "home" / "ferrule" / "code_history"
     assert history.stat().st_mode & 0o777 == 0o600
