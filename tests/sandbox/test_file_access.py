@@ -1,0 +1,277 @@
+"""What file tools may read and write: the same as commands in the sandbox, also while links are swapped."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from file_access_table import ROWS, Row, build
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ferrule.errors import FerruleError, FileAccessRefused, SandboxInputError
+from ferrule.sandbox.file_access import FileAccess
+from ferrule.sandbox.shell import ShellSandbox
+from ferrule.sandbox.shell.access_plan import Access
+
+CANARY = b"the-canary-secret"
+
+
+def can_read(access: FileAccess, path: str) -> bool:
+    try:
+        access.read_bytes(path)
+    except (OSError, FileAccessRefused):
+        return False
+    return True
+
+
+def can_write(access: FileAccess, path: str) -> bool:
+    """Open for appending, made if it is missing, as the shell's `>>` does."""
+    try:
+        with access.open_folder(path, Access.WRITE) as folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+            os.close(os.open(folder.name, flags, 0o666, dir_fd=folder.descriptor))
+    except (OSError, FileAccessRefused):
+        return False
+    return True
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return build(tmp_path)
+
+
+def fill(row: Row, names: dict[str, str]) -> str:
+    return row.path if "{" not in row.path else row.path.format(**names)
+
+
+def test_file_tools_decide_as_the_table_says(names: dict[str, str]) -> None:
+    access = FileAccess(names["workspace"])
+    wrong = [str(row) for row in ROWS if can_read(access, fill(row, names)) is not row.read]
+    assert wrong == []
+    # One by one, in trees of their own: a file that was made can be read.
+    wrong = [str(row) for row in ROWS if can_write(access, fill(row, names)) is not row.write]
+    assert wrong == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
+@pytest.mark.parametrize("tier", ["full", "container"])
+async def test_commands_decide_as_the_table_says(names: dict[str, str], tier: str) -> None:
+    rows = [row for row in ROWS if "\0" not in row.path]
+    async with ShellSandbox(names["workspace"], tier=tier) as shell:
+        # Of a hidden file outside commands see an empty one.
+        read = await _try_all(shell, rows, names, "head -c 1 -- {path} | grep -q .")
+        expected = [row.command[0] if row.command else row.read for row in rows]
+        assert [row for row, one, other in zip(rows, read, expected, strict=True) if one is not other] == []
+        written = await _try_all(shell, rows, names, ": >> {path}")
+        expected = [row.command[1] if row.command else row.write for row in rows]
+        # Without mounts nothing keeps a protected path from being made, if it isn't there: it is reported.
+        if tier == "full":
+            assert [str(row) for row, one, other in zip(rows, written, expected, strict=True) if one is not other] == []
+
+
+async def _try_all(shell: ShellSandbox, rows: list[Row], names: dict[str, str], command: str) -> list[bool]:
+    """Whether a command works for each path, all in one command line: later ones see what earlier ones made."""
+    lines = []
+    for row in rows:
+        path = fill(row, names)
+        quoted = f"./{path}" if path.startswith(("-", "~")) and not path.startswith("~/") else path
+        quoted = f"{names['home']}/{path[2:]}" if path.startswith("~/") else quoted
+        one = command.format(path=shlex.quote(quoted))
+        lines.append(f"if ( {one} ) 2>/dev/null </dev/null; then echo yes; else echo no; fi")
+    script = Path(names["workspace"], "try-all.sh")
+    script.write_text("\n".join(lines), encoding="utf-8", errors="surrogateescape")
+    result = await shell.run("sh ./try-all.sh", separate=True)
+    return [line == "yes" for line in result.output.split()]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "../proj-evil/s.txt",
+            r"cannot read files outside the working directory .*proj: \.\./proj-evil/s\.txt\. The user can",
+        ),
+        ("link-outside.txt", r"link-outside\.txt, which leads to .*proj-evil/s\.txt"),
+        (".env", r"^\.env is hidden: files of its name may hold secrets"),
+        ("link-to-env", r"link-to-env, which leads to \.env, is hidden"),
+        ("a\0b", r"a\\x00b isn't a usable path: it holds a NUL character"),
+        ("\ud800", "half of a surrogate pair"),
+        ("", "it is empty"),
+        ("x/" * 2500, "more than the 4,095 that a path can have"),
+        ("socket", "socket is a socket, not a file"),
+        ("\x1b[2J\u202e/../../x", r"\\x1b\[2J\\u202e"),
+    ],
+)
+def test_refusals_say_why(names: dict[str, str], path: str, message: str) -> None:
+    with pytest.raises(FileAccessRefused, match=message) as refused:
+        FileAccess(names["workspace"]).read_bytes(path)
+    assert "\x1b" not in str(refused.value)
+    assert len(str(refused.value)) < 1000
+
+
+def test_protected_places_say_so(names: dict[str, str]) -> None:
+    with pytest.raises(FileAccessRefused, match=r"^\.git/hooks/x is protected: it can be read but not changed"):
+        FileAccess(names["workspace"]).check(".git/hooks/x", Access.WRITE)
+
+
+def test_added_folders_have_the_same_rules(names: dict[str, str]) -> None:
+    Path(names["outside"], ".env").write_text("secret")
+    access = FileAccess(names["workspace"], [names["outside"]])
+    outside = names["outside"]
+    assert access.read_bytes(f"{outside}/s.txt") == b"secret\n"
+    assert access.read_bytes("link-outside.txt") == b"secret\n"
+    assert can_write(access, f"{outside}/new.txt")
+    assert not can_read(access, f"{outside}/.env")
+    assert not can_write(access, f"{outside}/.git/hooks/x")
+    assert not can_read(access, "../outside.txt")
+
+
+def test_lists_can_be_changed(names: dict[str, str]) -> None:
+    access = FileAccess(names["workspace"], hidden=["plain.txt"], protected=["sub"])
+    assert can_read(access, ".env")
+    assert not can_read(access, "plain.txt")
+    assert not can_write(access, "sub/x")
+    assert can_write(access, ".vscode/tasks.json")
+
+
+@pytest.mark.parametrize("folder", ["missing", "plain.txt", "/"])
+def test_a_folder_that_can_not_be_used(names: dict[str, str], folder: str) -> None:
+    with pytest.raises(SandboxInputError, match="isn't a usable folder"):
+        FileAccess(os.path.join(names["workspace"], folder))  # noqa: PTH118
+
+
+def test_a_secret_that_appears_is_hidden_at_once(names: dict[str, str]) -> None:
+    access = FileAccess(names["workspace"])
+    snapshot = access.take_snapshot()
+    path = Path(names["workspace"], "sub", "new.key")
+    path.write_text("secret")
+    assert snapshot.decide(str(path)) is Access.HIDDEN
+    assert not can_read(access, "sub/new.key")
+    assert str(path) in access.take_snapshot().list_hidden()
+
+
+# Random trees, and races
+
+NAMES = ["a", "b", "c", "d"]
+TARGETS = st.sampled_from([
+    *NAMES, "a/b", "../c", "../../b", "..", ".", "a/../../d", "{out}", "{out}/a", "{out}/new", "{ws}/a", "{ws}/b/c",
+    "../out/a", "/proc/self/cwd", "/proc/self/root{out}/a", "/etc/hostname",
+])  # fmt: skip
+PLACES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
+TREES = st.lists(st.tuples(PLACES, st.one_of(st.just("file"), st.just("folder"), TARGETS)), max_size=12)
+
+
+def plant(workspace: Path, outside: Path, tree: list[tuple[str, str]]) -> None:
+    for place, kind in tree:
+        path = workspace / place
+        try:
+            if kind == "folder":
+                path.mkdir(parents=True)
+            elif kind == "file":
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if path.parent.resolve().is_relative_to(workspace) and not path.is_symlink():
+                    path.write_bytes(b"inside")
+            elif path.parent.resolve().is_relative_to(workspace):
+                path.symlink_to(kind.format(out=outside, ws=workspace))
+        except OSError:
+            continue  # taken, or below a file
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@given(TREES, st.lists(PLACES, min_size=1, max_size=6))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_random_links_lead_nowhere_outside(
+    tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[str, str]], tried: list[str]
+) -> None:
+    root = tmp_path_factory.mktemp("tree").resolve()
+    workspace, outside = root / "ws", root / "out"
+    workspace.mkdir()
+    outside.mkdir()
+    (outside / "a").write_bytes(CANARY)
+    plant(workspace, outside, tree)
+    before = read_all(outside)
+    access = FileAccess(workspace)
+    for place in [*tried, *(place for place, _ in tree)]:
+        real = Path(os.path.realpath(workspace / place))
+        is_inside = real.is_relative_to(workspace)
+        try:
+            data = access.read_bytes(place)
+        except (OSError, FerruleError):
+            assert not (is_inside and real.is_file()), f"{place} is a file inside"
+        else:
+            assert data == b"inside" or is_inside
+            assert CANARY not in data
+        if can_write(access, place):
+            assert is_inside
+    assert read_all(outside) == before
+
+
+SWAPPER = """
+import os, sys
+workspace, outside = sys.argv[1:]
+os.chdir(workspace)
+print("swapping", flush=True)
+os.symlink(outside, "folder-link")
+os.symlink(outside + "/a", "file-link")
+os.symlink("inner/a", "inside-link")
+parent = os.getppid()
+while os.getppid() == parent:
+    for name in ("folder", "file", "link", "deep/er"):
+        other = "folder-link" if name in ("folder", "deep/er") else "file-link"
+        os.rename(name, "aside")
+        os.rename(other, name)
+        os.rename(name, other)
+        os.rename("aside", name)
+    os.replace("inside-link", "link"); os.symlink("inner/a", "inside-link")
+"""
+
+
+@contextmanager
+def swapping(workspace: Path, outside: Path) -> Iterator[None]:
+    command = [sys.executable, "-c", SWAPPER, str(workspace), str(outside)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+def test_links_swapped_while_files_are_read_and_written(tmp_path: Path) -> None:
+    workspace, outside = tmp_path / "ws", tmp_path / "out"
+    for folder in (workspace / "folder", workspace / "inner", workspace / "deep/er", outside):
+        folder.mkdir(parents=True)
+        (folder / "a").write_bytes(CANARY if folder == outside else b"inside")
+    (workspace / "file").write_bytes(b"inside")
+    (workspace / "link").symlink_to("inner/a")
+    access = FileAccess(workspace)
+    access.take_snapshot()
+    found, choose = set(), random.Random(1)
+    with swapping(workspace, outside):
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            path = choose.choice(["folder/a", "file", "link", "deep/er/a", "folder/../file"])
+            try:
+                found.add(access.read_bytes(path))
+            except (OSError, FileAccessRefused):
+                found.add(b"refused")
+            can_write(access, choose.choice(["folder/new", "deep/er/new", "folder/a"]))
+    assert found <= {b"inside", b"", b"refused"}
+    assert b"inside" in found
+    assert read_all(outside) == {"a": CANARY}
