@@ -72,6 +72,10 @@ def test_a_word_may_contain_spaces():
     assert not match_words(("my", "program", "x"), "'my program'", every=False, exact=False)
 
 
+def test_a_sign_that_is_quoted_is_a_word():
+    assert match_words(("find", ".", "-exec", "wc", "{}", ";"), "find . -exec wc '{}' ';'", every=True, exact=True)
+
+
 def test_no_further_words_follow_an_exact_command():
     policy = Policy((Rule("allow", command="make", exact=True),), "ask")
     assert judge(policy, runs("make")).action == "allow"

@@ -63,7 +63,7 @@ def derive_always(
         return Always(f"every call of {tool.name}", (Rule("allow", name, location=location),))
     is_command = any(effect.words for effect in intent.effects)
     rules: list[Rule] = []
-    scopes: list[str] = []
+    scopes: dict[str, list[str]] = {}
     for effect in intent.effects:
         if effect.words:
             derived = _derive_for_program(name, location, effect, workspace)
@@ -71,9 +71,13 @@ def derive_always(
             derived = _derive_for_target(name, location, effect, is_command, workspace)
         if derived is None:
             return None
-        rules.append(derived[0])
-        scopes.append(derived[1])
-    return Always(f"{tool.name}: {', '.join(dict.fromkeys(scopes))}", tuple(rules))
+        rule, scope = derived
+        does = scopes.setdefault(scope, [])
+        if rule not in rules:
+            rules.append(rule)
+            does += [_DOES[effect.kind]] if effect.words else []
+    shown = (f"{scope} ({', '.join(does)})" if does else scope for scope, does in scopes.items())
+    return Always(f"{tool.name}: {', '.join(shown)}", tuple(rules))
 
 
 def _derive_for_target(
@@ -113,7 +117,7 @@ def _derive_for_program(
     kept = words[:length] if length else words
     command = " ".join(shlex.quote(escape_pattern(word)) for word in kept)
     rule = Rule("allow", name, effect=effect.kind, location=location, command=command, exact=not length)
-    return rule, f"{shlex.join(kept)}{' …' if length else ''} ({_DOES[effect.kind]})"
+    return rule, f"{shlex.join(kept)}{' …' if length else ''}"
 
 
 def _count_vetted_words(words: tuple[str, ...]) -> int:

@@ -16,6 +16,8 @@ from ferrule.errors import PolicyError
 _SHORT_LETTERS = 3
 """The most letters of `-rf` that may be spread over several options; a longer one is a word, such as `-delete`."""
 
+_SIGNS = ";|&<>"
+
 
 @lru_cache(maxsize=512)
 def split_command_pattern(pattern: str) -> tuple[str, ...]:
@@ -26,7 +28,10 @@ def split_command_pattern(pattern: str) -> tuple[str, ...]:
         raise PolicyError(f"a rule's command must be words as in a shell, not {pattern!r}: {error}") from None
     if not words:
         raise PolicyError("a rule's command must have at least a program's name, such as 'git status', not ''")
-    signs = [word for word in words if set(word) <= set(";|&<>")]
+    # In this mode, quotes stay: a quoted sign is a word, such as the `;` of `find -exec`.
+    written = shlex.shlex(pattern, posix=False, punctuation_chars=_SIGNS)
+    written.whitespace_split, written.commenters = True, ""
+    signs = [word for word in written if set(word) <= set(_SIGNS)]
     if signs:
         raise PolicyError(
             f"a rule's command names one program, not a command line: {pattern!r} contains {signs[0]!r}; "

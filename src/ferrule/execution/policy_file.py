@@ -23,6 +23,7 @@ from pydantic_core import ValidationError
 from ferrule.errors import PolicyError
 from ferrule.execution.policy import Policy
 from ferrule.execution.profiles import Profile
+from ferrule.execution.rule_examples import Example, check_examples
 from ferrule.execution.rules import Action, Rule
 from ferrule.tools.intent import EffectKind
 from ferrule.tools.registry import find_nearest_names
@@ -44,6 +45,10 @@ class RuleData(BaseModel):
     command: str | None = None
     exact: bool = False
     reason: str = ""
+    matches: list[Example] = []
+    """Examples that the rule matches: see `rule_examples.py`."""
+    not_matches: list[Example] = []
+    """Examples that it doesn't match."""
 
 
 class PolicyData(BaseModel):
@@ -75,8 +80,11 @@ def make_policy(data: PolicyData, source: str, section: str = "") -> Policy:
 
 
 def _make_rule(data: RuleData, source: str) -> Rule:
+    fields = {name: value for name, value in dict(data).items() if name not in ("matches", "not_matches")}
     try:
-        return Rule(**dict(data), source=source)
+        rule = Rule(**fields, source=source)
+        check_examples(rule, data.matches, data.not_matches)
+        return rule
     except PolicyError as error:
         raise PolicyError(f"{source}: {error}") from None
 
