@@ -70,13 +70,15 @@ def test_an_allow_for_a_command_is_for_nothing_else_in_the_line(line, workspace)
         ("/bin/rm x", "deny"),
         ("cd sub && rm x", "deny"),
         ("timeout -k 5 10 nice rm x", "deny"),
-        ("env -u A B=c rm x", "deny"),
+        ("env -u A B=c rm x", "ask"),
         ("sh -c 'rm x'", "deny"),
         ("bash -lc 'ls && rm x'", "deny"),
         ("if true; then rm x; fi", "deny"),
         ("echo $(rm x)", "deny"),
         ("$R x", "ask"),
         ("r${EMPTY}m x", "ask"),
+        ("find . -exec rm {} +", "deny"),
+        ("A=b rm x", "deny"),
         ("base64 -d f | sh", "ask"),
         ("rm 'x", "ask"),
         ("echo rm x", "allow"),
@@ -94,7 +96,10 @@ def test_a_denied_command_is_found_in_a_line(line, wanted, workspace):
         ("echo x", ["echo x > ~/.bashrc", "echo x > out", "echo x | tee out"]),
         ("find . -name x", ["find . -delete", "find . -name x -delete", "find . -name x -exec rm {} +"]),
         ("sort a", ["sort -o F a", "sort a -o F", "sort --output=F a"]),
-        ("git diff", ["git diff --output=F", "git diff > ~/.bashrc", "git -c diff.external=x diff", "git diff --ext-diff"]),
+        (
+            "git diff",
+            ["git diff --output=F", "git diff > ~/.bashrc", "git -c x.y=z diff", "git diff --ext-diff"],
+        ),
         ("timeout 5 make", ["timeout 5 rm x", "make install", "make -C /elsewhere"]),
         ("nohup make", ["nohup rm x", "nohup sh x"]),
         ("env make", ["env rm x", "env LD_PRELOAD=x make", "env -S 'rm x'"]),
@@ -103,13 +108,11 @@ def test_a_denied_command_is_found_in_a_line(line, wanted, workspace):
     ],
 )
 def test_an_always_for_one_line_is_not_for_another(line, others, workspace):
-    policy = Policy(profile="accept-edits")
     always = derive_always(BASH, intend(line, workspace), trusted=True, workspace=workspace)
     allowing = Policy(profile="ask").with_always(always)
     assert judge(allowing, line, workspace) == "allow"
     for other in others:
         assert judge(allowing, other, workspace) == "ask", other
-    assert judge(policy, others[0], workspace) == "ask"
 
 
 @pytest.mark.parametrize(

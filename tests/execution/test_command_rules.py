@@ -108,6 +108,8 @@ def test_a_program_that_can_not_be_known_is_asked_about_where_a_command_is_denie
     assert (verdict.action, verdict.by) == ("ask", "rule")
     assert verdict.reason == f"a rule says {action} for 'rm', and which program this runs isn't known"
     assert judge(Policy((Rule(action, command="rm"),), "plan"), unknown).action == "deny"
+    visible = Intent((Effect("run", "A=$B rm x"),))
+    assert judge(Policy((Rule(action, command="rm"),), "all"), visible).action == action
     assert judge(Policy((Rule("deny", "other", command="rm"),), "all"), unknown).action == "allow"
     assert judge(Policy((Rule(action, command="rm"), Rule("deny", effect="run")), "all"), unknown).action == "deny"
     # A file tool runs nothing.

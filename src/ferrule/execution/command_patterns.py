@@ -6,10 +6,12 @@ through other ways to write the same: `/usr/bin/git -C x --no-pager push origin 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import dropwhile
 
 from ferrule.errors import PolicyError
 
@@ -17,6 +19,7 @@ _SHORT_LETTERS = 3
 """The most letters of `-rf` that may be spread over several options; a longer one is a word, such as `-delete`."""
 
 _SIGNS = ";|&<>"
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
 @lru_cache(maxsize=512)
@@ -51,6 +54,19 @@ def match_words(words: Sequence[str], pattern: str, every: bool, exact: bool) ->
         return False
     plain = (words[0].rpartition("/")[2], *words[1:])
     return _match_each(plain, patterns) or (not exact and _match_normal_form(plain, patterns))
+
+
+@lru_cache(maxsize=512)
+def guess_words(text: str) -> tuple[str, ...]:
+    """The words of a program as far as its text shows them, without assignments; empty if it can't be split.
+
+    Good enough to deny or ask by, and for nothing else: the shell may make other words of the text.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return ()
+    return tuple(dropwhile(_ASSIGNMENT.match, words))
 
 
 def _match_each(words: Sequence[str], patterns: Sequence[str]) -> bool:

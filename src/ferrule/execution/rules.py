@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol, get_args
 
 from ferrule.errors import PolicyError
-from ferrule.execution.command_patterns import match_words, split_command_pattern
+from ferrule.execution.command_patterns import guess_words, match_words, split_command_pattern
 from ferrule.execution.rule_matching import match_argument, match_effect
 from ferrule.tools.intent import Effect, EffectKind
 from ferrule.toolspec import Annotations, Approval
@@ -116,13 +116,19 @@ class Rule:
         every = self.action == "allow"
         if every and effect is not None and effect.is_protected and self.command is None and self.target is None:
             return False
-        if self.command is not None and (
-            effect is None or not match_words(effect.words, self.command, every, self.exact)
-        ):
+        if self.command is not None and not self._matches_command(effect, every):
             return False
         if (self.effect or self.target is not None) and not match_effect(effect, self.effect, self.target, every):
             return False
         return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
+
+    def _matches_command(self, effect: Effect | None, every: bool) -> bool:
+        if effect is None or self.command is None:
+            return False
+        words = effect.words
+        if not words and not every and effect.kind == "run":
+            words = guess_words(effect.target)
+        return match_words(words, self.command, every, self.exact)
 
     def may_match(self, tool: PolicySubject, effect: Effect | None) -> bool:
         """Whether this rule denies or asks for a command, and `effect` runs a program whose words aren't known."""
