@@ -25,6 +25,7 @@ from ferrule.sandbox.shell.access_plan import Access
 __all__ = ["Checkpoints", "diff_last_turn", "redo_last_turn", "undo_last_turn"]
 
 Result = TypeVar("Result")
+_UNDO_AGAIN = "Undo again to take back the turn before it."
 
 
 class Checkpoints:
@@ -56,6 +57,8 @@ class Checkpoints:
         self._label = ""
         self._announcements: list[str] = []
         self._is_turn_lost = False
+        self._missing = ""
+        """Why the last turn has no checkpoint at all, if it hasn't."""
         self._lock = threading.Lock()
 
     def begin_turn(self, label: str = "") -> None:
@@ -75,11 +78,12 @@ class Checkpoints:
 
     async def end_turn(self) -> None:
         """Record what the turn changed; does nothing if it changed nothing."""
-        await self._attempt(self._end_turn)
+        if self._turn is not None or self._ended is not None:
+            await self._call(self._end_turn, self._give_up)
 
     async def prepare(self) -> None:
         """Scan the workspace, so that the session's first command doesn't wait for it."""
-        await self._attempt(TurnHistory.prepare)
+        await self._call(TurnHistory.prepare, self._announcements.append)
 
     async def undo(self, *, force: bool = False) -> Report:
         """Take back the last turn that isn't undone, ending the current one first.
@@ -90,6 +94,9 @@ class Checkpoints:
 
         def end_and_undo(history: TurnHistory) -> Report:
             self._end_turn(history)
+            missing, self._missing = self._missing, ""
+            if missing:
+                return Report("undo", problems=(f"the last turn has no checkpoint: {missing}", _UNDO_AGAIN))
             return history.undo(force=force)
 
         return await self._call(end_and_undo, self._refuse("undo"))
@@ -123,18 +130,20 @@ class Checkpoints:
         return full.removeprefix(inside)
 
     def _refuse(self, action: str) -> Callable[[str], Report]:
-        return lambda problem: Report("undo" if action == "undo" else "redo", problem=problem)
+        return lambda problem: Report("undo" if action == "undo" else "redo", problems=(problem,))
 
     async def _attempt(self, work: Callable[[TurnHistory], None]) -> None:
-        """Do something for the current turn; if it fails, say so once and go on."""
-        if self._is_turn_lost:
-            return
+        """Do something for the current turn; if it fails, go on, and for the rest of the turn without checkpoints."""
+        if not self._is_turn_lost:
+            await self._call(work, self._give_up)
 
-        def give_up(problem: str) -> None:
-            self._is_turn_lost = True
-            self._announcements.append(f"{problem}. This turn can't be undone completely")
-
-        await self._call(work, give_up)
+    def _give_up(self, problem: str) -> None:
+        self._is_turn_lost = True
+        self._announcements.append(f"{problem}. This turn can't be undone completely")
+        if self._turn is not None:
+            self._turn.problems.append(problem)
+        else:
+            self._missing = problem
 
     async def _call(self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result]) -> Result:
         return await asyncio.to_thread(self._run, work, refuse)

@@ -39,6 +39,8 @@ class Limits:
     """Of the ignored files, the smallest are included up to this."""
     file_bytes: int = 1024 * MB
     """Larger files are named, not kept."""
+    new_bytes: int = 4096 * MB
+    """Of new files in one checkpoint, the smallest are kept up to this, and to half of what is free on the disk."""
     days: float = 14.0
     turns: int = 200
     store_bytes: int = 2048 * MB
@@ -61,7 +63,11 @@ class TurnHistory:
         self.objects = self.store.objects
         own = os.path.realpath(folder)
         self._scan = TreeScan(
-            self.workspace, self.objects, lambda path: path == own or is_hidden(path), limits.file_bytes
+            self.workspace,
+            self.objects,
+            lambda path: path == own or is_hidden(path),
+            limits.file_bytes,
+            limits.new_bytes,
         )
         self._ignored = IgnoredFiles(self.workspace, self.store.ignore_git, limits.ignored_bytes)
         self._session = SessionLock(self.store.sessions)
@@ -132,7 +138,7 @@ class TurnHistory:
         with self.store.lock():
             turn, problem = self._find_last(force)
             if turn is None:
-                return Report("undo", problem=problem)
+                return Report("undo", problems=(problem,))
             return self._take_back(turn, "undo", force)
 
     def redo(self, *, force: bool = False) -> Report:
@@ -141,7 +147,7 @@ class TurnHistory:
             turns, _ = self.store.turns.list()
             undone = [turn for turn in turns if turn.status == "undone"]
             if not undone:
-                return Report("redo", problem="there is nothing to redo: no turn was undone since the last change")
+                return Report("redo", problems=("there is nothing to redo: no turn was undone since the last change",))
             return self._take_back(undone[0], "redo", force)
 
     def list_turns(self) -> list[TurnSummary]:
@@ -195,7 +201,8 @@ class TurnHistory:
             turn.kept = left if action == "undo" else []
             self.store.turns.save(turn)
         not_restored = (*NEVER_RESTORED, *self.not_included, *turn.left_out) if turn.ran_command else ()
-        return Report(action, TurnSummary.of(turn), results, not_restored, tuple(_make_notes(turn)))
+        notes, problems = tuple(_make_notes(turn)), tuple(turn.problems)
+        return Report(action, TurnSummary.of(turn), results, not_restored, notes, problems)
 
     def _keep_overwritten(self, turn: Turn, chosen: Sequence[Change], action: str) -> None:
         """Keep what somebody else has written and is about to be overwritten, so that redo, or undo, brings it back."""
@@ -207,7 +214,8 @@ class TurnHistory:
         self.store.turns.save(turn)
 
     def _is_alive(self, turn: Turn) -> bool:
-        return is_session_alive(self.store.sessions, turn.session)
+        """Whether another session may be in the middle of a turn; this session's own have ended."""
+        return turn.session != self._session.name and is_session_alive(self.store.sessions, turn.session)
 
     def _take_snapshot(self) -> str:
         if not self._is_index_loaded:
@@ -230,6 +238,7 @@ class TurnHistory:
             self._remove_temporary_files(turn.before)
         turn.changes = self._compare(turn)
         turn.status, turn.ended, turn.is_interrupted = "done", time.time(), interrupted
+        turn.was_shared = turn.ran_command and self.store.has_other_sessions(self._session.name)
         turn.before, turn.snapshot = {}, ""
         if turn.changes:
             self.store.turns.save(turn)
@@ -268,7 +277,10 @@ class TurnHistory:
     def _describe_left_out(self) -> list[str]:
         limit, largest = self.limits.ignored_bytes // MB, self.limits.file_bytes // MB
         ignored = [f"{path} (ignored; over {limit:,} MB in all)" for path in self._scan.left_out]
-        large = [f"{path} (over {largest:,} MB)" for path in self._scan.too_large]
+        large = [
+            f"{path} ({f'over {largest:,} MB' if size > self.limits.file_bytes else 'no room for it'})"
+            for path, size in self._scan.too_large.items()
+        ]
         return sorted([*ignored, *large, *(f"{path} (unreadable)" for path in self._scan.unreadable)])
 
     def _save_index(self) -> None:
@@ -347,5 +359,6 @@ def _list_missing_parents(workspace: str, path: str) -> list[str]:
 
 def _make_notes(turn: Turn) -> Iterator[str]:
     if turn.is_interrupted:
-        yield "This turn was cut off with its program: what was changed in its files since then counts as the turn's."
-    yield from turn.problems
+        yield "The end of this turn wasn't recorded: what was changed in its files since then counts as the turn's."
+    if turn.was_shared:
+        yield "Another session was open in this workspace: what it changed meanwhile counts as the turn's."

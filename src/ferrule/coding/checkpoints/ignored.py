@@ -15,6 +15,8 @@ __all__ = ["IgnoredFiles", "make_repository"]
 
 _MAX_FILES = 20_000
 _SECONDS = 30.0
+_GENERATED = ("node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+"""Folders that count as ignored also where nothing says so: they are made by programs, and large."""
 
 
 def make_repository(folder: str, settings: str = "") -> None:
@@ -77,6 +79,7 @@ class IgnoredFiles:
             *("-c", f"core.excludesFile={_find_user_excludes()}", "ls-files", "-o", "-i", "-z", "--directory"),
             *((f"--exclude-from={excludes}",) if os.path.isfile(excludes) else ()),
             "--exclude-standard",
+            *(f"--exclude={name}/" for name in _GENERATED),
             folder=self.workspace,
             environment={
                 "GIT_WORK_TREE": self.workspace,

@@ -50,8 +50,8 @@ class Report:
     not_restored: tuple[str, ...] = ()
     """What the checkpoint doesn't include, each with its reason."""
     notes: tuple[str, ...] = ()
-    problem: str = ""
-    """Why nothing was done."""
+    problems: tuple[str, ...] = ()
+    """Why nothing was done, or why the checkpoint isn't complete."""
 
     @property
     def kept(self) -> tuple[Restored, ...]:
@@ -65,13 +65,13 @@ class Report:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every change of the turn's was taken back, or made again."""
-        return self.turn is not None and not self.kept and not self.failed
+        """Whether every change of the turn's that a checkpoint can include was taken back, or made again."""
+        return self.turn is not None and not self.kept and not self.failed and not self.problems
 
     def __str__(self) -> str:
         """A first line that says what was done, then what wasn't."""
         if self.turn is None:
-            return self.problem
+            return "\n".join(self.problems)
         done = [each for each in self.paths if each.action not in ("kept", "failed")]
         verb = "Undid" if self.action == "undo" else "Redid"
         label = f" ({escape_line(self.turn.label)})" if self.turn.label else ""
@@ -83,7 +83,8 @@ class Report:
             lines.append(f"{self.action.capitalize()} again with force to overwrite what was kept.")
         if self.not_restored:
             lines.append("Not restored: " + "; ".join(map(escape_line, self.not_restored)))
-        return "\n".join([*lines, *self.notes])
+        problems = [f"The checkpoint isn't complete: {each}" for each in self.problems]
+        return "\n".join([*lines, *self.notes, *problems])
 
 
 _VERBS = {"created": "created", "restored": "restored", "removed": "removed", "mode": "mode of"}

@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from ferrule.coding.checkpoints.beneath import FOLDER, find_stat, open_folder, read_entry, split_path, stat_entry
@@ -60,12 +60,14 @@ class Restoration:
         chosen = []
         for change in changes:
             current = read_path(self.root, change.path)
+            if _is_mode_change(change) and current is not None and change.after is not None:
+                current = replace(current, oid=change.after.oid)
             if is_unchanged(change.before, current):
                 continue
             problem = self._find_problem(change)
             if problem:
                 self._report(change.path, "failed", problem)
-            elif force or is_unchanged(change.after, current) or _is_mode_change(change):
+            elif force or is_unchanged(change.after, current):
                 chosen.append(change)
             else:
                 is_unknown = change.after is not None and change.after.oid == UNREADABLE
@@ -218,9 +220,11 @@ def read_path(root: str, path: str) -> Entry | None:
 
 
 def _is_mode_change(change: Change) -> bool:
-    """Whether only the mode is known to have changed, of something whose content the checkpoint doesn't include."""
+    """Whether only the mode changed, or is known to: of a folder, or of a content that the checkpoint leaves out."""
     one, other = change.before, change.after
-    return one is not None and other is not None and one.kind == other.kind and one.oid == other.oid == UNREADABLE
+    if one is None or other is None or one.kind != other.kind:
+        return False
+    return is_folder(one) or one.oid == other.oid == UNREADABLE
 
 
 @contextmanager

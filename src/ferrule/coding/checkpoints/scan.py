@@ -11,6 +11,7 @@ before it was read could change again unnoticed, so it is read again the next ti
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -56,10 +57,12 @@ class TreeScan:
     is_hidden: Callable[[str], bool]
     """Whether an absolute path is hidden from commands; they can't change it, and its content isn't kept."""
     max_file_bytes: int
+    max_new_bytes: int
     records: dict[str, FolderRecord] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     """The ignored files and folders that are not scanned, relative to the workspace."""
-    too_large: set[str] = field(default_factory=set)
+    too_large: dict[str, int] = field(default_factory=dict)
+    """Files that aren't kept, with their sizes in bytes."""
     unreadable: set[str] = field(default_factory=set)
     _start: int = 0
     """A file that changed later (ns) may change again without being noticed."""
@@ -72,8 +75,8 @@ class TreeScan:
 
     def keep(self, visits: list[FolderVisit]) -> str:
         """Keep what is new in the store and return the id of the workspace's tree. Raises `OSError`."""
-        self.too_large.clear()
         self.unreadable.clear()
+        self._choose_too_large(visits)
         self._keep_files(visits)
         return self._make_trees(visits)
 
@@ -161,6 +164,27 @@ class TreeScan:
         for visit in changed:
             self._read_changed(visit)
 
+    def _choose_too_large(self, visits: Iterable[FolderVisit]) -> None:
+        """Find new files that aren't kept: the largest, if there is no room for all. They stay so until they change."""
+        for path in [path for path in self.too_large if not self._is_left_out(path)]:
+            del self.too_large[path]
+        new = [
+            (status.st_size, f"{visit.path}/{name}" if visit.path else name)
+            for visit in visits
+            for name, status in visit.changed
+            if stat.S_ISREG(status.st_mode)
+        ]
+        left = min(self.max_new_bytes, shutil.disk_usage(self.store.folder).free // 2)
+        for size, path in sorted(new):
+            self.too_large.pop(path, None)
+            left -= size
+            if size > self.max_file_bytes or left < 0:
+                self.too_large[path] = size
+
+    def _is_left_out(self, path: str) -> bool:
+        entry = self._find(path)
+        return entry is not None and entry.oid == UNREADABLE
+
     def _read_changed(self, visit: FolderVisit) -> None:
         """Read the changed files of one folder that `_read_all` hasn't read."""
         known = visit.old[2] if visit.old else {}
@@ -201,9 +225,8 @@ class TreeScan:
         path = f"{visit.path}/{name}" if visit.path else name
         if name == ".git":
             return True
-        if status.st_size > self.max_file_bytes and stat.S_ISREG(status.st_mode):
-            self.too_large.add(path)
-            visit.files[name] = (None, status.st_mode, UNREADABLE)
+        if path in self.too_large:
+            visit.files[name] = (_sign(status), status.st_mode, UNREADABLE)
             return True
         if self._is_hidden_file(visit, name, path):
             visit.files[name] = (_sign(status), status.st_mode, UNREADABLE)

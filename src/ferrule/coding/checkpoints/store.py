@@ -35,6 +35,7 @@ __all__ = ["CheckpointStore", "StoreUnusable", "find_store_folder"]
 _SECONDS = 120.0
 _MARK = b"ferrule index 1\n"
 _DIGEST = 32
+_CREATED = frozenset({"objects", "refs", "info", "HEAD", "config", "ignore", "turns", "sessions", "lock"})
 _SETTINGS = "[extensions]\n\tobjectFormat = sha256\n"
 
 
@@ -56,11 +57,12 @@ class CheckpointStore:
         self.folder = folder
         self.workspace = workspace
         program = find_git(workspace)
-        self.has_git = program is not None
         self.turns = TurnFiles(folder / "turns")
         self.sessions = folder / "sessions"
-        self._check()
-        self._create()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.lock():
+            self._check()
+            self._create()
         self.git = Git(program, str(folder)) if program else None
         self.ignore_git = Git(program, str(folder / "ignore")) if program else None
         self.objects = ObjectStore(str(folder), self.git)
@@ -68,11 +70,9 @@ class CheckpointStore:
     def _check(self) -> None:
         """Raise `StoreUnusable` if the folder is something else, or was made for another workspace."""
         named = self.folder / "workspace"
-        if not self.folder.exists():
-            return
         found = os.fsdecode(named.read_bytes()).rstrip("\n") if named.exists() else None
-        others = {path.name for path in self.folder.iterdir()} - {"objects", "refs", "info", "HEAD", "config", "ignore"}
-        is_lost = found is None and not others <= {"turns", "sessions", "lock"}
+        others = {path.name for path in self.folder.iterdir()} - _CREATED
+        is_lost = found is None and not all(name.startswith("workspace.") for name in others)
         is_lost = is_lost or (found is not None and not (self.folder / "objects").is_dir())
         if is_lost or found not in (None, self.workspace):
             raise StoreUnusable(f"the checkpoints in {self.folder} are damaged; remove that folder to start anew")
@@ -80,8 +80,8 @@ class CheckpointStore:
     def _create(self) -> None:
         if (self.folder / "workspace").exists():
             return
-        for folder in (self.folder, self.folder / "turns", self.sessions):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.folder / "turns", self.sessions):
+            folder.mkdir(mode=0o700, exist_ok=True)
         make_repository(str(self.folder), _SETTINGS)
         make_repository(str(self.folder / "ignore"))
         part = self.folder / f"workspace.{os.getpid()}"
@@ -115,15 +115,15 @@ class CheckpointStore:
             content = data[len(_MARK) + _DIGEST :]
             if data[: len(_MARK)] != _MARK or hashlib.sha256(content).digest() != data[len(_MARK) :][:_DIGEST]:
                 return frozenset()
-            packs, records, left_out = marshal.loads(content)
+            packs, records, left_out, too_large = marshal.loads(content)
             if set(packs) <= set(self.objects.list_packs()):
-                scan.records = records
+                scan.records, scan.too_large = records, too_large
                 return frozenset(left_out)
         return frozenset()
 
     def save_index(self, scan: TreeScan) -> None:
         """Keep what a scan found. Raises `OSError`."""
-        content = marshal.dumps((self.objects.list_packs(), scan.records, sorted(scan.left_out)))
+        content = marshal.dumps((self.objects.list_packs(), scan.records, sorted(scan.left_out), scan.too_large))
         part = self.folder / f"index.{os.getpid()}"
         part.write_bytes(_MARK + hashlib.sha256(content).digest() + content)
         part.replace(self.folder / "index")

@@ -41,6 +41,8 @@ class Turn:
     ended: float | None = None
     is_interrupted: bool = False
     """Whether it ended with its program, so that what was changed later counts as its own."""
+    was_shared: bool = False
+    """Whether other sessions were open when a turn with commands ended."""
     ran_command: bool = False
     snapshot: str = ""
     """The tree of the workspace before its first command."""
