@@ -117,7 +117,7 @@ async def test_templates_count_once_the_file_was_trusted(project: Path, workspac
     assert len(untrusted.registry) == 0
     (line,) = untrusted.describe_untrusted()
     assert "ferrule.toml is not trusted, or has changed since" in line
-    assert "offers the tool show, which runs: printf %s {word}; run `ferrule code` here" in line
+    assert "offers the tool show, which runs: printf %s {word}; to look at it and decide" in line
     found = find_project_tools(workspace, read.trust())
     assert found.registry.names == ("show",)
     assert found.registry.tools[0].origin == "project"
@@ -176,7 +176,7 @@ async def test_commands_offer_what_was_trusted_and_name_the_rest(project: Path, 
     write_tool(project)
     before = run_tools(project)
     assert "greet  " not in before.stdout
-    assert "greet_tool.py; run `ferrule code` here to decide" in " ".join(before.stderr.split())
+    assert "greet_tool.py; to look at it and decide: ferrule policy trust" in " ".join(before.stderr.split())
     find_project_tools(workspace, load_project(project)).trust()
     after = run_tools(project)
     assert "greet  (from project" in after.stdout

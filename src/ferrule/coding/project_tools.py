@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ferrule.session.project import Project
     from ferrule.tools.decorator import Tool
 
-_HINT = "run `ferrule code` here to decide"
+_HINT = "to look at it and decide: ferrule policy trust"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from ferrule.agent.hooks import RunState
 from ferrule.agent.pipeline import HooksSource, Pipeline
 from ferrule.agent.sub_agents import get_answer, run_sub_agent
+from ferrule.coding.agent import prepare_pipeline
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.execution import Policy
 from ferrule.tools.decorator import Tool, tool
@@ -71,7 +72,7 @@ def _make_pipeline(
     chosen = _select_tools(state, names)
     # What a hook set for one request, such as a tool that must be called, is not for the sub-agent.
     settings = state.request.settings.model_copy(update={"choice": None, "output_schema": None})
-    pipeline = Pipeline(state.model, settings=settings).system(_SYSTEM.format(folder=folder))
+    pipeline = prepare_pipeline(Pipeline(state.model, settings=settings)).system(_SYSTEM.format(folder=folder))
     return pipeline.using(*chosen, policy=policy).within(rounds=ROUNDS).hook(*hooks).chat(prompt)
 
 
