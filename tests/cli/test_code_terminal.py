@@ -46,7 +46,7 @@ def run(command: str, call_id: str = "call_1", **arguments: Any) -> Reply:
 
 def list_results(scripted: ScriptedServer) -> list[str]:
     """The results that the model was sent with the last request."""
-    return [one["content"] for one in scripted.requests[-1].body["messages"] if one["role"] == "tool"]
+    return [json.dumps(one["content"]) for one in scripted.requests[-1].body["messages"] if one["role"] == "tool"]
 
 
 def leave(screen: Screen) -> None:
@@ -86,9 +86,29 @@ def test_approving_denying_with_a_reason_and_editing(project: Path) -> None:
         if "Finished." not in screen.text:  # an edited call may be asked about again
             screen.type("y", ENTER)
         screen.wait_for("Finished.")
-        assert sorted(one.name for one in project.iterdir() if one.name[0] != ".") == ["four", "one"]
+        assert [(project / name).exists() for name in ("one", "two", "three", "four")] == [True, False, False, True]
         assert "touch four" in list_results(scripted)[2]
         leave(screen)
+
+
+def test_undo_takes_back_what_a_turn_changed(project: Path) -> None:
+    (project / "api.py").write_bytes(b"one\r\ntwo\r\n")
+    edit = calls(("call_1", "edit_file", json.dumps({"path": "api.py", "edits": [{"old": "two", "new": "2"}]})))
+    script = (calls(("call_0", "read_file", '{"path": "api.py"}')), edit, run("touch made", "call_2"), says("Done."))
+    with opened(project, *script, arguments=("--profile", "auto")) as (screen, _):
+        screen.type("edit it", ENTER)
+        screen.wait_for("Done.", "+2", "-two")
+        assert (project / "api.py").read_bytes() == b"one\r\n2\r\n"
+        screen.type("/diff", ENTER)
+        screen.wait_for("+++ b/api.py")
+        screen.type("/undo", ENTER)
+        screen.wait_for("Undid turn 1 (edit it): 2 paths restored", "Not restored: ")
+        assert (project / "api.py").read_bytes() == b"one\r\ntwo\r\n"
+        assert not (project / "made").exists()
+        screen.type("/redo", ENTER)
+        screen.wait_for("Redid turn 1")
+        leave(screen)
+    assert (project / "made").exists()
 
 
 def test_ctrl_c_stops_the_turn_and_the_session_goes_on(project: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -48,15 +49,18 @@ def chat(*, options: SessionOptions) -> None:
         raise typer.Exit(1)
 
 
-def converse(runner: SessionRunner, handle_line: Callable[[SessionRunner, str], bool] | None = None) -> bool:
+def converse(
+    runner: SessionRunner, handle_line: Callable[[SessionRunner, str], bool] | None = None, first: Iterable[str] = ()
+) -> bool:
     """Answer each line until the input ends. An error in one of them doesn't end the conversation.
 
     The open calls of a resumed conversation are answered first. `handle_line` answers a line and returns whether that
-    succeeded; by default it is a question or one of the commands of `chat`. Returns whether each line succeeded.
+    succeeded; by default it is a question or one of the commands of `chat`. `first` are lines before those of the
+    input. Returns whether each line succeeded.
     """
     from ferrule.cli.standard_input import read_lines
 
-    lines = read_lines()
+    lines = chain(first, read_lines())
     outcomes: set[_Outcome] = set()
     if runner.session.conversation.pending:
         outcomes.add(_run_interruptibly(partial(_report_errors, partial(_answer_pending, runner))))

@@ -18,7 +18,7 @@ from ferrule.cli.session_options import SessionOptions, add_session_options, mak
 
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
-    from ferrule.coding.program import CodingOptions, CodingSession
+    from ferrule.coding.program import CodingOptions, CodingRunner
     from ferrule.execution.profiles import Profile
     from ferrule.session.session import SessionRunner
 
@@ -37,7 +37,11 @@ def _change_folder(folder: Path | None) -> None:
 
 def run_code(
     question: Annotated[
-        str | None, typer.Argument(help="What to do; at a terminal, the conversation then goes on.")
+        str | None,
+        typer.Argument(
+            help="What to do; at a terminal, the conversation then goes on. Or undo, redo or diff: takes back, makes"
+            " again or shows what the last turn changed."
+        ),
     ] = None,
     *,
     only_print: Annotated[
@@ -65,6 +69,9 @@ def run_code(
     context_limit: Annotated[
         int | None, typer.Option(min=1000, metavar="TOKENS", help="The size of the model's context, if it isn't known.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With undo and redo: overwrite what was changed since.")
+    ] = False,
     options: SessionOptions,
 ) -> None:
     """Work on the code of this folder with a model that reads, edits and runs it.
@@ -72,6 +79,9 @@ def run_code(
     Every conversation is saved: --continue takes the last one of this folder. Exit status: 0 the answer is complete, 1
     it isn't, 2 wrong input, 3 the provider failed, 130 Ctrl-C.
     """
+    if question in ("undo", "redo", "diff") and not only_print:
+        _restore(question, force)
+        return
     prepare = partial(_make_options, options, added or [], profile, context_limit)
     if not only_print and not options.as_json and can_show_prompt():
         raise typer.Exit(_run_on_terminal(prepare, options, question))
@@ -83,6 +93,20 @@ def run_code(
 
 
 code = add_session_options(run_code, without=_WITHOUT, in_folder=True)
+
+
+def _restore(action: str, force: bool) -> None:
+    """Undo, redo or show what the last turn in this folder changed; the exit status is 1 if that wasn't possible."""
+    from ferrule._util.terminal_text import escape_text
+    from ferrule.coding.checkpoints import diff_last_turn, redo_last_turn, undo_last_turn
+
+    if action == "diff":
+        typer.echo(escape_text(diff_last_turn(Path.cwd())).rstrip("\n") or "the last turn changed no file")
+        return
+    report = (undo_last_turn if action == "undo" else redo_last_turn)(Path.cwd(), force=force)
+    typer.echo(str(report))
+    if not report.is_complete:
+        raise typer.Exit(1)
 
 
 def _make_options(
@@ -174,7 +198,7 @@ def _answer_once(given: CodingOptions, options: SessionOptions, question: str | 
     from ferrule.cli.ask import answer
 
     text = _read_question(question, "-" in (options.attachments or ()))
-    with _open_runner(replace(given, requires_servers=True), options, can_ask=False) as (_, runner):
+    with _open_runner(replace(given, requires_servers=True), options, can_ask=False) as runner:
         if not answer(runner, text):
             raise typer.Exit(1)
 
@@ -205,26 +229,36 @@ def _converse_in_lines(given: CodingOptions, options: SessionOptions, question: 
     from ferrule.cli.chat import converse
     from ferrule.session.approvals import is_interactive
 
-    with _open_runner(given, options, can_ask=True) as (_, runner):
-        is_whole = True
-        if question is not None:
-            is_whole = runner.ask(question).stopped == "done"
-        is_whole = converse(runner) and is_whole
+    with _open_runner(given, options, can_ask=True) as runner:
+        first = () if question is None else (question,)
+        is_whole = converse(runner, _handle_line, first)
     if not is_whole and not is_interactive():
         raise typer.Exit(1)
 
 
+def _handle_line(runner: SessionRunner, line: str) -> bool:
+    """Run a command, or ask the model; returns whether it succeeded."""
+    from ferrule.coding.commands import is_command, run_command
+
+    if not line.strip():
+        return True
+    if not is_command(line):
+        return runner.ask(line).stopped == "done"
+    # On stderr: stdout has the answers, which may be JSON.
+    for said in runner.runner.run(run_command(cast("CodingRunner", runner).coding, line)):
+        print(said, file=sys.stderr)
+    return True
+
+
 @contextmanager
-def _open_runner(
-    given: CodingOptions, options: SessionOptions, can_ask: bool
-) -> Iterator[tuple[CodingSession, SessionRunner]]:
+def _open_runner(given: CodingOptions, options: SessionOptions, can_ask: bool) -> Iterator[CodingRunner]:
     """Open a session that shows lines of text, or JSON; with `can_ask` a person is asked, if there is one."""
     import asyncio
 
-    from ferrule.coding.program import HINT, open_coding_session
+    from ferrule.coding.opening import HINT, open_coding_session
+    from ferrule.coding.program import CodingRunner
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
-    from ferrule.session.session import SessionRunner
 
     renderer = make_renderer(options)
     with (
@@ -236,6 +270,6 @@ def _open_runner(
         opening = open_coding_session(given, renderer, approver, asking.answers)
         opened = runner.run(opening.__aenter__())
         try:
-            yield opened, SessionRunner(opened.session, runner)
+            yield CodingRunner(opened, runner)
         finally:
             runner.run(opening.__aexit__(*sys.exc_info()))

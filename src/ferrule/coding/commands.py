@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 from ferrule._util.pluralize import pluralize
-from ferrule._util.terminal_text import escape_line
+from ferrule._util.terminal_text import escape_line, escape_text
 from ferrule.errors import SettingsError
 from ferrule.execution.profiles import Profile
 from ferrule.tools.registry import find_nearest_names
@@ -143,6 +143,27 @@ async def _cost(coding: CodingSession, _: str) -> Lines:
     return [coding.meter.describe()]
 
 
+async def _undo(coding: CodingSession, rest: str) -> Lines:
+    return str(await coding.checkpoints.undo(force=_is_forced("/undo", rest))).splitlines()
+
+
+async def _redo(coding: CodingSession, rest: str) -> Lines:
+    return str(await coding.checkpoints.redo(force=_is_forced("/redo", rest))).splitlines()
+
+
+def _is_forced(command: str, rest: str) -> bool:
+    if rest not in ("", "force"):
+        raise SettingsError(f"{command} takes nothing, or `force` to overwrite what was changed since")
+    return rest == "force"
+
+
+async def _diff(coding: CodingSession, rest: str) -> Lines:
+    if rest and not rest.isdigit():
+        raise SettingsError("/diff takes the number of a turn, by default the last one's")
+    changes = await coding.checkpoints.diff(int(rest) if rest else None)
+    return escape_text(changes).splitlines() or ["the last turn changed no file"]
+
+
 async def _new(coding: CodingSession, _: str) -> Lines:
     coding.session.start_new()
     return ["a new conversation; the old one stays saved"]
@@ -169,6 +190,9 @@ _ALL = (
     Command("/policy [PROFILE]", "shows what is allowed, or changes the profile", _policy),
     Command("/plan", "lets the model only read and plan; again: as before", _plan),
     Command("/model [NAME]", "shows the model, or changes it; the conversation stays", _model),
+    Command("/undo [force]", "takes back what the last turn changed", _undo),
+    Command("/redo [force]", "makes again what was undone last", _redo),
+    Command("/diff [TURN]", "shows what the last turn changed", _diff),
     Command("/compact", "replaces the older part of the conversation by a summary", _compact),
     Command("/cost", "shows the tokens, the price, and how full the context is", _cost, True),
     Command("/resume [ID]", "lists the saved conversations of this folder, or continues one", _resume),

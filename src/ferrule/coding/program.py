@@ -1,41 +1,34 @@
-"""The coding agent's session with a person, or with nobody: its model, tools, policy, journal and saved conversation.
+"""The coding agent's session with a person, or with nobody, and what it is made from; `opening.py` opens it.
 
 `terminal/` shows it on a terminal, `cli/code.py` in lines and as JSON; `commands.py` has what is typed after a slash.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ferrule._util.user_folders import find_state_folder
-from ferrule.coding.agent import make_agent, prepare_pipeline
-from ferrule.coding.meter import Meter, MeteredRenderer
-from ferrule.coding.registry import tools as make_tools
-from ferrule.execution import FileJournal, Policy
+from ferrule.coding.agent import prepare_pipeline
+from ferrule.coding.announcements import AnnouncementHook
+from ferrule.coding.checkpoints import Checkpoints
+from ferrule.errors import FerruleError
 from ferrule.models.context_sizes import find_context_size
-from ferrule.session.approvals import AllowAll, DenyAll, Permissions
-from ferrule.session.persistence import StoreOptions, open_autosave
-from ferrule.session.session import Session
-from ferrule.session.terminal_output import print_warnings
+from ferrule.session.saved_rules import save_always
+from ferrule.session.session import Session, SessionRunner
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ferrule.agent.pipeline import Pipeline
     from ferrule.agent.run import Run
+    from ferrule.coding.meter import Meter
+    from ferrule.coding.workspace import Workspace
     from ferrule.conversation import Media, Text
-    from ferrule.execution import Approver
     from ferrule.execution.profiles import Profile
-    from ferrule.session.approvals import AnswerInput
-    from ferrule.session.renderer import Renderer
-    from ferrule.session.servers import SessionServers
     from ferrule.store.rows import ConversationSummary
     from ferrule.tools.registry import ToolLike
-
-HINT = "allow calls by --profile accept-edits or auto, by the rules of --policy FILE, or all with --yes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +76,55 @@ class CodingSession:
 
     options: CodingOptions
     session: Session
+    workspace: Workspace
     meter: Meter
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
+    _saved_answers: int = 0
 
     @property
     def profile(self) -> Profile:
         """The profile in force."""
         return self.session.policy.profile or "ask"
 
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """What undoes turns."""
+        checkpoints = self.workspace.checkpoints
+        assert isinstance(checkpoints, Checkpoints)
+        return checkpoints
+
     async def ask(self, question: str) -> Run:
         """Ask, and show what happens. Raises what `Session.ask` raises."""
-        return await self.session.ask(question)
+        self.checkpoints.begin_turn(question)
+        try:
+            return await self.session.ask(question)
+        finally:
+            await self._end_turn()
+
+    async def answer_pending(self) -> Run:
+        """Answer the calls that a resumed conversation ended in. Raises what `Session.answer_pending` raises."""
+        self.checkpoints.begin_turn("the calls of the resumed conversation")
+        try:
+            return await self.session.answer_pending()
+        finally:
+            await self._end_turn()
+
+    async def _end_turn(self) -> None:
+        """Record what the turn changed, and what the person has allowed for good."""
+        await self.checkpoints.end_turn()
+        notify = self.session.renderer.notify
+        for problem in self.checkpoints.take_announcements():
+            notify(problem)
+        grants = self.session.policy.grants
+        new = () if grants is None else grants.answers[self._saved_answers :]
+        if not new:
+            return
+        self._saved_answers += len(new)
+        try:
+            save_always(self.options.folder, new)
+        except (FerruleError, OSError) as error:
+            notify(f"what you allowed for good is not saved: {error}")
 
     def change_profile(self, profile: Profile) -> None:
         """Use another profile from the next turn on; rules and earlier answers stay."""
@@ -129,82 +159,22 @@ class CodingSession:
         Raises `ModelError` for a model that isn't known, lacks a key, or can't be the agent's.
         """
         pipeline = self.options.load_model(name)
-        self.session.change_model(prepare_pipeline(pipeline, self.options.context_limit))
+        prepared = prepare_pipeline(pipeline, self.options.context_limit)
+        self.session.change_model(prepared.hook(AnnouncementHook(self.workspace)))
         self.meter.context_size = self.options.context_limit
 
 
-@asynccontextmanager
-async def open_coding_session(
-    options: CodingOptions,
-    renderer: Renderer,
-    approver: Approver | None = None,
-    answers: AnswerInput | None = None,
-) -> AsyncIterator[CodingSession]:
-    """Open a session; without an `approver` nobody can be asked, and `answers` is what it reads.
+class CodingRunner(SessionRunner):
+    """Runs the turns of a coding session synchronously; see `SessionRunner`."""
 
-    Raises `FerruleError` and `OSError` for options that can't be used.
-    """
-    meter = Meter(options.context_limit)
-    async with AsyncExitStack() as opened:
-        permissions = _open_permissions(options, approver, answers, opened)
-        stored = StoreOptions(
-            options.store, keep=True, resume=options.resume, model=options.model, folder=options.folder
-        )
-        autosave = opened.enter_context(open_autosave(stored))
-        pipeline = make_agent(
-            options.load_model(options.model), options.folder, added=options.added, context_limit=options.context_limit
-        )
-        opened.push_async_callback(pipeline.model.aclose)
-        servers = await _open_servers(options, pipeline, permissions, opened)
-        if servers is not None and options.trusts_servers:
-            permissions = permissions.trust(*servers.origins)
-        session = Session(
-            pipeline,
-            make_tools(options.folder).add(*options.tools),
-            permissions=permissions,
-            renderer=MeteredRenderer(renderer, meter),
-            autosave=autosave,
-            servers=servers,
-            workspace=options.folder,
-            attachments=options.attachments,
-        )
-        await session.refresh_tools()
-        session.check_resumed()
-        yield CodingSession(options, session, meter)
+    def __init__(self, coding: CodingSession, runner: asyncio.Runner) -> None:
+        super().__init__(coding.session, runner)
+        self.coding = coding
 
+    def ask(self, question: str) -> Run:
+        """Run `CodingSession.ask`."""
+        return self.run_turn(self.coding.ask(question))
 
-def find_journal(folder: Path) -> Path:
-    """Find the journal of a workspace, in the user's state folder."""
-    name = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return find_state_folder() / "code" / f"{name}.jsonl"
-
-
-def _open_permissions(
-    options: CodingOptions, approver: Approver | None, answers: AnswerInput | None, opened: AsyncExitStack
-) -> Permissions:
-    policy = Policy()
-    if options.policy is not None:
-        from ferrule.execution.policy_file import read_policy
-
-        policy = read_policy(options.policy)
-    policy = replace(policy, profile=options.profile or policy.profile or "ask")
-    # Without it, a call that was interrupted would be run twice: so it is kept even if nobody asked for it.
-    journal = FileJournal(options.journal or find_journal(options.folder), "ferrule code")
-    opened.callback(journal.close)
-    chosen = AllowAll() if options.allows_all else approver or DenyAll()
-    return Permissions(policy, chosen, journal, answers, HINT)
-
-
-async def _open_servers(
-    options: CodingOptions, pipeline: Pipeline[Any], permissions: Permissions, opened: AsyncExitStack
-) -> SessionServers | None:
-    if not options.servers:
-        return None
-    from ferrule.session.server_requests import ServerRequests
-    from ferrule.session.servers import SessionServers
-
-    servers = SessionServers(options.servers, options.server_timeout, ServerRequests(pipeline, permissions))
-    opened.enter_context(print_warnings("ferrule.mcp"))
-    opened.push_async_callback(servers.close)
-    await servers.open(options.requires_servers)
-    return servers
+    def answer_pending(self) -> Run:
+        """Run `CodingSession.answer_pending`."""
+        return self.run_turn(self.coding.answer_pending())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from ferrule.errors import RegistryError
 from ferrule.mcp.client import MCPServer
 from ferrule.mcp.remote_tools import rename_taken
 from ferrule.mcp.requests import ClientAnswers
+from ferrule.session.project_file import ServerData
 from ferrule.session.server_requests import ServerRequests
 from ferrule.session.terminal_output import print_notice, print_warnings
 from ferrule.tools.decorator import Tool
@@ -23,11 +25,17 @@ _PATIENT_TIMEOUT = 600.0
 class SessionServers:
     """The servers of a session, given by their commands or addresses. Unreachable ones are skipped, with a warning.
 
-    `start_timeout` is how many seconds each may take to be ready; `requests` answers what they ask. Raises
-    `SettingsError` for an invalid command or address.
+    `start_timeout` is how many seconds each may take to be ready; `requests` answers what they ask. `declared` are
+    those of a `ferrule.toml`, by name. Raises `SettingsError` for an invalid command or address.
     """
 
-    def __init__(self, servers: Sequence[str], start_timeout: float, requests: ServerRequests | None = None) -> None:
+    def __init__(
+        self,
+        servers: Sequence[str],
+        start_timeout: float,
+        requests: ServerRequests | None = None,
+        declared: Mapping[str, ServerData] = MappingProxyType({}),
+    ) -> None:
         self.requests = requests
         answers = ClientAnswers() if requests is None else requests.answers
         # A call in which a person is asked takes as long as the person does.
@@ -37,6 +45,19 @@ class SessionServers:
                 server, start_timeout=start_timeout, timeout=timeout, elicit=answers.elicit, sample=answers.sample
             )
             for server in servers
+        ]
+        self._servers += [
+            MCPServer(
+                one.url or one.command or "",
+                name=name,
+                env=one.env,
+                headers=one.headers,
+                start_timeout=start_timeout,
+                timeout=timeout,
+                elicit=answers.elicit,
+                sample=answers.sample,
+            )
+            for name, one in declared.items()
         ]
         self._opened: list[MCPServer] = []
 

@@ -342,13 +342,14 @@ class SessionRunner:
 
     def ask(self, question: str) -> Run:
         """Run `Session.ask`."""
-        return self._run(self.session.ask(question))
+        return self.run_turn(self.session.ask(question))
 
     def answer_pending(self) -> Run:
         """Run `Session.answer_pending`."""
-        return self._run(self.session.answer_pending())
+        return self.run_turn(self.session.answer_pending())
 
-    def _run(self, turn: Coroutine[Any, Any, Run]) -> Run:
+    def run_turn(self, turn: Coroutine[Any, Any, Run]) -> Run:
+        """Run a turn of the session."""
         has_started = is_abandoned = False
 
         async def run_unless_abandoned() -> Run:

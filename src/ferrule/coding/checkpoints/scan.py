@@ -21,6 +21,7 @@ from typing import TypeAlias
 from ferrule.coding.checkpoints.beneath import open_folder, read_chunks, read_entry
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree
 from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content
+from ferrule.sandbox.shell.placeholders import is_placeholder
 
 __all__ = ["FileRecord", "FolderRecord", "FolderVisit", "TreeScan"]
 
@@ -143,7 +144,8 @@ class TreeScan:
         return visit
 
     def _add_folder(self, visit: FolderVisit, name: str, path: str, mode: int) -> None:
-        if name != ".git":
+        # The sandbox's placeholders exist for a moment around each command, and aren't the user's.
+        if name != ".git" and not is_placeholder(f"{self.root}/{path}"):
             is_shown = path in self.records or not self.is_hidden(f"{self.root}/{path}")
             visit.folders.append((name, path, mode, is_shown and path not in self.left_out))
 

@@ -210,7 +210,7 @@ class TerminalProgram:
         """Answer the calls that a resumed conversation ended in."""
         coding = self._coding
         if coding is not None and coding.session.conversation.pending:
-            await self._run_turn(coding.session.answer_pending())
+            await self._run_turn(coding.answer_pending())
 
     async def _answer(self, line: str) -> None:
         """Run a command, or ask the model; an error is shown, and the session goes on."""
@@ -314,7 +314,7 @@ class TerminalProgram:
 
 def _import_session() -> tuple[Any, Any, Any, Any]:
     """Import what the session needs."""
-    from ferrule.coding.program import open_coding_session
+    from ferrule.coding.opening import open_coding_session
     from ferrule.coding.terminal.renderer import TerminalRenderer
     from ferrule.execution import TerminalApprover
     from ferrule.execution.tool_output import route_tool_output

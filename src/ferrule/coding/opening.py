@@ -1,0 +1,179 @@
+"""Opens a session of the coding agent: workspace, project file, tools, policy, servers, saved conversation.
+
+What the project's own files would allow, start or load counts only after the person trusted them; the questions are
+asked here, before anything of it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ferrule._util.terminal_text import escape_line
+from ferrule._util.user_folders import find_state_folder
+from ferrule.coding.agent import make_agent
+from ferrule.coding.announcements import AnnouncementHook
+from ferrule.coding.checkpoints import Checkpoints
+from ferrule.coding.meter import Meter, MeteredRenderer
+from ferrule.coding.program import CodingOptions, CodingSession
+from ferrule.coding.project_tools import ProjectTools, find_project_tools
+from ferrule.coding.registry import tools as make_tools
+from ferrule.coding.workspace import Workspace
+from ferrule.errors import FerruleError
+from ferrule.execution import FileJournal, TerminalApprover
+from ferrule.execution.always import SessionGrants
+from ferrule.session.approvals import AllowAll, DenyAll, Permissions
+from ferrule.session.persistence import StoreOptions, open_autosave
+from ferrule.session.project import Project, load_project
+from ferrule.session.saved_rules import load_saved_rules
+from ferrule.session.session import Session
+from ferrule.session.terminal_output import print_warnings
+
+if TYPE_CHECKING:
+    from ferrule.agent.pipeline import Pipeline
+    from ferrule.execution import Approver, Policy
+    from ferrule.session.approvals import AnswerInput
+    from ferrule.session.renderer import Renderer
+    from ferrule.session.servers import SessionServers
+
+HINT = "allow calls by --profile accept-edits or auto, by the rules of --policy FILE, or all with --yes"
+
+
+@asynccontextmanager
+async def open_coding_session(
+    options: CodingOptions,
+    renderer: Renderer,
+    approver: Approver | None = None,
+    answers: AnswerInput | None = None,
+) -> AsyncIterator[CodingSession]:
+    """Open a session; without an `approver` nobody can be asked, and `answers` is what it reads.
+
+    Raises `FerruleError` and `OSError` for options that can't be used.
+    """
+    meter = Meter(options.context_limit)
+    shown = MeteredRenderer(renderer, meter)
+    async with AsyncExitStack() as opened:
+        project = await _trust_project(load_project(options.folder), approver, shown)
+        workspace = _open_workspace(options, project, opened)
+        found = await _trust_tools(find_project_tools(workspace, project), approver, shown)
+        permissions = _open_permissions(options, project, approver, answers, opened)
+        stored = StoreOptions(options.store, True, options.resume, options.model, options.folder)
+        autosave = opened.enter_context(open_autosave(stored))
+        limit = options.context_limit or project.code.context_limit
+        pipeline = make_agent(
+            options.load_model(options.model), workspace.folder, added=workspace.added, context_limit=limit
+        ).hook(AnnouncementHook(workspace))
+        opened.push_async_callback(pipeline.model.aclose)
+        servers = await _open_servers(options, project, pipeline, permissions, opened)
+        if servers is not None and options.trusts_servers:
+            permissions = permissions.trust(*servers.origins)
+        session = Session(
+            pipeline,
+            make_tools(workspace).add(found.registry, *options.tools),
+            permissions=permissions,
+            renderer=shown,
+            autosave=autosave,
+            servers=servers,
+            workspace=options.folder,
+            attachments=options.attachments,
+        )
+        await session.refresh_tools()
+        session.check_resumed()
+        yield CodingSession(replace(options, context_limit=limit), session, workspace, meter)
+
+
+def find_journal(folder: Path) -> Path:
+    """Find the journal of a workspace, in the user's state folder."""
+    name = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return find_state_folder() / "code" / f"{name}.jsonl"
+
+
+async def _trust_project(project: Project, approver: Approver | None, shown: Renderer) -> Project:
+    """Ask whether the project's `ferrule.toml` is trusted, if it grants something."""
+    for problem in project.problems:
+        shown.notify(problem)
+    lines = project.list_untrusted()
+    if lines and await _confirm(approver, ["The project's ferrule.toml:", *lines], "Trust it?"):
+        return project.trust()
+    return project
+
+
+async def _trust_tools(found: ProjectTools, approver: Approver | None, shown: Renderer) -> ProjectTools:
+    """Ask whether the project's tool files are trusted; say what doesn't count."""
+    lines = found.list_untrusted()
+    try:
+        if lines and await _confirm(approver, ["The project's tool files:", *lines], "Trust them?"):
+            found = found.trust()
+    except FerruleError as error:
+        shown.notify(str(error))
+    for line in (*found.problems, *found.describe_untrusted()):
+        shown.notify(line)
+    return found
+
+
+async def _confirm(approver: Approver | None, lines: Sequence[str], question: str) -> bool:
+    """Ask the person who is asked about calls; False where nobody can be asked."""
+    if not isinstance(approver, TerminalApprover):
+        return False
+    async with approver.take_turn():
+        approver.say(escape_line(lines[0]), *(f"  {escape_line(line)}" for line in lines[1:]))
+        while True:
+            approver.say(f"{question} [y]es, [n]o:", end=" ")
+            line = await approver.read_line()
+            answer = "n" if line is None else line.strip().casefold()
+            if answer in ("y", "yes", "n", "no"):
+                return answer.startswith("y")
+
+
+def _open_workspace(options: CodingOptions, project: Project, opened: AsyncExitStack) -> Workspace:
+    workspace = Workspace(options.folder, (*options.added, *project.folders))
+    checkpoints = Checkpoints(options.folder, access=workspace.access)
+    workspace.checkpoints = checkpoints
+    opened.push_async_callback(checkpoints.aclose)
+    opened.push_async_callback(workspace.aclose)
+    return workspace
+
+
+def _open_permissions(
+    options: CodingOptions,
+    project: Project,
+    approver: Approver | None,
+    answers: AnswerInput | None,
+    opened: AsyncExitStack,
+) -> Permissions:
+    given: Policy | None = None
+    if options.policy is not None:
+        from ferrule.execution.policy_file import read_policy
+
+        given = read_policy(options.policy)
+    always = load_saved_rules(options.folder)
+    policy = project.make_policy(given, options.profile, always, SessionGrants())
+    # Without it, a call that was interrupted would be run twice: so it is kept even if nobody asked for it.
+    journal = FileJournal(options.journal or find_journal(options.folder), "ferrule code")
+    opened.callback(journal.close)
+    chosen = AllowAll() if options.allows_all else approver or DenyAll()
+    return Permissions(policy, chosen, journal, answers, HINT)
+
+
+async def _open_servers(
+    options: CodingOptions,
+    project: Project,
+    pipeline: Pipeline[Any],
+    permissions: Permissions,
+    opened: AsyncExitStack,
+) -> SessionServers | None:
+    if not options.servers and not project.servers:
+        return None
+    from ferrule.session.server_requests import ServerRequests
+    from ferrule.session.servers import SessionServers
+
+    requests = ServerRequests(pipeline, permissions)
+    servers = SessionServers(options.servers, options.server_timeout, requests, project.servers)
+    opened.enter_context(print_warnings("ferrule.mcp"))
+    opened.push_async_callback(servers.close)
+    await servers.open(options.requires_servers)
+    return servers
