@@ -45,15 +45,17 @@ def split_command_pattern(pattern: str) -> tuple[str, ...]:
 
 def match_words(words: Sequence[str], pattern: str, every: bool, exact: bool) -> bool:
     """Whether a program's words match. `every` as in `match_argument`; `exact` allows no further words."""
+    if not words:
+        return False
     patterns = split_command_pattern(pattern)
-    if not words or (exact and len(words) != len(patterns)):
+    program = words[0]
+    if not _match_word(program, patterns[0]) and (
+        every or "/" not in program or not _match_word(program.rpartition("/")[2], patterns[0])
+    ):
         return False
-    if _match_each(words, patterns):
-        return True
-    if every:
-        return False
-    plain = (words[0].rpartition("/")[2], *words[1:])
-    return _match_each(plain, patterns) or (not exact and _match_normal_form(plain, patterns))
+    if len(words) >= len(patterns) and all(map(_match_word, words[1:], patterns[1:])):
+        return not exact or len(words) == len(patterns)
+    return not every and not exact and _match_normal_form(words, patterns)
 
 
 @lru_cache(maxsize=512)
@@ -69,18 +71,19 @@ def guess_words(text: str) -> tuple[str, ...]:
     return tuple(dropwhile(_ASSIGNMENT.match, words))
 
 
-def _match_each(words: Sequence[str], patterns: Sequence[str]) -> bool:
-    return len(words) >= len(patterns) and all(map(fnmatchcase, words, patterns))
+def _match_word(word: str, pattern: str) -> bool:
+    if word == pattern:
+        return True
+    # Most patterns are plain words, for which this is much faster.
+    return ("*" in pattern or "?" in pattern or "[" in pattern) and fnmatchcase(word, pattern)
 
 
 def _match_normal_form(words: Sequence[str], patterns: Sequence[str]) -> bool:
-    """Whether the words match after their options were moved or left out.
+    """Whether the words after the program match, once their options were moved or left out.
 
     The operands must come in the order of the pattern, with nothing but options and one value of each between them;
     the pattern's options may be anywhere, short ones also joined (`-rf`), long ones also with a value or abbreviated.
     """
-    if not fnmatchcase(words[0], patterns[0]):
-        return False
     options = [pattern for pattern in patterns[1:] if pattern.startswith("-")]
     operands = [pattern for pattern in patterns[1:] if not pattern.startswith("-")]
     return all(_has_option(words, option) for option in options) and _has_operands(words, operands)
@@ -94,7 +97,7 @@ def _has_operands(words: Sequence[str], operands: Sequence[str]) -> bool:
         for start in starts:
             at = start
             while at < len(words):
-                if fnmatchcase(words[at], operand):
+                if _match_word(words[at], operand):
                     following.add(at + 1)
                 if words[at][:1] not in ("-", "+") and (at == start or words[at - 1][:1] != "-"):
                     break
@@ -105,11 +108,11 @@ def _has_operands(words: Sequence[str], operands: Sequence[str]) -> bool:
 
 def _has_option(words: Sequence[str], option: str) -> bool:
     rest = words[1:]
-    if any(fnmatchcase(word, option) for word in rest):
+    if any(_match_word(word, option) for word in rest):
         return True
     if option.startswith("--"):
         names = (word.partition("=")[0] for word in rest if word.startswith("--"))
-        return any(fnmatchcase(name, option) or (len(name) > 2 and option.startswith(name)) for name in names)
+        return any(_match_word(name, option) or (len(name) > 2 and option.startswith(name)) for name in names)
     letters = option[1:]
     if not letters.isalpha() or len(letters) > _SHORT_LETTERS:
         return False

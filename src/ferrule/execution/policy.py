@@ -79,9 +79,9 @@ class Policy:
     def _judge_alone(
         self, tool: PolicySubject, arguments: Mapping[str, Any], intent: Intent | None, workspace: Path | None
     ) -> Verdict:
-        first, *others = self._list_effects(tool, intent)
-        verdict = self._judge_effect(tool, arguments, first, workspace)
-        for effect in others:
+        effects = (None,) if intent is None else self._list_effects(tool, intent)
+        verdict = self._judge_effect(tool, arguments, effects[0], workspace)
+        for effect in effects[1:]:
             verdict = pick_stricter(verdict, self._judge_effect(tool, arguments, effect, workspace))
         if tool.approval == "always" and _may_be_asked(verdict):
             return Verdict("ask", f"{tool.name} always asks", "tool")
