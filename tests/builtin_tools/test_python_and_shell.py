@@ -222,7 +222,7 @@ PROFILES = ("plan", "ask", "accept-edits", "auto", "all")
 )
 def test_profiles_on_the_shell(settings: dict[str, Any], wanted: str, tmp_path: Path) -> None:
     tool = shell_tool(ShellSandbox(tmp_path, **settings))
-    assert [judged(tool, profile, command="ls") for profile in PROFILES] == wanted.split()
+    assert [judged(tool, profile, command="make") for profile in PROFILES] == wanted.split()
 
 
 def test_a_folders_mode_and_network_are_what_the_tool_says(tmp_path: Path) -> None:
@@ -259,10 +259,11 @@ def test_profiles_on_python() -> None:
 def test_what_must_write_git_is_asked_for_as_such(tmp_path: Path) -> None:
     tool = shell_tool(ShellSandbox(tmp_path))
     assert tool.intent is not None
-    plain = tool.intent({"command": "git status"})
-    assert plain.effects == (Effect("run", "git status"), Effect("write", str(tmp_path)))
-    commit = tool.intent({"command": "git commit", "writable": [".git"]})
-    assert commit.effects[1:] == (*plain.effects[1:], Effect("write", str(tmp_path / ".git")))
+    plain = tool.intent({"command": "make release"})
+    words = ("make", "release")
+    assert plain.effects == (Effect("run", "make release", words), Effect("write", str(tmp_path), words))
+    commit = tool.intent({"command": "make release", "writable": [".git"]})
+    assert commit.effects == (*plain.effects, Effect("write", str(tmp_path / ".git"), is_protected=True))
     assert "writes .git, which is protected" in commit.preview
     assert [Policy(profile=profile).judge(tool, {}, plain).action for profile in ("auto", "all")] == ["allow"] * 2
     assert [Policy(profile=profile).judge(tool, {}, commit).action for profile in ("auto", "all")] == ["ask"] * 2

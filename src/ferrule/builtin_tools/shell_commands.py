@@ -4,9 +4,9 @@ The arguments of a call are the command, its timeout, whether it runs in the bac
 the protected places that it must write (`.git`, to commit), for which a person is always asked. Mode, network and
 hidden files are set where the tool is made; no argument changes them.
 
-The effects that a policy sees: in `read-only` mode without network `read`, which the profiles `plan` and `ask` allow;
-in `workspace-write` mode `run` and `write`, which `ask` and `accept-edits` ask about and `auto` allows; in `full` mode,
-or not contained, the tool is `destructive`, which `auto` asks about too. Each host is an effect `net`.
+`shell_plan.py` says what a command would do, as far as it can be parsed: the effects that a policy judges. In
+`read-only` mode without network all effects are `read`, which the profiles `plan` and `ask` allow; in `full` mode, or
+not contained, the tool is `destructive`, which `auto` asks about too.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from ferrule.builtin_tools.default_sandboxes import close_at_exit, make_once
 from ferrule.builtin_tools.python_code import limit_seconds
+from ferrule.builtin_tools.shell_plan import SandboxTraits, plan_command
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool, tool
-from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.intent import Intent
 from ferrule.tools.scope import CallScope
 from ferrule.toolspec import Annotations
 
@@ -51,32 +51,6 @@ _DESCRIPTION: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _SandboxTraits:
-    """What a policy needs to know about a sandbox; the host `*` is the whole network."""
-
-    mode: str
-    hosts: tuple[str, ...]
-    is_contained: bool
-    can_ask_for_hosts: bool = False
-    """Whether a proxy refuses all hosts but those, so that a command can be given more."""
-
-    @classmethod
-    def of(cls, mode: str, network: bool | Sequence[str], tier: str | None) -> _SandboxTraits:
-        is_contained = tier != "none"
-        if network is True or not is_contained:
-            return cls(str(mode), ("*",), is_contained)
-        return cls(str(mode), tuple(network or ()), is_contained, network is not False)
-
-    @property
-    def only_reads(self) -> bool:
-        return self.is_contained and self.mode == "read-only" and not self.hosts
-
-    @property
-    def writes_anywhere(self) -> bool:
-        return self.mode == "full" or not self.is_contained
-
-
 def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a wrong one
     workspace: str | os.PathLike[str] | ShellSandbox | None = None,
     *,
@@ -99,9 +73,9 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
     whoever can write `.git` can make git run something later, outside of the sandbox.
     """
     if workspace is None or isinstance(workspace, str | os.PathLike):
-        find, traits = _make_finder(workspace, mode, network), _SandboxTraits.of(mode, network, None)
+        find, traits = _make_finder(workspace, mode, network), SandboxTraits.of(mode, network, None)
     else:
-        find, traits = (lambda: workspace), _SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
+        find, traits = (lambda: workspace), SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
 
     async def run(
         command: Command,
@@ -114,8 +88,10 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
         from ferrule.builtin_tools.shell_runs import ShellRun
 
         _check_writable(writable or (), may_write)
-        prepared = ShellRun(find(), command, tuple(hosts or ()), tuple(writable or ()), traits.can_ask_for_hosts)
-        if before_command is not None and not traits.only_reads:
+        sandbox = find()
+        plan = plan_command(command, str(sandbox.workspace), traits, writable or (), hosts or ())
+        prepared = ShellRun(sandbox, command, plan, traits.can_ask_for_hosts)
+        if before_command is not None and not (plan.only_reads or traits.only_reads):
             await before_command()
         if background and jobs is not None:
             return await prepared.start(jobs)
@@ -166,7 +142,7 @@ def _check_writable(writable: Collection[str], may_write: Collection[str]) -> No
         raise ToolFailed(f"writable names {', '.join(refused)}: {allowed} can be asked for")
 
 
-def _make_annotations(traits: _SandboxTraits) -> Annotations:
+def _make_annotations(traits: SandboxTraits) -> Annotations:
     """Make the annotations. `workspace-write` leaves `destructive` open: it can destroy only the workspace."""
     reaches_hosts = traits.can_ask_for_hosts or bool(traits.hosts)
     # A tool that only reads may reach hosts under every profile, so one that asks for them is not annotated as such.
@@ -176,36 +152,25 @@ def _make_annotations(traits: _SandboxTraits) -> Annotations:
 
 
 def _make_intent(
-    find: Callable[[], ShellSandbox], traits: _SandboxTraits, may_write: Collection[str]
+    find: Callable[[], ShellSandbox], traits: SandboxTraits, may_write: Collection[str]
 ) -> Callable[[Mapping[str, Any]], Intent]:
     def intent(arguments: Mapping[str, Any]) -> Intent:
         workspace, command = str(find().workspace), str(arguments["command"])
-        writable = list(arguments.get("writable") or ())
-        hosts = [*traits.hosts, *(arguments.get("hosts") or ())]
+        writable, hosts = list(arguments.get("writable") or ()), list(arguments.get("hosts") or ())
         _check_writable(writable, may_write)
-        effects = [
-            *_list_file_effects(traits, command, workspace, writable),
-            *(Effect("net", one) for one in hosts),
-        ]
-        notes = [f"in {workspace}", traits.mode if traits.is_contained else "not contained"]
+        plan = plan_command(command, workspace, traits, writable, hosts)
+        mode = "read-only" if plan.only_reads else traits.mode
+        notes = [f"in {workspace}", mode if traits.is_contained else "not contained"]
         notes += ["in the background"] if arguments.get("background") else []
-        notes += [f"writes {name}, which is protected" for name in writable]
-        notes += [f"reaches {host}" for host in hosts]
-        return Intent(tuple(effects), f"$ {command}\n[{'; '.join(notes)}]", asks=bool(writable))
+        notes += [f"writes {name}, which is protected" for name in plan.writable]
+        notes += [f"reaches {host}" for host in (*traits.hosts, *plan.hosts)]
+        notes += [f"not judged: {plan.problem}"] if plan.problem else []
+        return Intent(plan.effects, f"$ {command}\n[{'; '.join(notes)}]", asks=bool(writable))
 
     return intent
 
 
-def _list_file_effects(traits: _SandboxTraits, command: str, workspace: str, writable: Sequence[str]) -> list[Effect]:
-    run = Effect("run", command)
-    if traits.writes_anywhere:
-        return [run, Effect("write", "/")]
-    if traits.mode == "read-only":
-        return [Effect("read", "/")] if traits.only_reads else [run]
-    return [run, Effect("write", workspace), *(Effect("write", str(Path(workspace, name))) for name in writable)]
-
-
-def _describe_network(traits: _SandboxTraits) -> str:
+def _describe_network(traits: SandboxTraits) -> str:
     if "*" in traits.hosts:
         return ""
     reached = f"Of the network it reaches: {', '.join(traits.hosts)}." if traits.hosts else "There is no network."

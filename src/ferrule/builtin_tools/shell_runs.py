@@ -12,7 +12,8 @@ from ferrule.tools.scope import CallScope
 
 if TYPE_CHECKING:
     from ferrule.builtin_tools.shell_jobs import ShellJobs
-    from ferrule.sandbox.shell import CommandResult, Mode, ShellSandbox
+    from ferrule.builtin_tools.shell_plan import CommandPlan
+    from ferrule.sandbox.shell import CommandResult, ShellSandbox
 
 __all__ = ["ShellRun"]
 
@@ -29,22 +30,20 @@ class ShellRun:
 
     sandbox: ShellSandbox
     command: str
-    hosts: tuple[str, ...] = ()
-    writable: tuple[str, ...] = ()
+    plan: CommandPlan
     can_ask_for_hosts: bool = False
-    mode: Mode | None = None
 
     async def start(self, jobs: ShellJobs) -> str:
         """Start it in the background and say by which id it can be found. Raises `ToolFailed`."""
         try:
-            name = await jobs.start(self.sandbox, self.command, writable=self.writable, hosts=self.hosts)
+            name = await jobs.start(self.sandbox, self.command, writable=self.plan.writable, hosts=self.plan.hosts)
         except FerruleError as error:
             raise ToolFailed(f"not run: {error}") from error
         return f"started as {name}; job_output reads what it writes, stop_job stops it"
 
     async def run(self, scope: CallScope, seconds: float) -> str:
         """Run it to its end and render its result. Raises `ToolFailed` with that if it failed or nothing was run."""
-        hosts, earlier = self.hosts, list[str]()
+        hosts, earlier = self.plan.hosts, list[str]()
         done = await self._run(seconds, hosts)
         while refused := _find_refused(done, hosts):
             if not self.can_ask_for_hosts or _succeeded(done) or len(earlier) + 1 >= _MOST_RUNS:
@@ -64,7 +63,12 @@ class ShellRun:
     async def _run(self, seconds: float, hosts: tuple[str, ...]) -> CommandResult:
         try:
             return await self.sandbox.run(
-                self.command, timeout=seconds, writable=self.writable, separate=True, mode=self.mode, hosts=hosts
+                self.command,
+                timeout=seconds,
+                writable=self.plan.writable,
+                separate=True,
+                mode="read-only" if self.plan.only_reads else None,
+                hosts=hosts,
             )
         except FerruleError as error:
             raise ToolFailed(f"not run: {error}") from error

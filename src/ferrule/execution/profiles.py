@@ -53,6 +53,8 @@ def _find_exceptional_access(
         return "reach the network" if profile == "auto" and tool.annotations.open_world is True else None
     if effect.kind == "net":
         return f"reach {effect.target or 'the network'}" if profile == "auto" else None
+    if effect.is_protected and effect.kind == "run":
+        return "run a command that can't be judged"
     if effect.is_protected and effect.kind != "read":
         return f"{_VERBS[effect.kind]} {effect.target}, which is protected"
     if workspace is None or effect.kind not in ("read", "write"):

@@ -24,7 +24,8 @@ class Effect:
     """One thing that a call would do. `target` is a path, a command line or an address, depending on the kind.
 
     `words` are those of the one program that has this effect, if it comes from a command line and they are all known:
-    rules for commands match them. `is_protected`: the target is a place that the sandbox protects, such as `.git`.
+    rules for commands match them. `is_protected`: the target is a place that the sandbox protects, such as `.git`; of
+    `run`, it is a command line that can't be judged. Every profile but `all` asks about these.
     """
 
     kind: EffectKind
