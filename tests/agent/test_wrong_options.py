@@ -7,7 +7,7 @@ import pytest
 
 from ferrule import Rule, model
 from ferrule.errors import PolicyError, SettingsError
-from ferrule.execution.approver import TerminalApprover
+from ferrule.execution import TerminalApprover
 from ferrule.models.prices import configure_prices
 from ferrule.models.scripted import ScriptedModel
 

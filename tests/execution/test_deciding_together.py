@@ -219,6 +219,16 @@ def test_where_all_is_allowed_a_changed_call_runs(tmp_path):
     assert (tmp_path / "a").read_text() == "second\n"
 
 
+@pytest.mark.parametrize("target", ["", "a\0b", "a\ud800b", "https://a.example/b"])
+def test_targets_that_are_no_paths_are_no_trouble(target):
+    @tool(intent=lambda _: Intent((Effect("write", target),)))
+    async def act() -> str:
+        """Act."""
+        return "done"
+
+    assert [one.text for one in answers([act], [call("act", "a"), call("act", "b")])] == ["done", "done"]
+
+
 def test_a_change_from_elsewhere_is_refused_as_before(tmp_path):
     (tmp_path / "a").write_text("one\n")
     (tmp_path / "b").write_text("one\n")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ferrule.execution.always import SessionGrants
-from ferrule.execution.approver import Approver, TerminalApprover
+from ferrule.execution.approver import Approver
 from ferrule.execution.decisions import ApprovalRequest, Decision, Pending
 from ferrule.execution.error_results import make_cancelled_result, make_interrupted_result
 from ferrule.execution.executor import Executor, call_tool
@@ -11,6 +11,7 @@ from ferrule.execution.journal import FileJournal, InterruptedCall, Journal, Nul
 from ferrule.execution.policy import Policy
 from ferrule.execution.results import read_result_tool
 from ferrule.execution.rules import Rule, Verdict
+from ferrule.execution.terminal_approver import TerminalApprover
 
 if TYPE_CHECKING:
     from ferrule.execution.policy_file import parse_policy, read_policy

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,11 +28,13 @@ class SessionGrants:
     """The rules that "always" answers add in a session.
 
     They apply to every run and executor whose `Policy` has this object, and to copies of it by `dataclasses.replace`.
+    `save` keeps an answer for later sessions in the same project; it may raise `FerruleError` and `OSError`.
     Thread-safe.
     """
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+    def __init__(self, rules: Iterable[Rule] = (), save: Callable[[Always], None] | None = None) -> None:
         self._lock = threading.Lock()
+        self.save = save
         self.rules: tuple[Rule, ...] = tuple(rules)
         """The rules so far, without duplicates, in the order in which they were added."""
         self.answers: tuple[Always, ...] = ()
@@ -43,6 +46,22 @@ class SessionGrants:
             self.rules += tuple(rule for rule in always.rules if rule not in self.rules)
             if always not in self.answers:
                 self.answers += (always,)
+
+
+def write_rule(rule: Rule) -> str:
+    """Write a rule on one line, as `ferrule.toml` would have it; the place of the tool is left out."""
+    values = {
+        "action": rule.action,
+        "tool": rule.tool if rule.tool != "*" else None,
+        "command": rule.command,
+        "exact": rule.exact or None,
+        "effect": rule.effect,
+        "target": rule.target,
+    }
+    written = [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if value is not None
+    ]
+    return f"{{ {', '.join(written)} }}"
 
 
 def derive_always(

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ferrule.conversation import MalformedCall, ToolCall
-from ferrule.errors import PolicyError, PolicyWarning, ToolFailed
-from ferrule.execution.always import derive_always
+from ferrule.errors import FerruleError, PolicyError, PolicyWarning, ToolFailed
+from ferrule.execution.always import Always, derive_always, write_rule
 from ferrule.execution.approver import Approver, confirms_edits
 from ferrule.execution.call_clock import pause_calls
 from ferrule.execution.conflicts import is_same_change
@@ -290,21 +290,28 @@ class Authorizer:
 
     def _make_request(self, proposal: ProposedCall, scope: CallScope) -> ApprovalRequest:
         tool, verdict = proposal.tool, proposal.verdict
-        always = None
-        if verdict.action == "ask" and verdict.by == "profile":
-            derived = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
-            always = None if derived is None else derived.scope
+        always = self._derive_always(proposal, scope) if verdict.action == "ask" else None
+        grants = self.policy.grants
         return ApprovalRequest(
             proposal.call,
             tool.name,
             proposal.plain,
             proposal.intent,
             verdict.reason,
-            always,
+            None if always is None else always.scope,
             hash_request(tool.name, proposal.plain, proposal.intent),
             is_running=proposal.is_running,
             workspace=None if scope.workspace is None else str(scope.workspace),
+            always_rules=() if always is None else tuple(map(write_rule, always.rules)),
+            can_save=always is not None and grants is not None and grants.save is not None,
         )
+
+    def _derive_always(self, proposal: ProposedCall, scope: CallScope) -> Always | None:
+        """What an "always" to a call would allow; None if it would not help, or nothing is narrow enough."""
+        if proposal.verdict.by != "profile":
+            return None
+        tool = proposal.tool
+        return derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
 
     async def _apply(
         self, question: _Question, decision: Decision, scope: CallScope
@@ -322,15 +329,28 @@ class Authorizer:
             raise PolicyError(f"the decision {decision.action!r} on {proposal.call.id!r} is unknown")
         is_edited = proposal.plain != question.original.plain
         reason = decision.reason or ("edited" if is_edited else "")
-        if decision.action == "always" and proposal.verdict.by == "profile":
-            tool = proposal.tool
-            always = derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
-            if always is not None:
-                self.policy = self.policy.with_always(always)
-                reason = f"always: {always.scope}"
+        always = self._derive_always(proposal, scope) if decision.action == "always" else None
+        if always is not None:
+            problem = self._save(always) if decision.scope == "project" else ""
+            if problem:
+                question.request = replace(question.request, problem=problem)
+                return None
+            self.policy = self.policy.with_always(always)
+            reason = f"always: {always.scope}"
         edited_from = question.original.plain if is_edited else None
         verdict = Verdict("allow", reason, by)
         return PermittedCall(proposal, verdict, was_asked=True, edited_from=edited_from, comment=decision.comment)
+
+    def _save(self, always: Always) -> str:
+        """Save an "always" for later sessions; returns the problem if that isn't possible."""
+        grants = self.policy.grants
+        if grants is None or grants.save is None:
+            raise PolicyError('an "always" for the project can only be given where the policy has grants with `save`')
+        try:
+            grants.save(always)
+        except (FerruleError, OSError) as error:
+            return f"this answer can't be saved, and may be given for the session only: {error}"
+        return ""
 
     async def _apply_edit(
         self, question: _Question, decision: Decision, scope: CallScope

@@ -60,8 +60,11 @@ def _list_paths(intent: Intent) -> Iterator[tuple[str, bool]]:
     """Yield each path that a call reads or writes, and whether it is written; an unknown one stands for all."""
     for effect in intent.effects:
         if effect.kind in ("read", "write") and "://" not in effect.target:
-            is_known = effect.target and "\0" not in effect.target
-            yield os.path.realpath(effect.target) if is_known else "/", effect.kind == "write"
+            try:
+                path = os.path.realpath(effect.target) if effect.target else "/"
+            except ValueError:  # a text that can't be a path
+                path = "/"
+            yield path, effect.kind == "write"
 
 
 def _overlaps(path: str, paths: set[str], folders: set[str]) -> bool:

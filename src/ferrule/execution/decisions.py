@@ -13,6 +13,7 @@ from ferrule.errors import ConversationError, PolicyError
 from ferrule.tools.intent import Effect, Intent, preview_from_json, preview_to_json
 
 DecisionAction = Literal["allow", "deny", "edit", "always"]
+AlwaysScope = Literal["session", "project"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class ApprovalRequest:
     arguments can't be changed any more. `is_edited`: these are the arguments of the last edit, to be confirmed.
     `is_changed`: the call was approved, and an earlier call of its message has changed what it would do. `agent` says
     which sub-agent made the call; empty for the model of the run itself. `workspace` is the folder that paths may be
-    outside of.
+    outside of. `always_rules` are the exact rules of an "always", each as a line, and `can_save` tells whether it can
+    be given for later sessions in this project too.
     """
 
     call: ToolCall
@@ -43,6 +45,8 @@ class ApprovalRequest:
     is_changed: bool = False
     agent: str = ""
     workspace: str | None = None
+    always_rules: tuple[str, ...] = ()
+    can_save: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Decision:
     """An answer to a request. `by` is who gave it; `hash` binds it to the request.
 
     `reason` is recorded in the journal, and the model gets that of a denial. `comment` is for a call that runs: the
-    model gets it with the result.
+    model gets it with the result. `scope` says how long an "always" holds: for this session, or in this project.
 
     Raises `PolicyError` for any other action, since what isn't understood must not run a call.
     """
@@ -61,10 +65,13 @@ class Decision:
     by: str = ""
     hash: str | None = None
     comment: str = ""
+    scope: AlwaysScope = "session"
 
     def __post_init__(self) -> None:
         if self.action not in get_args(DecisionAction):
             raise PolicyError(f"a decision must be {' or '.join(get_args(DecisionAction))}, not {self.action!r}")
+        if self.scope not in get_args(AlwaysScope):
+            raise PolicyError(f"the scope of a decision must be session or project, not {self.scope!r}")
 
     @classmethod
     def allow(cls, by: str = "", comment: str = "") -> Decision:
@@ -85,9 +92,12 @@ class Decision:
         return cls("edit", arguments=arguments, by=by)
 
     @classmethod
-    def always(cls, by: str = "") -> Decision:
-        """Run the call, and don't ask again about calls in the request's `always` scope."""
-        return cls("always", by=by)
+    def always(cls, by: str = "", scope: AlwaysScope = "session") -> Decision:
+        """Run the call, and don't ask again about calls that the request's `always` covers.
+
+        The scope `project` saves that for later sessions too, if the request's `can_save` is true.
+        """
+        return cls("always", by=by, scope=scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,8 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
             "is_edited": request.is_edited,
             "agent": request.agent,
             "workspace": request.workspace,
+            "always_rules": list(request.always_rules),
+            "can_save": request.can_save,
         }
     return data
 
@@ -161,6 +173,8 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
             is_edited=request.get("is_edited", False),
             agent=request.get("agent", ""),
             workspace=request.get("workspace"),
+            always_rules=tuple(request.get("always_rules", ())),
+            can_save=request.get("can_save", False),
         )
         return Pending(call, data["reason"], asked)
     except (LookupError, TypeError) as error:
@@ -180,6 +194,7 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
         "by": decision.by,
         "hash": decision.hash,
         "comment": decision.comment,
+        "scope": decision.scope,
     }
 
 
@@ -189,7 +204,15 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
 
     try:
         arguments = value_from_json(data["arguments"], "the edited arguments")
-        return Decision(data["action"], data["reason"], arguments, data["by"], data["hash"], data.get("comment", ""))
+        return Decision(
+            data["action"],
+            data["reason"],
+            arguments,
+            data["by"],
+            data["hash"],
+            data.get("comment", ""),
+            data.get("scope", "session"),
+        )
     except PolicyError as error:
         raise ConversationError(str(error)) from error
     except (LookupError, TypeError) as error:

@@ -1,0 +1,354 @@
+"""Shows a person what a call would do, as lines for a terminal: its change as a diff, its command with its parts.
+
+Every character that could hide something, move the cursor or pass for another is escaped; each line of a text that
+isn't ours is behind a bar. Colours repeat what the words say, and never say more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from ferrule._util.terminal_text import escape_line
+from ferrule.execution.decisions import ApprovalRequest
+from ferrule.execution.rule_matching import find_path_outside
+from ferrule.tools.intent import Diff, Effect, ImageRef
+
+WIDTH = 200
+"""The most characters per line where the width of the terminal isn't known; longer lines are wrapped."""
+_NARROWEST = 16
+_TAB = 4
+_MOST_OF_SUMMARY = 4
+"""The most lines for one call among several."""
+_SHORT_PREVIEW = 12
+"""A text preview of at most this many lines stands before the effects."""
+_VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
+_DIFF_HEADERS = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line to show, without control characters, and its style for Rich."""
+
+    text: str
+    style: str = ""
+
+
+class CallDisplay:
+    """Renders requests for a terminal that has `width` columns."""
+
+    def __init__(self, width: int = WIDTH) -> None:
+        self.width = max(_NARROWEST, width)
+
+    def render(self, request: ApprovalRequest) -> list[Line]:
+        """Render a call: its effects, its preview, and those arguments that the preview doesn't show."""
+        preview = "" if request.intent is None else request.intent.preview
+        text = preview if isinstance(preview, str) else ""
+        shown = self._render_preview(preview)
+        effects = [] if request.intent is None else self._render_effects(request)
+        arguments = self._render_arguments(request, is_brief=True)
+        is_short = bool(text) and text.count("\n") < _SHORT_PREVIEW
+        parts = (shown, effects, arguments) if is_short else (effects, arguments, shown)
+        return [*self.render_title(request), *(line for part in parts for line in part)]
+
+    def render_title(self, request: ApprovalRequest) -> list[Line]:
+        """Render the first line: which tool asks for what."""
+        agent = f", for the sub-agent {request.agent}" if request.agent else ""
+        return [Line(text, "bold") for text in self._wrap(f"▸ {request.tool} {_describe_state(request)}{agent}", "  ")]
+
+    def wrap_words(self, text: str) -> str:
+        """Break a text of our own between words."""
+        return "\n".join(textwrap.wrap(text, self.width - 1, break_on_hyphens=False))
+
+    def render_details(self, request: ApprovalRequest) -> list[Line]:
+        """Render all arguments in full, and the names of the paths with links followed."""
+        lines = self._render_arguments(request, is_brief=False)
+        for effect in () if request.intent is None else request.intent.effects:
+            real = _find_real_path(effect)
+            if real not in (None, effect.target):
+                lines += self._render_field(f"{effect.target} is", real or "")
+        return lines
+
+    def render_reason(self, request: ApprovalRequest) -> list[Line]:
+        """Render the reason for asking, and what was wrong with the last edit."""
+        lines = self._render_field("why you are asked", request.reason)
+        if request.problem:
+            lines += [Line(line.text, "bold red") for line in self._render_block(f"not accepted: {request.problem}")]
+        return lines
+
+    def render_scope(self, request: ApprovalRequest) -> list[Line]:
+        """Render what an "always" would allow."""
+        if request.always is None:
+            return [Line(text) for text in self._wrap('  there is no "always" for this call', "  ")]
+        return self._render_field('"always" would allow', request.always)
+
+    def render_rules(self, request: ApprovalRequest) -> list[Line]:
+        """Render what an "always" would allow, with its exact rules."""
+        lines = self.render_scope(request)
+        for rule in request.always_rules:
+            lines += self._render_block(rule)
+        return lines
+
+    def summarize(self, request: ApprovalRequest, number: str) -> list[Line]:
+        """Render a call among several: its number, its tool, and what it changes or runs; one line if it fits."""
+        preview = "" if request.intent is None else request.intent.preview
+        if isinstance(preview, Diff):
+            does = f"{_shorten_path(preview.path, request.workspace)}  {_count_changes(preview)}"
+        elif isinstance(preview, str) and preview:
+            does = preview.replace("\n", " ⏎ ")
+        else:
+            does = "  ".join(
+                f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in request.arguments.items()
+            )
+        text = f"{escape_line(request.tool)}  {escape_line(does)}"
+        marks = (
+            [] if request.intent is None else [mark for one in request.intent.effects for mark in _mark(one, request)]
+        )
+        for mark in dict.fromkeys(marks):
+            text = f"! {mark}: {text}"
+        pieces = self._wrap_escaped(text, max(_NARROWEST // 2, self.width - len(number) - 2))
+        if len(pieces) > _MOST_OF_SUMMARY:
+            pieces[_MOST_OF_SUMMARY - 1] = "… (look at it for the rest)"[: self.width - len(number) - 2]
+        style = "bold red" if marks else ""
+        return [
+            Line(f"{number if not place else ' ' * len(number)}  {piece}", style)
+            for place, piece in enumerate(pieces[:_MOST_OF_SUMMARY])
+        ]
+
+    def _render_effects(self, request: ApprovalRequest) -> list[Line]:
+        """Render the effects, those that need attention first."""
+        assert request.intent is not None
+        preview = request.intent.preview
+        changed = (
+            _find_real_path(Effect("write", _join(preview.path, request.workspace)))
+            if isinstance(preview, Diff)
+            else None
+        )
+        runs = {effect.words for effect in request.intent.effects if effect.kind == "run" and effect.words}
+        marked: list[Line] = []
+        others: list[Line] = []
+        for effect in dict.fromkeys(request.intent.effects):
+            marks = list(_mark(effect, request))
+            is_workspace = effect.kind == "write" and effect.target == request.workspace
+            if is_workspace and effect.words in runs and not marks:
+                continue  # said with the program itself
+            text = _describe_target(effect, request)
+            if isinstance(preview, Diff) and effect.kind == "write" and _find_real_path(effect) == changed:
+                text += f"  ({_count_changes(preview)})"
+                changed = None
+            if marks:
+                marked += self._render_field(f"! {', '.join(marks)}: {_VERBS[effect.kind]}", text, "bold red", "")
+            else:
+                others += self._render_field(_VERBS[effect.kind], text, end="")
+        if isinstance(preview, Diff) and changed is not None:
+            path = _shorten_path(preview.path, request.workspace)
+            others += self._render_field("changes", f"{path}  ({_count_changes(preview)})", end="")
+        return [*marked, *others]
+
+    def _render_preview(self, preview: str | Diff | ImageRef) -> list[Line]:
+        if isinstance(preview, Diff):
+            return self._render_diff(str(preview).split("\n")[2:], _has_crlf(preview))
+        if isinstance(preview, ImageRef):
+            return [
+                Line(text) for text in self._wrap(f"  an image ({preview.media_type}), which can't be shown here", "  ")
+            ]
+        if _DIFF_HEADERS.search(preview):
+            return self._render_diff(preview.split("\n"), False)
+        return self._render_block(preview) if preview else []
+
+    def _render_diff(self, lines: Sequence[str], is_crlf: bool) -> list[Line]:
+        """Render the lines of a unified diff. White space is made visible where it is what changes."""
+        rendered = [Line("  │ (all lines end in CRLF)", "dim")] if is_crlf else []
+        spaces_only = _find_changes_of_white_space(lines)
+        for number, line in enumerate(lines):
+            text = line.removesuffix("\r") if is_crlf else line
+            sign = text[:1]
+            if sign in ("+", "-"):
+                text = _show_white_space(text, tabs=number in spaces_only)
+            style = _DIFF_STYLES.get(sign, "")
+            pieces = self._wrap_escaped(escape_line(text.expandtabs(_TAB)), self.width - 4)
+            rendered += [Line(f"  │ {piece}", style) for piece in pieces]
+        return rendered
+
+    def _render_arguments(self, request: ApprovalRequest, is_brief: bool) -> list[Line]:
+        preview = "" if request.intent is None else request.intent.preview
+        lines = [] if request.arguments else [Line("  without arguments")]
+        for name, value in request.arguments.items():
+            text = (
+                value
+                if isinstance(value, str) and "\n" in value.rstrip("\n")
+                else json.dumps(value, ensure_ascii=False)
+            )
+            if (
+                is_brief
+                and isinstance(preview, str)
+                and isinstance(value, str)
+                and value.strip()
+                and value.strip() in preview
+            ):
+                continue
+            is_long = "\n" in text or len(text) > self.width - len(name) - 4
+            if is_brief and isinstance(preview, Diff) and is_long:
+                text = f"{len(text):,} characters ([d]etails shows them)"
+            lines += self._render_field(name, text)
+        return lines
+
+    def _render_field(self, name: str, text: str, style: str = "", end: str = ":") -> list[Line]:
+        """Render a name and its text on one line, or with a long or multi-line text below the name."""
+        name = escape_line(name)
+        line = f"  {name}{end} {escape_line(text)}"
+        if measure(line) <= self.width and "\n" not in text:
+            return [Line(line, style)]
+        return [*(Line(one, style) for one in self._wrap(f"  {name}:", "  ")), *self._render_block(text, style)]
+
+    def _render_block(self, text: str, style: str = "") -> list[Line]:
+        """Render lines behind a bar each, so that none can be mistaken for ours."""
+        lines = text.split("\n")
+        if lines[-1] == "" and len(lines) > 1:
+            lines.pop()
+        return [
+            Line(f"  │ {piece}", style)
+            for line in lines
+            for piece in self._wrap_escaped(escape_line(line), self.width - 4)
+        ]
+
+    def _wrap(self, text: str, indent: str) -> list[str]:
+        first, *rest = self._wrap_escaped(escape_line(text), self.width - len(indent))
+        return [first, *(f"{indent}{piece}" for piece in rest)]
+
+    def _wrap_escaped(self, text: str, width: int) -> list[str]:
+        """Cut a text, escaped already, to pieces that fit in `width` columns; at least one."""
+        if text.isascii():
+            return [text[start : start + width] for start in range(0, max(1, len(text)), width)]
+        from rich.cells import chop_cells
+
+        return chop_cells(text, width) or [""]
+
+
+def print_lines(lines: Iterable[Line], stream: TextIO) -> None:
+    """Print lines, in colour if `stream` is a terminal that has any."""
+    if not (stream.isatty() and any(line.style for line in lines)):
+        print("\n".join(line.text for line in lines), file=stream, flush=True)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text(line.text, line.style), end="\n")
+    stream.flush()
+
+
+def _describe_state(request: ApprovalRequest) -> str:
+    if request.is_running:
+        return "is running, and asks for more"
+    if request.is_changed:
+        return "asks again, since an earlier call has changed what it would do"
+    return "asks to run, edited" if request.is_edited else "asks to run"
+
+
+def _describe_target(effect: Effect, request: ApprovalRequest) -> str:
+    """What an effect is on, as a person would write it, and which program has it."""
+    if effect.kind in ("run", "net"):
+        writes = any(
+            one.kind == "write" and one.target == request.workspace and one.words == effect.words
+            for one in (request.intent.effects if request.intent else ())
+        )
+        return f"{effect.target}{'  (may write in the workspace)' if effect.words and writes else ''}"
+    path = _shorten_path(effect.target, request.workspace)
+    program = f"  (by {effect.words[0]})" if effect.words else ""
+    real = _find_real_path(effect)
+    leads = (
+        f"  (leads to {real})" if real is not None and _is_outside(effect, request) and real != effect.target else ""
+    )
+    return f"{path}{program}{leads}"
+
+
+def _mark(effect: Effect, request: ApprovalRequest) -> Iterator[str]:
+    """Name what needs attention about an effect."""
+    if effect.is_protected:
+        yield "protected"
+    if _is_outside(effect, request):
+        yield "outside the workspace"
+
+
+def _is_outside(effect: Effect, request: ApprovalRequest) -> bool:
+    if request.workspace is None or effect.kind not in ("read", "write"):
+        return False
+    try:
+        return find_path_outside(effect.target, Path(request.workspace)) is not None
+    except ValueError:  # a text that can't be a path
+        return True
+
+
+def _find_real_path(effect: Effect) -> str | None:
+    if effect.kind not in ("read", "write") or not effect.target or "://" in effect.target:
+        return None
+    try:
+        return str(Path(effect.target).resolve())
+    except (OSError, ValueError):  # a text that can't be a path
+        return None
+
+
+def _join(path: str, workspace: str | None) -> str:
+    return path if workspace is None else str(Path(workspace, path))
+
+
+def _shorten_path(path: str, workspace: str | None) -> str:
+    """A path as it is called from the workspace, if it is written as one inside of it."""
+    if workspace is None:
+        return path
+    if path == workspace:
+        return "the workspace"
+    return path.removeprefix(f"{workspace.rstrip('/')}/")
+
+
+def _count_changes(diff: Diff) -> str:
+    lines = str(diff).split("\n")[2:]
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    if not diff.before:
+        return f"new file, +{added:,}"
+    return f"+{added:,} −{removed:,}" if added or removed else "no change"
+
+
+def _has_crlf(diff: Diff) -> bool:
+    """Whether every line of both texts ends in CRLF, so that it needn't be shown at each."""
+    texts = [text for text in (diff.before, diff.after) if text]
+    return bool(texts) and all("\r\n" in text and text.count("\n") == text.count("\r\n") for text in texts)
+
+
+def _find_changes_of_white_space(lines: Sequence[str]) -> set[int]:
+    """The numbers of removed and added lines that differ from one on the other side by their white space alone."""
+    sides: dict[str, Mapping[str, list[int]]] = {"+": {}, "-": {}}
+    found: set[int] = set()
+    for number, line in enumerate([*lines, "@@"]):
+        if line[:1] in sides:
+            by_text: Any = sides[line[0]]
+            by_text.setdefault("".join(line[1:].split()), []).append(number)
+        elif any(sides.values()):
+            for text in sides["+"].keys() & sides["-"].keys():
+                found.update(sides["+"][text], sides["-"][text])
+            sides = {"+": {}, "-": {}}
+    return found
+
+
+def _show_white_space(text: str, tabs: bool) -> str:
+    """Make spaces at the end of a line visible, and with `tabs` every tab."""
+    kept = text.rstrip(" \t")
+    shown = kept + text[len(kept) :].replace(" ", "·").replace("\t", "→   ")
+    return shown.replace("\t", "→   ") if tabs else shown
+
+
+def measure(text: str) -> int:
+    """How many columns a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
