@@ -25,7 +25,7 @@ from ferrule.execution.secrets import SCRUBBED
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models import http
 from ferrule.models.failures import explain_error_event, explain_status
-from ferrule.models.gateway import PromptTooLong, RequestFailure, get_gateway
+from ferrule.models.gateway import Gateway, PromptTooLong, RequestFailure, get_gateway
 from ferrule.models.key_source import KeyFunction, KeySource
 from ferrule.models.keys import read_keys
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
@@ -151,6 +151,11 @@ class HostedModel(ABC):
         if not key.isascii() or not key.isprintable():
             raise ModelError(f"the key for {self.provider.label} contains invalid characters: {self._key_hint}")
         return key
+
+    @property
+    def gateway(self) -> Gateway:
+        """What sends its requests, shared with all models of this address and key: its `report()` counts them."""
+        return self._gateway
 
     def stop_native_tools(self) -> None:
         """Offer no tools by the API from now on, since its server has refused them."""
