@@ -27,8 +27,8 @@ class Shells:
     def layout(self, *installed: str) -> AccessPlan:
         installation = Installation(tuple(f"{self.workspace}/{name}" for name in installed), ())
         guards = ProtectedPaths(str(self.workspace), PROTECTED, installation, ())
-        surveyor = AccessPlanner(Mode.WORKSPACE_WRITE, HIDDEN, guards, [], can_cover=False)
-        return surveyor.plan(surveyor.scan(100), str(self.state), None, ())
+        surveyor = AccessPlanner(Mode.WORKSPACE_WRITE, HIDDEN, guards, [], can_cover=False, scan_limit=100)
+        return surveyor.plan(str(self.state), None, ())
 
     def start(self, command: str, streams: tuple[int, int, int]) -> CommandStart:
         return CommandStart(["/bin/sh", "-c", command], {"PATH": "/usr/bin:/bin"}, streams, 1024, 2**30)

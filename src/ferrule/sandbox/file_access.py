@@ -25,8 +25,8 @@ from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FileAccessRefused, choose_advice
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, open_folder_beneath
-from ferrule.sandbox.shell.access_plan import Access, AccessPlanner, Mode, list_ancestors
-from ferrule.sandbox.shell.settings import ShellSettings, make_protected_paths
+from ferrule.sandbox.shell.access_plan import Access, AccessPlanner, list_ancestors
+from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
 from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
 from ferrule.sandbox.visible_paths import is_within
 
@@ -49,14 +49,12 @@ class FileAccess:
         open_installation: Sequence[Path | str] = (),
     ) -> None:
         """The parameters are those of `ShellSettings`. Raises `SandboxInputError` for a folder that can't be used."""
-        settings = [
-            ShellSettings(each, hidden=hidden, protected=protected, open_installation=open_installation)
-            for each in (workspace, *added)
-        ]
-        self.folders: tuple[Path, ...] = tuple(dict.fromkeys(Path(each.workspace) for each in settings))
+        self._settings = ShellSettings(
+            workspace, added=added, hidden=hidden, protected=protected, open_installation=open_installation
+        )
+        self.folders: tuple[Path, ...] = (Path(self._settings.workspace), *map(Path, self._settings.added))
         """The real paths of the workspace and of the added folders."""
-        self._settings = {str(each.workspace): each for each in settings}
-        self._planners: dict[str, tuple[AccessPlanner, WorkspaceScan]] = {}
+        self._planners: list[AccessPlanner] = []
         self._lock = threading.Lock()
 
     @property
@@ -70,15 +68,11 @@ class FileAccess:
         Raises `SandboxUnavailable` or `SandboxInputError` if a folder can't be protected, as for a command there.
         """
         with self._lock:
-            for folder, settings in self._settings.items():
-                if folder not in self._planners:
-                    protected = make_protected_paths(settings)
-                    planner = AccessPlanner(Mode.WORKSPACE_WRITE, settings.hidden, protected, (), can_cover=True)
-                    self._planners[folder] = planner, planner.scan(settings.scan_limit)
-            rules = {folder: dict(planner.plan_files(scan)) for folder, (planner, scan) in self._planners.items()}
-            # All have the same lists.
-            scan = self._planners[str(self.workspace)][1]
-        return AccessSnapshot(rules, scan)
+            if not self._planners:
+                planner = make_planner(self._settings, make_protected_paths(self._settings), (), can_cover=True)
+                self._planners = list(planner.list_planners())
+            rules = {each.workspace: dict(each.plan_files()) for each in self._planners}
+        return AccessSnapshot(rules, self._planners[0].scan)
 
     def resolve(self, path: str | os.PathLike[str]) -> str:
         """The absolute real path that a path leads to now, existing or not. Raises `FileAccessRefused` if invalid."""

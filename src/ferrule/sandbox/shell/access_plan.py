@@ -16,7 +16,7 @@ from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.git_repositories import REDIRECT
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths
 from ferrule.sandbox.shell.workspace_scan import ScanResult, WorkspaceScan, can_search
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["REPLACED", "Access", "AccessPlan", "AccessPlanner", "Mode", "list_ancestors"]
 
@@ -56,6 +56,8 @@ class AccessPlan:
 
     mode: Mode
     workspace: str
+    roots: tuple[str, ...]
+    """The workspace and the folders added to it."""
     folder: str
     """The command's working directory."""
     scratch: str
@@ -82,9 +84,12 @@ class AccessPlanner:
         readable: Sequence[str],
         *,
         can_cover: bool,
+        added: Sequence[AccessPlanner] = (),
+        scan_limit: int = 50_000,
     ) -> None:
         """`hidden` is a list as in `hidden_paths`, `readable` are resolved paths.
 
+        `added` plan the folders that are used like the workspace. `scan_limit` is that of `WorkspaceScan`, for each.
         `can_cover`: the back end can protect a path inside a writable folder, and so one that doesn't exist yet.
         """
         self._can_cover = can_cover
@@ -92,14 +97,21 @@ class AccessPlanner:
         self._protected_paths = protected_paths
         self._hidden_paths = HiddenPaths.parse(hidden, self.workspace)
         self._first_hidden: frozenset[str] | None = None
+        self.scan = WorkspaceScan(self.workspace, self._hidden_paths.names, self._protected_paths.names, scan_limit)
+        """Finds hidden and protected names in the workspace."""
+        self._added = tuple(added)
+        self._roots = (self.workspace, *(each.workspace for each in added))
 
-    def scan(self, limit: int) -> WorkspaceScan:
-        """A scan of the workspace for hidden and protected names."""
-        return WorkspaceScan(self.workspace, self._hidden_paths.names, self._protected_paths.names, limit)
+    def list_planners(self) -> tuple[AccessPlanner, ...]:
+        """This planner and those of the added folders."""
+        return (self, *self._added)
 
-    def plan(
-        self, scan: WorkspaceScan, state: str, folder: str | None, writable: Sequence[str], mode: Mode | None = None
-    ) -> AccessPlan:
+    @property
+    def is_large(self) -> bool:
+        """Whether making a plan is slow enough to do it in a thread."""
+        return any(each.scan.is_large for each in self.list_planners())
+
+    def plan(self, state: str, folder: str | None, writable: Sequence[str], mode: Mode | None = None) -> AccessPlan:
         """Make the `AccessPlan` of a command that starts in `folder` and may write the protected paths `writable`.
 
         `state` is the sandbox's own folder, hidden except for its `tmp`; `mode` is one that allows less than the
@@ -107,13 +119,17 @@ class AccessPlanner:
         can't be protected.
         """
         mode = self._narrow(mode)
-        self._check_workspace(mode)
-        found = scan.walk()
-        hidden = self._find_hidden(found, state)
+        planners = self.list_planners()
+        for each in planners:
+            each._check_workspace(mode)
+        found = [each.scan.walk() for each in planners]
+        hidden = [path for each, one in zip(planners, found, strict=True) for path in each._find_hidden(one)]
         if writable and mode is Mode.READ_ONLY:
             raise SandboxInputError("nothing can be made writable in read-only mode")
         granted = self._protected_paths.resolve_writable(writable)
-        protected = self._find_protected(found.protected, granted, mode)
+        protected = self._find_protected(found[0].protected, granted, mode)
+        for each, one in zip(self._added, found[1:], strict=True):
+            protected += each._find_protected(one.protected, (), mode)
         absent = [path for path in protected if placeholders.is_placeholder(path) or not os.path.lexists(path)]
         placeholders_by_path = {path: self._list_placeholders(path) for path in absent}
         # Landlock and Seatbelt prevent the creation of the paths in their rules.
@@ -123,24 +139,25 @@ class AccessPlanner:
         ]
         unwritable_folders = {self._find_unwritable_folder(path) for path in absent if not placeholders_by_path[path]}
         rule_paths += [path for path in unwritable_folders if path is not None]
-        rules = list(self._make_rules(hidden, rule_paths, granted, mode))
+        rules = list(self._make_rules([*hidden, state], rule_paths, granted, mode))
         return AccessPlan(
             mode=mode,
             workspace=self.workspace,
+            roots=self._roots,
             folder=self._resolve_folder(folder, mode),
             scratch=os.path.join(state, "tmp"),
             rules=tuple(_pin_folders(rules) if self._can_cover else rules),
             placeholders=tuple(dict.fromkeys(each for chain in placeholders_by_path.values() for each in chain)),
             absent=tuple(path for path in absent if path not in rule_paths),
-            unsearched=found.unsearched,
+            unsearched=tuple(path for one in found for path in one.unsearched),
         )
 
-    def plan_files(self, scan: WorkspaceScan) -> tuple[tuple[str, Access], ...]:
+    def plan_files(self) -> tuple[tuple[str, Access], ...]:
         """The rules for file tools, as in `AccessPlan.rules`: without placeholders, for paths existing or not.
 
         Raises `SandboxInputError` or `SandboxUnavailable` like `plan`.
         """
-        found = scan.walk()
+        found = self.scan.walk()
         protected = self._find_protected(found.protected, (), self.mode)
         return tuple(self._make_rules(self._find_hidden(found), protected, (), self.mode))
 
@@ -162,14 +179,14 @@ class AccessPlanner:
                 "owner access with `chmod u+rwx` outside of the sandbox"
             )
 
-    def _find_hidden(self, scanned: ScanResult, *own: str) -> list[str]:
+    def _find_hidden(self, scanned: ScanResult) -> list[str]:
         found = limit_paths(scanned.hidden, self.workspace)
         if len(found) > _MAX_HIDDEN:
             raise SandboxUnavailable(
                 f"{len(found):,} files and folders with hidden names (such as {found[0]}) are directly in the "
                 f"workspace, more than the {_MAX_HIDDEN:,} that can be hidden one by one: move them into a folder"
             )
-        hidden = [path for path in (*found, *self._hidden_paths.find_existing(), *own) if path != "/"]
+        hidden = [path for path in (*found, *self._hidden_paths.find_existing()) if path != "/"]
         if self._first_hidden is None:
             self._first_hidden = frozenset(hidden)
         # A command may have deleted a link to a secret, but not the secret.
@@ -199,8 +216,8 @@ class AccessPlanner:
         wanted |= dict.fromkeys(protected, Access.READ) | dict.fromkeys(hidden, Access.HIDDEN)
         wanted |= {each: Access.HIDDEN for each in REPLACED if not (is_full and each.endswith("tmp"))}
         wanted |= {"/": Access.WRITE if is_full else Access.READ}
-        wanted |= {self.workspace: Access.READ if mode is Mode.READ_ONLY else Access.WRITE}
-        requested = {self.workspace, *granted, *self.readable}
+        wanted |= dict.fromkeys(self._roots, Access.READ if mode is Mode.READ_ONLY else Access.WRITE)
+        requested = {*self._roots, *granted, *self.readable}
         only_shown = set(self.readable).difference(protected)
         kept: dict[str, Access] = {}
         for path, access in sorted(wanted.items()):
@@ -220,13 +237,13 @@ class AccessPlanner:
         name = os.path.basename(path)
         is_seen = name == REDIRECT or ("." in name and not name.startswith("."))
         is_seen = is_seen and path not in self._protected_paths.installation
-        if is_seen or not self._can_cover or not is_within(path, self.workspace):
+        if is_seen or not self._can_cover or not is_within_any(path, self._roots):
             return []
         missing: list[str] = []
         while placeholders.is_placeholder(path) or not os.path.lexists(path):
             missing.insert(0, path)
             path = os.path.dirname(path)
-        is_folder = is_within(path, self.workspace) and os.path.isdir(path) and os.path.realpath(path) == path
+        is_folder = is_within_any(path, self._roots) and os.path.isdir(path) and os.path.realpath(path) == path
         return missing if is_folder and os.access(path, os.W_OK) else []
 
     def _find_unwritable_folder(self, path: str) -> str | None:
@@ -239,7 +256,7 @@ class AccessPlanner:
         folder = next(
             each for each in list_ancestors(path) if os.path.lexists(each) and not placeholders.is_placeholder(each)
         )
-        is_own = is_within(folder, self.workspace) and os.stat(folder).st_uid == os.geteuid()
+        is_own = is_within_any(folder, self._roots) and os.stat(folder).st_uid == os.geteuid()
         return folder if is_own and not os.access(folder, os.W_OK) else None
 
     def _find_opened(self, mode: Mode) -> list[str]:
@@ -247,13 +264,13 @@ class AccessPlanner:
         if mode is Mode.READ_ONLY:
             return []
         opened = self._protected_paths.opened
-        return [path for path in opened if mode is Mode.FULL or is_within(path, self.workspace)]
+        return [path for path in opened if mode is Mode.FULL or is_within_any(path, self._roots)]
 
     def _resolve_folder(self, folder: str | None, mode: Mode) -> str:
         if folder is not None and (not isinstance(folder, str) or "\0" in folder):
             raise SandboxInputError(f"{folder!r} isn't a folder name")
         start = os.path.realpath(os.path.join(self.workspace, folder or "."))
-        if mode is not Mode.FULL and not is_within(start, self.workspace):
+        if mode is not Mode.FULL and not is_within_any(start, self._roots):
             raise SandboxInputError(f"the folder {folder!r} is outside of the workspace {self.workspace}")
         if not os.path.isdir(start):
             raise SandboxInputError(f"the folder {folder!r} doesn't exist, or isn't a folder")

@@ -14,7 +14,7 @@ from pathlib import Path
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell import placeholders
-from ferrule.sandbox.shell.access_plan import AccessPlan, AccessPlanner, Mode
+from ferrule.sandbox.shell.access_plan import AccessPlan, Mode
 from ferrule.sandbox.shell.backends.choice import Backend, choose_backend
 from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
 from ferrule.sandbox.shell.environment import clean_environment
@@ -26,7 +26,7 @@ from ferrule.sandbox.shell.process import CommandStart
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths
 from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
 from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
-from ferrule.sandbox.shell.settings import ShellSettings, make_protected_paths
+from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
 from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
 from ferrule.sandbox.temporary_folders import TemporaryFolder
 from ferrule.sandbox.tiers import Tier
@@ -54,17 +54,14 @@ class CommandRunner:
     """Starts commands and follows them, all on one event loop."""
 
     def __init__(
-        self, settings: ShellSettings, backend: Backend, protected_paths: ProtectedPaths, own: TemporaryFolder
+        self, settings: ShellSettings, backend: Backend, protected_paths: Sequence[ProtectedPaths], own: TemporaryFolder
     ) -> None:
         self._settings, self._backend, self._state = settings, backend, own.path
         readable = [os.path.realpath(path) for path in settings.readable] + [
             os.path.realpath(path) for path in backend.needs
         ]
-        self._protected_paths = protected_paths
-        self._planner = AccessPlanner(
-            Mode(settings.mode), settings.hidden, self._protected_paths, readable, can_cover=backend.has_mounts
-        )
-        self._scan = self._planner.scan(settings.scan_limit)
+        self._protected_paths = protected_paths[0]
+        self._planner = make_planner(settings, protected_paths, readable, can_cover=backend.has_mounts)
         self._scanning = asyncio.Lock()
         self._started: set[Command] = set()
         self._names = count(1)
@@ -165,9 +162,9 @@ class CommandRunner:
         self._lingering = asyncio.get_running_loop().call_later(placeholders.LINGER_SECONDS, placeholders.remove_unused)
 
     async def _plan_access(self, request: CommandRequest) -> AccessPlan:
-        arguments = (self._scan, self._state, request.folder, request.writable, request.mode)
+        arguments = (self._state, request.folder, request.writable, request.mode)
         async with self._scanning:
-            if self._scan.is_large:
+            if self._planner.is_large:
                 return await asyncio.to_thread(self._planner.plan, *arguments)
             return self._planner.plan(*arguments)
 

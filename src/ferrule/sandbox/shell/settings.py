@@ -10,14 +10,14 @@ from pathlib import Path
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
 from ferrule.sandbox.installation import Installation, find_hard_links, record_opened_paths
-from ferrule.sandbox.shell.access_plan import Mode
+from ferrule.sandbox.shell.access_plan import AccessPlanner, Mode
 from ferrule.sandbox.shell.environment import PASSED
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths, resolve_opened
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import is_within
 
-__all__ = ["ShellSettings", "make_protected_paths"]
+__all__ = ["ShellSettings", "make_planner", "make_protected_paths"]
 
 MB = 1024 * 1024
 
@@ -34,6 +34,8 @@ class ShellSettings:
     else, set by `HTTPS_PROXY` and the like. An empty list: as False, and `CommandResult.refused` names the hosts that a
     command requested, as far as the tier has a proxy. True: the machine's own network, unfiltered."""
     _: KW_ONLY
+    added: Sequence[Path | str] = ()
+    """Further folders that commands may use like the workspace, with the same hidden and protected names."""
     hidden: Sequence[str] = HIDDEN
     """What no command can read; see `hidden_paths.HIDDEN` for the syntax."""
     protected: Sequence[str] = PROTECTED
@@ -77,17 +79,45 @@ class ShellSettings:
             raise SandboxInputError("`network` is a list of hosts, as in ['packages.example'], or True or False")
         if not isinstance(self.network, bool):
             HostRules(self.network)
-        self.workspace = Path(os.path.realpath(self.workspace))
-        if not self.workspace.is_dir() or str(self.workspace) == "/":
-            raise SandboxInputError(f"the workspace {self.workspace} isn't a usable folder")
+        if isinstance(self.added, str):
+            raise SandboxInputError("`added` is a list of folders, as in ['../shared']")
+        self.workspace = _resolve_folder(self.workspace, "the workspace")
+        folders = dict.fromkeys(_resolve_folder(each, "the added folder") for each in self.added)
+        self.added = tuple(each for each in folders if not each.is_relative_to(self.workspace))
 
 
-def make_protected_paths(settings: ShellSettings, tier: Tier | None = None) -> ProtectedPaths:
-    """Make the protected paths; without ferrule's installation in read-only mode and in tier `NONE`.
+def _resolve_folder(path: Path | str, name: str) -> Path:
+    folder = Path(os.path.realpath(path))
+    if not folder.is_dir() or str(folder) == "/":
+        raise SandboxInputError(f"{name} {folder} isn't a usable folder")
+    return folder
 
-    Raises `SandboxInputError` or `SandboxUnavailable` like `ProtectedPaths`.
+
+def make_protected_paths(settings: ShellSettings, tier: Tier | None = None) -> list[ProtectedPaths]:
+    """Make the protected paths of the workspace and of each added folder.
+
+    Ferrule's installation isn't among them in read-only mode and in tier `NONE`. Raises `SandboxInputError` or
+    `SandboxUnavailable` like `ProtectedPaths`.
     """
-    workspace, mode = str(settings.workspace), Mode(settings.mode)
+    folders = (settings.workspace, *settings.added)
+    return [_make_protected_paths(str(each), settings, tier) for each in folders]
+
+
+def make_planner(
+    settings: ShellSettings, protected_paths: Sequence[ProtectedPaths], readable: Sequence[str], *, can_cover: bool
+) -> AccessPlanner:
+    """Make the planner of a sandbox from what `make_protected_paths` returned; see `AccessPlanner`."""
+    mode, limit = Mode(settings.mode), settings.scan_limit
+    added = [
+        AccessPlanner(mode, settings.hidden, each, (), can_cover=can_cover, scan_limit=limit)
+        for each in protected_paths[1:]
+    ]
+    own = protected_paths[0]
+    return AccessPlanner(mode, settings.hidden, own, readable, can_cover=can_cover, added=added, scan_limit=limit)
+
+
+def _make_protected_paths(workspace: str, settings: ShellSettings, tier: Tier | None) -> ProtectedPaths:
+    mode = Mode(settings.mode)
     if tier is Tier.NONE or mode is Mode.READ_ONLY:
         return ProtectedPaths(workspace, settings.protected, Installation((), ()), ())
     installation = Installation.find(workspace)

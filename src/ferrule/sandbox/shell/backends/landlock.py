@@ -21,7 +21,7 @@ from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher
 from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, describe_start
 from ferrule.sandbox.shell.proxy import FilteringProxy
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.visible_paths import is_within_any
 
 __all__ = ["LandlockBackend"]
 
@@ -113,7 +113,7 @@ class _GrantWalk:
     """Descends into folders as far as there are deeper rules."""
 
     def __init__(self, plan: AccessPlan) -> None:
-        self._rules, self._workspace = dict(plan.rules), plan.workspace
+        self._rules, self._roots = dict(plan.rules), plan.roots
         # For each folder above a rule, the accesses of the rules below it.
         self._deeper: dict[str, set[Access]] = {}
         for path, access in plan.rules:
@@ -127,7 +127,7 @@ class _GrantWalk:
         is_whole = access is not Access.HIDDEN and all(_ORDER[each] >= _ORDER[access] for each in deeper)
         if is_whole:
             yield path, access.value
-        elif is_within(path, self._workspace) and access is not Access.HIDDEN:
+        elif is_within_any(path, self._roots) and access is not Access.HIDDEN:
             yield path, "list"
         if deeper:
             for name in _list_entries(path):

@@ -29,7 +29,7 @@ from ferrule.sandbox.shell.launcher_client import INTERPRETER, Launcher, StaleLa
 from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, ShellExit, describe_start
 from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 # Processor information that programs need; nothing else about the machine is shown.
 _PROCESSORS = "/sys/devices/system/cpu"
@@ -80,7 +80,7 @@ def _plan_rule_mounts(path: str, access: Access, plan: AccessPlan) -> Iterator[M
     elif os.path.isdir(path):
         # It can be traversed, since the workspace may be below it, but not listed.
         yield "empty", path, "0111"
-    elif is_within(path, plan.workspace):
+    elif is_within_any(path, plan.roots):
         # A device on a nodev mount: opening it fails, which is clearer than an empty file.
         yield "read", path, "/dev/null"
     else:
@@ -134,7 +134,7 @@ class _MountedLauncher:
             is_held = access is Access.WRITE and enclosing is access
             # A new mount hides those already within it.
             within = self.rules if is_held else wanted
-            if (access is Access.WRITE and not is_held) or not is_within(path, plan.workspace):
+            if (access is Access.WRITE and not is_held) or not is_within_any(path, plan.roots):
                 return None
             if any(each != path and is_within(each, path) for each in within):
                 return None
