@@ -7,7 +7,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from ferrule.coding.checkpoints.diff import write_diff
 from ferrule.coding.checkpoints.history import Limits, TurnHistory
 from ferrule.coding.checkpoints.objects import ObjectDamaged
 from ferrule.coding.checkpoints.report import Report, TurnSummary
+from ferrule.coding.checkpoints.scan import ScanStopped
 from ferrule.coding.checkpoints.store import StoreUnusable, find_store_folder
 from ferrule.coding.checkpoints.turns import Turn
 from ferrule.errors import FerruleError
@@ -59,22 +60,36 @@ class Checkpoints:
         self._is_turn_lost = False
         self._missing = ""
         """Why the last turn has no checkpoint at all, if it hasn't."""
+        self._is_prepared = self._is_closed = False
         self._lock = threading.Lock()
+        self._scanning = threading.Lock()
+        """Held while the workspace is scanned, which file tools don't wait for; taken before `_lock`."""
 
     def begin_turn(self, label: str = "") -> None:
-        """Begin a turn, which ends the one before; `label` is its name in lists and reports, such as the question."""
+        """Begin a turn, which ends the one before; `label` is its name in lists and reports, such as the question.
+
+        The first one starts `prepare` in a thread.
+        """
         self._label = " ".join(label.split())[:100]
         self._is_turn_lost = False
         self._ended, self._turn = self._turn or self._ended, None
+        if not self._is_prepared:
+            self._is_prepared = True
+            # A daemon: nothing is lost if the program ends before it does.
+            threading.Thread(target=self._prepare, args=[_ignore], name="ferrule-checkpoints", daemon=True).start()
 
     async def before_write(self, paths: Sequence[Path | str]) -> None:
         """Keep what is at these paths, which `access` allows to write, before a file tool changes them."""
         names = [self._name(path) for path in paths]
-        await self._attempt(lambda history: history.record_files(self._open_turn(history), names))
+        if not self._is_turn_lost:
+            work = lambda history: history.record_files(self._open_turn(history), names)  # noqa: E731
+            # Doesn't wait for a scan, unless the turn before was one with commands that hasn't been recorded yet.
+            await self._call(work, self._give_up, scans=self._ended is not None)
 
     async def before_command(self) -> None:
         """Keep everything in the workspace that a command may change."""
-        await self._attempt(lambda history: history.record_workspace(self._open_turn(history)))
+        if not self._is_turn_lost:
+            await self._call(lambda history: history.record_workspace(self._open_turn(history)), self._give_up)
 
     async def end_turn(self) -> None:
         """Record what the turn changed; does nothing if it changed nothing."""
@@ -82,8 +97,9 @@ class Checkpoints:
             await self._call(self._end_turn, self._give_up)
 
     async def prepare(self) -> None:
-        """Scan the workspace, so that the session's first command doesn't wait for it."""
-        await self._call(TurnHistory.prepare, self._announcements.append)
+        """Scan the workspace, so that the session's first command doesn't wait for it, and remove old turns."""
+        self._is_prepared = True
+        await asyncio.to_thread(self._prepare, self._announcements.append)
 
     async def undo(self, *, force: bool = False) -> Report:
         """Take back the last turn that isn't undone, ending the current one first.
@@ -132,11 +148,6 @@ class Checkpoints:
     def _refuse(self, action: str) -> Callable[[str], Report]:
         return lambda problem: Report("undo" if action == "undo" else "redo", problems=(problem,))
 
-    async def _attempt(self, work: Callable[[TurnHistory], None]) -> None:
-        """Do something for the current turn; if it fails, go on, and for the rest of the turn without checkpoints."""
-        if not self._is_turn_lost:
-            await self._call(work, self._give_up)
-
     def _give_up(self, problem: str) -> None:
         self._is_turn_lost = True
         self._announcements.append(f"{problem}. This turn can't be undone completely")
@@ -145,22 +156,46 @@ class Checkpoints:
         else:
             self._missing = problem
 
-    async def _call(self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result]) -> Result:
-        return await asyncio.to_thread(self._run, work, refuse)
+    async def _call(
+        self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result], *, scans: bool = True
+    ) -> Result:
+        return await asyncio.to_thread(self._run, work, refuse, scans)
 
-    def _run(self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result]) -> Result:
-        with self._lock:
+    def _run(self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result], scans: bool) -> Result:
+        with self._scanning if scans else nullcontext(), self._lock:
             try:
-                if self._history is None:
-                    self._history = TurnHistory(self.workspace, self.store, self._hidden, self._limits)
-                    self._history.not_included = self._hidden.describe_added()
+                history = self._open()
                 self._hidden.forget()
-                return work(self._history)
-            except (StoreUnusable, FerruleError) as error:
-                return refuse(f"undo isn't available: {error}")
-            except (OSError, ObjectDamaged) as error:
-                reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-                return refuse(f"undo isn't available: the checkpoints in {self.store} can't be used ({reason})")
+                return work(history)
+            except (OSError, ObjectDamaged, StoreUnusable, FerruleError, ScanStopped) as error:
+                return refuse(self._explain(error))
+
+    def _prepare(self, refuse: Callable[[str], None]) -> None:
+        with self._scanning:
+            try:
+                with self._lock:
+                    history = self._open()
+                history.prepare()
+                with self._lock:
+                    history.prune()
+            except ScanStopped:
+                return
+            except (OSError, ObjectDamaged, StoreUnusable, FerruleError) as error:
+                refuse(self._explain(error))
+
+    def _open(self) -> TurnHistory:
+        if self._is_closed:
+            raise StoreUnusable("the session has ended")
+        if self._history is None:
+            self._history = TurnHistory(self.workspace, self.store, self._hidden, self._limits)
+            self._history.not_included = self._hidden.describe_added()
+        return self._history
+
+    def _explain(self, error: Exception) -> str:
+        if isinstance(error, OSError | ObjectDamaged):
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            return f"undo isn't available: the checkpoints in {self.store} can't be used ({reason})"
+        return f"undo isn't available: {error}"
 
     def _open_turn(self, history: TurnHistory) -> Turn:
         """The current turn, begun with its first change."""
@@ -180,11 +215,18 @@ class Checkpoints:
             history.finish(turn)
 
     def _close(self) -> None:
-        with self._lock:
+        self._is_closed = True
+        if self._history is not None:
+            self._history.stop()
+        with self._scanning, self._lock:
             history, self._history = self._history, None
             if history is not None:
                 with suppress(OSError, StoreUnusable):
                     history.close()
+
+
+def _ignore(_: str) -> None:
+    """A problem that the first checkpoint will say."""
 
 
 class _HiddenFiles:
@@ -195,9 +237,11 @@ class _HiddenFiles:
         self._snapshot: AccessSnapshot | None = None
 
     def __call__(self, path: str) -> bool:
-        if self._snapshot is None:
-            self._snapshot = self._access.take_snapshot()
-        return self._snapshot.decide(path) is Access.HIDDEN
+        # Read once: another thread may forget it.
+        snapshot = self._snapshot
+        if snapshot is None:
+            snapshot = self._snapshot = self._access.take_snapshot()
+        return snapshot.decide(path) is Access.HIDDEN
 
     def forget(self) -> None:
         self._snapshot = None

@@ -77,20 +77,31 @@ class TurnHistory:
 
     def close(self) -> None:
         """End the session."""
-        with self.store.lock():
-            self._save_index()
         self.objects.close()
         self._session.release()
 
     def prepare(self) -> None:
-        """Scan the workspace, so that the first checkpoint of the session is quick, and remove old turns."""
+        """Scan the workspace, so that the first checkpoint of the session is quick.
+
+        Without the lock: nobody removes contents while this session runs. `record_files` may run at the same time.
+        """
+        self._take_snapshot()
+        self._save_index()
+
+    def stop(self) -> None:
+        """End a scan that runs in another thread, with `ScanStopped`."""
+        self._scan.is_stopped = True
+
+    def prune(self) -> None:
+        """Remove old turns, and contents that no turn needs; not while other sessions run."""
         with self.store.lock():
-            self._take_snapshot()
-            self._save_index()
             self._prune()
 
     def begin(self, label: str) -> Turn:
-        """Begin a turn, just before its first change. Turns that were undone can't be redone from now on."""
+        """Begin a turn, just before its first change, which has to be recorded next.
+
+        Turns that were undone can't be redone from now on.
+        """
         with self.store.lock():
             turns, _ = self.store.turns.list()
             for turn in turns:
@@ -98,9 +109,7 @@ class TurnHistory:
                     self.store.turns.remove(turn)
                 elif turn.status == "open" and not self._is_alive(turn):
                     self._finish(turn, interrupted=True)
-            new = Turn(self.store.turns.choose_number(), label, time.time(), self._session.name)
-            self.store.turns.save(new)
-        return new
+        return Turn(0, label, time.time(), self._session.name)
 
     def record_files(self, turn: Turn, paths: Iterable[str]) -> None:
         """Keep what is at the paths now, and which of their folders don't exist."""
@@ -239,6 +248,8 @@ class TurnHistory:
         turn.changes = self._compare(turn)
         turn.status, turn.ended, turn.is_interrupted = "done", time.time(), interrupted
         turn.was_shared = turn.ran_command and self.store.has_other_sessions(self._session.name)
+        if turn.snapshot:
+            self._save_index()
         turn.before, turn.snapshot = {}, ""
         if turn.changes:
             self.store.turns.save(turn)
@@ -288,7 +299,6 @@ class TurnHistory:
             self.store.save_index(self._scan)
 
     def _prune(self) -> None:
-        """Remove old turns, and contents that no turn needs; not while other sessions run."""
         remove_abandoned(self.store.folder.parent, self.limits.days * 86400)
         if self.store.has_other_sessions(self._session.name):
             return

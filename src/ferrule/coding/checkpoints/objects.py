@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -45,13 +46,17 @@ def hash_stream(chunks: Iterable[bytes], size: int) -> str:
 
 
 class ObjectStore:
-    """The objects of one store. `close` ends the git process that reads packs."""
+    """The objects of one store. `close` ends the git process that reads packs.
+
+    Several threads may write, and ask whether there is an object; only one may read while no other does either.
+    """
 
     def __init__(self, folder: str, git: Git | None) -> None:
         self.folder = folder
         self._objects = os.path.join(folder, "objects")
         self._git = git
         self._reader: subprocess.Popen[bytes] | None = None
+        self._asking = threading.Lock()
 
     def close(self) -> None:
         """End the process that reads packs, if one runs."""
@@ -118,12 +123,13 @@ class ObjectStore:
         """Whether there is an object of that id."""
         if os.path.exists(self._loose_path(oid)):
             return True
-        try:
-            _, size = self._ask(oid)
-        except ObjectDamaged:
-            return False
-        for _ in self._receive(size):
-            pass
+        with self._asking:
+            try:
+                _, size = self._ask(oid)
+                for _ in self._receive(size):
+                    pass
+            except ObjectDamaged:
+                return False
         return True
 
     def read(self, oid: str) -> bytes:

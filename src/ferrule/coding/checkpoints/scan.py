@@ -23,7 +23,7 @@ from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree
 from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content
 from ferrule.sandbox.shell.placeholders import is_placeholder
 
-__all__ = ["FileRecord", "FolderRecord", "FolderVisit", "TreeScan"]
+__all__ = ["FileRecord", "FolderRecord", "FolderVisit", "ScanStopped", "TreeScan"]
 
 _TICK = 20_000_000  # ns; the kernel's clock for files advances in steps of up to 10 ms
 _MANY = 64  # from here on one pack is faster than loose objects
@@ -33,6 +33,10 @@ FileRecord: TypeAlias = tuple[Signature | None, int, str]
 """A file's signature, if it can be relied on, its mode and its id; `UNREADABLE` for what isn't kept."""
 FolderRecord: TypeAlias = tuple[int, str, dict[str, FileRecord], dict[str, tuple[int, str]]]
 """A folder's mode, the id of its tree, its files by name, and the mode and tree of each folder in it."""
+
+
+class ScanStopped(Exception):  # noqa: N818 - an event
+    """A scan was stopped, since its session ends."""
 
 
 @dataclass(slots=True)
@@ -65,6 +69,8 @@ class TreeScan:
     too_large: dict[str, int] = field(default_factory=dict)
     """Files that aren't kept, with their sizes in bytes."""
     unreadable: set[str] = field(default_factory=set)
+    is_stopped: bool = False
+    """Set from another thread, it ends a scan with `ScanStopped`."""
     _start: int = 0
     """A file that changed later (ns) may change again without being noticed."""
 
@@ -104,10 +110,15 @@ class TreeScan:
             return Entry(record[2][name][1], record[2][name][2])
         return Entry(*record[3][name]) if name in record[3] else None
 
+    def _check_stopped(self) -> None:
+        if self.is_stopped:
+            raise ScanStopped
+
     def _walk(self) -> Iterator[FolderVisit]:
         """Read each folder, parents first."""
         waiting = [("", os.stat(self.root).st_mode)]
         while waiting:
+            self._check_stopped()
             path, mode = waiting.pop()
             visit = self._read_folder(path, mode)
             waiting += [(inner, inner_mode) for _, inner, inner_mode, is_included in visit.folders if is_included]
@@ -164,6 +175,7 @@ class TreeScan:
         if self.store.can_import and sum(len(visit.changed) for visit in changed) > _MANY:
             self.store.write_many(self._read_all(changed))
         for visit in changed:
+            self._check_stopped()
             self._read_changed(visit)
 
     def _choose_too_large(self, visits: Iterable[FolderVisit]) -> None:
@@ -209,6 +221,7 @@ class TreeScan:
     def _read_all(self, visits: Iterable[FolderVisit]) -> Iterator[tuple[int, list[bytes]]]:
         """Read the changed regular files that fit into memory, for one pack."""
         for visit in visits:
+            self._check_stopped()
             try:
                 with open_folder(self.root, visit.path) as folder:
                     for name, status in visit.changed:

@@ -17,6 +17,7 @@ import hashlib
 import marshal
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -124,7 +125,7 @@ class CheckpointStore:
     def save_index(self, scan: TreeScan) -> None:
         """Keep what a scan found. Raises `OSError`."""
         content = marshal.dumps((self.objects.list_packs(), scan.records, sorted(scan.left_out), scan.too_large))
-        part = self.folder / f"index.{os.getpid()}"
+        part = self.folder / f"index.{os.getpid()}-{threading.get_ident()}"
         part.write_bytes(_MARK + hashlib.sha256(content).digest() + content)
         part.replace(self.folder / "index")
 

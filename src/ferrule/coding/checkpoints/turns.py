@@ -32,6 +32,7 @@ class Turn:
     """What one turn did to files."""
 
     number: int
+    """0 as long as it has no record."""
     label: str
     started: float
     """Seconds since 1970."""
@@ -82,23 +83,21 @@ class TurnFiles:
         return sorted(turns, key=lambda turn: turn.number), damaged
 
     def save(self, turn: Turn) -> None:
-        """Write a turn's record. Raises `OSError`."""
+        """Write a turn's record, and give it a number if it has none. Raises `OSError`."""
+        turn.number = turn.number or self._choose_number()
         data: dict[str, Any] = {each.name: getattr(turn, each.name) for each in fields(turn)} | {"format": _FORMAT}
         data["before"] = {path: _dump(entry) for path, entry in turn.before.items()}
         data["changes"] = [[change.path, _dump(change.before), _dump(change.after)] for change in turn.changes]
         path = self._name(turn.number)
         temporary = path.with_suffix(".tmp")
-        with temporary.open("wb") as file:
-            file.write(json.dumps(data).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        temporary.write_text(json.dumps(data), encoding="ascii")
         temporary.replace(path)
 
     def remove(self, turn: Turn) -> None:
         """Remove a turn's record."""
         self._name(turn.number).unlink(missing_ok=True)
 
-    def choose_number(self) -> int:
+    def _choose_number(self) -> int:
         """A number higher than that of any record, also of a damaged one."""
         numbers = [int(path.stem) for path in self.folder.glob("*.json") if path.stem.isdigit()]
         return max(numbers, default=0) + 1
