@@ -234,16 +234,17 @@ class _Judge:
         known = _known(words)
         plain = name_of_program(name)
         is_covered = program.is_covered and bool(known) and self._folders.are_within(self._workspace)
+        executions = list[Execution]()
         try:
+            if plain == "find":
+                executions = split_executions(arguments)[1]
             if not name.isascii():
                 raise UnsureError("letters that look like others")
             outcome = judge_builtin(name, arguments)
             if outcome is None:
                 outcome = judge_program(plain, arguments)
-            executions = split_executions(arguments)[1] if plain == "find" else []
             effects = self._resolve(outcome, known, is_covered, plain, words, end)
         except UnsureError:
-            executions = split_executions(arguments)[1] if plain == "find" else []
             effects = self._run_uncovered(words[0].start, end, program)
         if not program.is_covered:
             effects = (*self._run_uncovered(start, end), *effects)

@@ -18,6 +18,8 @@ MAX_BYTES = 128 * 1024
 """The longest command line that is judged; the kernel passes no longer one to a shell."""
 
 _MAX_BRACKETS = 200
+# The grammar takes quadratic time, and can't be stopped, for a pipeline with an error at its end and for `f()f()f()`.
+_MAX_SIGNS = 2000
 _MAX_SECONDS = 1.0
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # The grammar drops a word that is only a dash (`cat -`); another letter in its place gives the right tree.
@@ -49,6 +51,9 @@ def parse_sequence(text: str) -> tuple[bytes, Sequence]:
 
 def _check_nesting(data: bytes) -> None:
     """Refuse what would take long to parse, or nests deeper than it could be read."""
+    for sign in (b"|", b"()"):
+        if data.count(sign) > _MAX_SIGNS:
+            raise UnreadableError(f"it has more than {_MAX_SIGNS} signs {sign.decode()}")
     depth = 0
     for found in _BRACKETS.finditer(data):
         if found[0] in b"({[":

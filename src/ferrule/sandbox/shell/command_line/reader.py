@@ -105,6 +105,8 @@ class TreeReader:
                 raise UnreadableError("two words aren't separated")
             at = child.end_byte
             kind = child.type
+            if redirections and redirections[-1].ends_command and "redirect" not in kind:
+                raise UnreadableError(f"a word after {redirections[-1].operator}, which is a program for some shells")
             if kind == "command_name":
                 if words:
                     raise UnreadableError("a command has two names")
@@ -443,6 +445,8 @@ class TreeReader:
 
 def _redirect(body: Statement, redirections: tuple[Redirection, ...], words: tuple[Word, ...], end: int) -> Statement:
     """Add redirections to a statement; `words` after a target are arguments of a simple command."""
+    if words and any(each.ends_command for each in redirections):
+        raise UnreadableError("a word after &>, which is a program for some shells")
     if isinstance(body, SimpleCommand):
         if words and not body.words and body.assignments:
             raise UnreadableError("a redirection isn't certain")

@@ -67,6 +67,11 @@ class Redirection:
     start: int
     end: int
 
+    @property
+    def ends_command(self) -> bool:
+        """Whether dash ends the command here: it reads `a &> f b` as `a & > f b`, so that `b` is a program."""
+        return self.operator in ("&>", "&>>")
+
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:

@@ -181,23 +181,18 @@ def _join(words: list[Word], raw: bytes) -> Word:
     """Join the pieces of one word."""
     found = tuple(each for word in words for each in word.substitutions)
     start, end = words[0].start, words[-1].end
+    # A brace expression may be split over several pieces.
+    bare = b"".join(raw[word.start - start : word.end - start] for word in words if word.is_plain or word.text is None)
+    has_braces = b"{" in bare and (b"," in bare or b".." in bare)
+    if has_braces or words[0].has_tilde:
+        return Word(None, start, end, substitutions=found)
     prefix = ""
     for word in words:
         prefix += word.prefix
         if word.text is None:
             break
-    # A brace expression may be split over several pieces, a pattern's letters are anywhere.
-    bare = b"".join(raw[word.start - start : word.end - start] for word in words if word.is_plain or word.text is None)
-    has_braces = b"{" in bare and (b"," in bare or b".." in bare)
-    if has_braces or any(word.text is None for word in words):
-        has_pattern = any(word.has_pattern for word in words)
-        is_pattern = (
-            has_pattern
-            and not has_braces
-            and b".." not in raw
-            and all(w.has_pattern or w.text is not None for w in words)
-        )
-        cut = raw.find(b"{") if has_braces else -1
-        prefix = "" if cut == 0 or has_braces else prefix
-        return Word(None, start, end, prefix, has_pattern=is_pattern, has_tilde=words[0].has_tilde, substitutions=found)
-    return Word(prefix, start, end, prefix, is_plain=False, substitutions=found)
+    if all(word.text is not None for word in words):
+        return Word(prefix, start, end, prefix)
+    has_pattern = b".." not in raw and all(word.has_pattern or word.text is not None for word in words)
+    is_single = all(word.is_single or word.text is not None for word in words)
+    return Word(None, start, end, prefix, has_pattern=has_pattern, is_single=is_single, substitutions=found)
