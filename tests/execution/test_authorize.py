@@ -263,8 +263,9 @@ def test_a_rule_sees_the_functions_defaults():
         return mode
 
     policy = Policy((Rule("deny", arguments={"mode": "loud"}),))
-    assert answer(send, call("send", text="x"), policy=policy).status == "denied"
-    assert answer(send, call("send", text="x", mode="quiet"), policy=policy).text == "quiet"
+    for one in (policy, Policy().narrow(policy), Policy((Rule("allow"),)).narrow(Policy().narrow(policy))):
+        assert answer(send, call("send", text="x"), policy=one).status == "denied"
+        assert answer(send, call("send", text="x", mode="quiet"), policy=one).text == "quiet"
 
 
 def test_an_approver_that_fails_stops_the_run_before_anything_ran():

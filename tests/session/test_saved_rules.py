@@ -95,7 +95,7 @@ def test_a_damaged_file_is_one_line(file, data):
 
 def test_all_fields_of_a_rule_are_kept(tmp_path):
     rule = Rule(
-        "allow", "t", {"read_only": True}, {"path": "x"}, "read", "y", "why", "code (f.py:1)", "git log", exact=True
+        "allow", "t", {"read_only": True}, {"path": "x"}, "read", "y", "why", "code (f.py)", "git log", exact=True
     )
     always = answer("x")
     save_always(tmp_path, [type(always)("scope", (rule,))])

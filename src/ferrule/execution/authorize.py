@@ -210,7 +210,7 @@ class Authorizer:
             plain = convert_arguments(arguments)
             if tool.intent is not None:
                 intent = await self._read_intent(tool, arguments, scope)
-            seen = self._add_defaults(tool, plain) if self.policy.rules else plain
+            seen = self._add_defaults(tool, plain)
             verdict = self.policy.judge(tool, seen, intent, scope.workspace)
         except IntentTimeout:
             result = make_error_result(call.id, call.name, "timeout", _NOT_IN_TIME)
@@ -382,7 +382,7 @@ class Authorizer:
 
     def _add_defaults(self, tool: Tool, plain: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the function's defaults to the arguments, if a rule looks at arguments."""
-        if not any(rule.arguments for rule in self.policy.rules):
+        if not self.policy.matches_arguments:
             return plain
         if tool.name not in self._defaults:
             parameters = inspect.signature(tool.function).parameters.values()

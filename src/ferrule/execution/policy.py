@@ -8,7 +8,7 @@ profiles, `policy_file.py` reads a policy from a file, `approver.py` asks a pers
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
@@ -40,6 +40,8 @@ class Policy:
     always: tuple[Rule, ...] = ()
     grants: SessionGrants | None = None
     within: Policy | None = None
+    matches_arguments: bool = field(init=False, repr=False, compare=False)
+    """Whether a rule looks at arguments, so that the defaults of a function matter."""
 
     def __post_init__(self) -> None:
         if self.profile is not None:
@@ -49,6 +51,10 @@ class Policy:
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "always", tuple(self.always))
         _check_origins(self.trusted)
+        reads = any(rule.arguments for rule in (*self.rules, *self.always))
+        object.__setattr__(
+            self, "matches_arguments", reads or (self.within is not None and self.within.matches_arguments)
+        )
 
     def trusts(self, origin: str) -> bool:
         """Whether what a tool of this origin declares about itself may loosen a verdict."""

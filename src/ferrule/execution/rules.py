@@ -75,7 +75,8 @@ class Rule:
     target: str | None = None
     reason: str = ""
     location: str | None = None
-    """Where the tool is defined (`Tool.location`): an "always" answer isn't meant for another tool of the same name."""
+    """Where the tool is defined (`Tool.location`, also without its line): an "always" answer isn't meant for another
+    tool of the same name."""
     command: str | None = None
     exact: bool = False
     source: str = field(default="", compare=False)
@@ -109,7 +110,7 @@ class Rule:
         """Whether this rule applies to a call of `tool` with `arguments` that has `effect`."""
         if not self.names(tool):
             return False
-        if self.location is not None and _find_file(getattr(tool, "location", None) or "") != _find_file(self.location):
+        if self.location is not None and not self._is_located(getattr(tool, "location", None)):
             return False
         if any(getattr(hints, name) is not wanted for name, wanted in self.annotations.items()):
             return False
@@ -121,6 +122,9 @@ class Rule:
         if (self.effect or self.target is not None) and not match_effect(effect, self.effect, self.target, every):
             return False
         return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
+
+    def _is_located(self, location: str | None) -> bool:
+        return location is not None and self.location in (location, strip_line(location))
 
     def _matches_command(self, effect: Effect | None, every: bool) -> bool:
         if effect is None or self.command is None:
@@ -164,10 +168,10 @@ class Verdict:
     """The rule that decided, if one did."""
 
 
-def _find_file(location: str) -> str:
-    """A location without its line: the next version of a file may have the tool on another one."""
+def strip_line(location: str) -> str:
+    """A tool's location without the line: that of the same tool in the next version of its file."""
     place, _, line = location.rpartition(":")
-    return place if line.rstrip(")").isdigit() else location
+    return f"{place})" if line.endswith(")") and line[:-1].isdigit() else location
 
 
 def pick_stricter(first: Verdict, second: Verdict) -> Verdict:

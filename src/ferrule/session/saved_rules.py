@@ -14,7 +14,7 @@ from typing import Any
 
 from ferrule.errors import PolicyError, SettingsError
 from ferrule.execution.always import Always
-from ferrule.execution.rules import Rule
+from ferrule.execution.rules import Rule, strip_line
 from ferrule.session.user_records import change_records, find_records, read_records
 
 _FILE = "always.json"
@@ -96,6 +96,8 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
         default = one.default_factory() if one.default_factory is not MISSING else one.default
         if one.compare and value != default:
             data[one.name] = dict(value) if isinstance(value, Mapping) else value
+    if rule.location is not None:
+        data["location"] = strip_line(rule.location)
     return data
 
 
