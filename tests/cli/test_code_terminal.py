@@ -184,6 +184,26 @@ def test_commands_are_completed_and_unknown_ones_refused(project: Path) -> None:
         assert screen.wait_for_end() == 0
 
 
+def test_a_file_is_completed_and_attached_and_a_hidden_one_is_neither(project: Path) -> None:
+    (project / "src").mkdir()
+    (project / "src" / "api.py").write_text("def fetch(): ...\n")
+    (project / ".env").write_text("KEY=secret\n")
+    with opened(project, says("Read it.")) as (screen, scripted):
+        screen.wait_for("ask · openai:m")
+        screen.type("see @ap")
+        screen.wait_for("src/api.py")
+        screen.type("\t", ENTER)
+        screen.wait_for("› see @src/api.py")
+        screen.type(ENTER)
+        screen.wait_for("Read it.")
+        question = json.dumps(scripted.requests[-1].body["messages"][-1])
+        assert "def fetch(): ..." in question
+        screen.type("see @.env", ENTER)
+        screen.wait_for("@.env: .env is hidden")
+        assert len(scripted.requests) == 1
+        leave(screen)
+
+
 def test_resizing_and_twenty_columns(project: Path) -> None:
     with opened(project, says("Narrow words are wrapped here."), columns=100) as (screen, _):
         screen.wait_for("ask · openai:m")

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.coding.agent import prepare_pipeline
 from ferrule.coding.announcements import AnnouncementHook
+from ferrule.coding.attached_files import FileNames, attach_files
 from ferrule.coding.checkpoints import Checkpoints
 from ferrule.errors import FerruleError
 from ferrule.models.context_sizes import find_context_size
@@ -19,8 +21,6 @@ from ferrule.session.saved_rules import save_always
 from ferrule.session.session import Session, SessionRunner
 
 if TYPE_CHECKING:
-    import asyncio
-
     from ferrule.agent.pipeline import Pipeline
     from ferrule.agent.run import Run
     from ferrule.coding.meter import Meter
@@ -81,6 +81,10 @@ class CodingSession:
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
     _saved_answers: int = 0
+    _names: FileNames = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._names = FileNames(self.workspace)
 
     @property
     def profile(self) -> Profile:
@@ -95,10 +99,14 @@ class CodingSession:
         return checkpoints
 
     async def ask(self, question: str) -> Run:
-        """Ask, and show what happens. Raises what `Session.ask` raises."""
+        """Ask, with the files that the question names as `@path`, and show what happens.
+
+        Raises `SettingsError` for a file that can't be attached, and what `Session.ask` raises.
+        """
+        attached = await asyncio.to_thread(attach_files, question, self.workspace)
         self.checkpoints.begin_turn(question)
         try:
-            return await self.session.ask(question)
+            return await self.session.ask(question, attached)
         finally:
             await self._end_turn()
 
@@ -145,8 +153,8 @@ class CodingSession:
             self.change_model(model)
 
     def list_files(self) -> list[str]:
-        """List the paths of files that can be attached, relative to the workspace."""
-        return []
+        """List the paths of files that can be attached, relative to the workspace. Called in a thread."""
+        return self._names.list_names()
 
     def list_saved(self, limit: int) -> Sequence[ConversationSummary]:
         """List the saved conversations about this folder, the last changed first."""

@@ -1,0 +1,105 @@
+"""`@path` in a question: attaches the file, and completes its name, within what the file tools may read."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from ferrule._util.background import run_synchronously
+from ferrule.coding.file_listing import list_files_below
+from ferrule.coding.file_loading import LoadedFile, explain_errors, load_file
+from ferrule.conversation import Image, Text
+from ferrule.errors import SandboxInputError, SandboxUnavailable, SettingsError, ToolFailed
+from ferrule.media import find_image_type, frame_text
+
+if TYPE_CHECKING:
+    from ferrule.coding.workspace import Workspace
+
+Attachment: TypeAlias = Text | Image
+_MENTION = re.compile(r"(?:^|(?<=[\s(]))@(\S+)")
+_TRAILING = ".,;:!?)\"'"
+_LONGEST = 50_000
+"""The most characters of one file; the model can read the rest."""
+_MOST_FILES = 20
+_FRESH = 10.0
+"""How long the list of names is used, in seconds."""
+
+
+def attach_files(question: str, workspace: Workspace) -> list[Attachment]:
+    """Load the files that a question names as `@path`; a word that names no file is only a word.
+
+    Raises `SettingsError` for a file that can't be attached: hidden, binary, too long, or one of too many.
+    """
+    found = [load_attachment(path, workspace) for path in dict.fromkeys(_find_mentions(question, workspace))]
+    if len(found) > _MOST_FILES:
+        raise SettingsError(f"the question attaches {len(found)} files; {_MOST_FILES} are allowed")
+    return found
+
+
+def _find_mentions(question: str, workspace: Workspace) -> Iterator[str]:
+    for found in _MENTION.finditer(question):
+        for path in (found[1], found[1].rstrip(_TRAILING)):
+            real = os.path.join(workspace.folder, os.path.expanduser(path))  # noqa: PTH111, PTH118 - a string
+            if path and os.path.isfile(real):  # noqa: PTH113
+                yield path
+                break
+
+
+def load_attachment(path: str, workspace: Workspace) -> Attachment:
+    """Load one file: its text, cut if it is long, or its image. Raises `SettingsError`."""
+    try:
+        with explain_errors("attaching", path):
+            loaded = load_file(workspace, path)
+    except ToolFailed as error:
+        raise SettingsError(f"@{path}: {error}") from error
+    image_type = find_image_type(loaded.data)
+    if image_type is not None:
+        return Image(loaded.data, image_type)
+    if loaded.text is None:
+        raise SettingsError(f"@{path}: {loaded.kind}, which can't be attached; only text and images can")
+    return Text(f"\n\n{frame_text(loaded.path, _cut(loaded, workspace))}")
+
+
+def _cut(loaded: LoadedFile, workspace: Workspace) -> str:
+    """Cut a long text; a whole one is known to the model from now on, and it is told if the file changes."""
+    assert loaded.text is not None
+    text = loaded.text.text
+    if len(text) <= _LONGEST:
+        workspace.files.remember(loaded.real, loaded.digest, loaded.status)
+        return text
+    kept = text[:_LONGEST].rpartition("\n")[0] or text[:_LONGEST]
+    lines = kept.count("\n") + 1
+    return f"{kept}\n[cut after line {lines} of {text.count(chr(10)) + 1}: read the rest with read_file]"
+
+
+class FileNames:
+    """The names of the files that can be attached, for completion; listed anew when they are old."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._names: list[str] = []
+        self._listed = float("-inf")
+        self._lock = threading.Lock()
+
+    def list_names(self) -> list[str]:
+        """List them, relative to the workspace. Called in a thread without an event loop."""
+        with self._lock:
+            if time.monotonic() - self._listed > _FRESH:
+                self._names = self._find()
+                self._listed = time.monotonic()
+            return self._names
+
+    def _find(self) -> list[str]:
+        folder = str(self._workspace.folder)
+        try:
+            snapshot = self._workspace.access.take_snapshot()
+            listing = run_synchronously(list_files_below(folder, folder, snapshot))
+        except (OSError, SandboxInputError, SandboxUnavailable):
+            return []
+        names = (path[len(folder) + 1 :] for path in listing.paths)
+        # A name with a space would end at it, one with a control character would be shown as another.
+        return [name for name in names if name.isprintable() and " " not in name]
