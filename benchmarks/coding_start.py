@@ -31,7 +31,7 @@ PROGRAMS = {
 def time_to_prompt(command: list[str], folder: str) -> float:
     """Seconds until a process has shown its prompt."""
     master, slave = pty.openpty()
-    home = {name: folder for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    home = dict.fromkeys(("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), folder)
     environment = {**os.environ, **home, "TERM": "xterm-256color"}
     started = time.perf_counter()
     process = subprocess.Popen(
