@@ -213,7 +213,7 @@ class FileTools(Toolset):
             try:
                 patched = patch_text(text, patch.hunks)
             except ToolFailed as error:
-                raise ToolRetry(f"{file.path}: {error.reason}. Nothing was changed") from error
+                raise ToolRetry(f"nothing was changed. {file.path}: {error.reason}") from error
             data, raw, notes = patched.file.encode(), patched.file.raw, patched.notes
             if patch.move_to is None:
                 return [plan_change(file, text, patched.file, is_known=file.record is not None, notes=notes)]
