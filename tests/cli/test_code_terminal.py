@@ -91,6 +91,24 @@ def test_approving_denying_with_a_reason_and_editing(project: Path) -> None:
         leave(screen)
 
 
+def test_an_editor_gets_the_terminal_and_the_prompt_comes_back(project: Path) -> None:
+    editor = project.parent / "editor"
+    editor.write_text('#!/bin/sh\necho "an editor is here"\nread line\necho "touch $line" > "$1"\n')
+    editor.chmod(0o755)
+    with opened(project, run("touch one"), says("Finished."), EDITOR=str(editor), VISUAL="") as (screen, _):
+        screen.type("make a file", ENTER)
+        screen.wait_for("[y]es")
+        screen.type("e", ENTER)
+        screen.wait_for("an editor is here")
+        screen.type("edited", ENTER)
+        screen.wait_for("touch edited", "[y]es")
+        screen.wait_for("[y]es", count=2)
+        screen.type("y", ENTER)
+        screen.wait_for("Finished.")
+        assert (project / "edited").exists()
+        leave(screen)
+
+
 def test_undo_takes_back_what_a_turn_changed(project: Path) -> None:
     (project / "api.py").write_bytes(b"one\r\ntwo\r\n")
     edit = calls(("call_1", "edit_file", json.dumps({"path": "api.py", "edits": [{"old": "two", "new": "2"}]})))

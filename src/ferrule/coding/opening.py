@@ -29,7 +29,7 @@ from ferrule.execution.always import SessionGrants
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
 from ferrule.session.project import Project, load_project
-from ferrule.session.saved_rules import load_saved_rules
+from ferrule.session.saved_rules import load_saved_rules, save_always
 from ferrule.session.session import Session
 from ferrule.session.terminal_output import print_warnings
 
@@ -151,7 +151,8 @@ def _open_permissions(
 
         given = read_policy(options.policy)
     always = load_saved_rules(options.folder)
-    policy = project.make_policy(given, options.profile, always, SessionGrants())
+    grants = SessionGrants(save=lambda answer: save_always(options.folder, [answer]))
+    policy = project.make_policy(given, options.profile, always, grants)
     # Without it, a call that was interrupted would be run twice: so it is kept even if nobody asked for it.
     journal = FileJournal(options.journal or find_journal(options.folder), "ferrule code")
     opened.callback(journal.close)

@@ -15,9 +15,7 @@ from ferrule.coding.agent import prepare_pipeline
 from ferrule.coding.announcements import AnnouncementHook
 from ferrule.coding.attached_files import FileNames, attach_files
 from ferrule.coding.checkpoints import Checkpoints
-from ferrule.errors import FerruleError
 from ferrule.models.context_sizes import find_context_size
-from ferrule.session.saved_rules import save_always
 from ferrule.session.session import Session, SessionRunner
 
 if TYPE_CHECKING:
@@ -80,7 +78,6 @@ class CodingSession:
     meter: Meter
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
-    _saved_answers: int = 0
     _names: FileNames = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,20 +116,10 @@ class CodingSession:
             await self._end_turn()
 
     async def _end_turn(self) -> None:
-        """Record what the turn changed, and what the person has allowed for good."""
+        """Record what the turn changed."""
         await self.checkpoints.end_turn()
-        notify = self.session.renderer.notify
         for problem in self.checkpoints.take_announcements():
-            notify(problem)
-        grants = self.session.policy.grants
-        new = () if grants is None else grants.answers[self._saved_answers :]
-        if not new:
-            return
-        self._saved_answers += len(new)
-        try:
-            save_always(self.options.folder, new)
-        except (FerruleError, OSError) as error:
-            notify(f"what you allowed for good is not saved: {error}")
+            self.session.renderer.notify(problem)
 
     def change_profile(self, profile: Profile) -> None:
         """Use another profile from the next turn on; rules and earlier answers stay."""

@@ -10,12 +10,12 @@ import asyncio
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.document import Document
 
 from ferrule.coding.terminal.answers import PromptAnswers
@@ -200,11 +200,21 @@ class TerminalProgram:
             self._output.write, lambda: self._app.output.get_size().columns, self._app.invalidate
         )
         opened.enter_context(route_output())
-        approver = approver_kind(self._answers, self._output)
+        approver = approver_kind(
+            self._answers, self._output, columns=lambda: self._app.output.get_size().columns, edit=self._edit_text
+        )
         coding: CodingSession = await opened.enter_async_context(
             open_session(options, renderer, approver, self._answers)
         )
         return coding
+
+    async def _edit_text(self, editor: Sequence[str], text: str, name: str) -> str:
+        """Let the person's editor have the terminal, and what is written wait."""
+        from ferrule.execution.edit_arguments import edit_text
+
+        async with in_terminal():
+            with self._output.hold():
+                return await edit_text(editor, text, name)
 
     async def _answer_pending(self) -> None:
         """Answer the calls that a resumed conversation ended in."""
