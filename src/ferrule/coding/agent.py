@@ -50,7 +50,8 @@ def make_agent(
 
 def prepare_pipeline(pipeline: Pipeline[Any], context_limit: int | None = None) -> Pipeline[Any]:
     """Add the limits and hooks of the coding agent, but no system text: for another model in the same conversation."""
-    compaction = CompactContext(_limit_context(context_limit), summarizer="model", describe=describe_files)
+    # Few messages stay: the result of one call may take a good part of a small context.
+    compaction = CompactContext(_limit_context(context_limit), summarizer="model", keep=2, describe=describe_files)
     return pipeline.within(rounds=ROUNDS).hook(compaction)
 
 
