@@ -205,7 +205,8 @@ class TurnHistory:
         restoration.apply(chosen)
         results = tuple(restoration.results)
         left = [each.path for each in results if each.action in ("kept", "failed")]
-        if len(left) < len(results) or not left:
+        # What is kept was decided on; where everything failed, as in a read-only workspace, nothing has happened.
+        if not results or any(each.action != "failed" for each in results):
             turn.status = "undone" if action == "undo" else "done"
             turn.kept = left if action == "undo" else []
             self.store.turns.save(turn)
