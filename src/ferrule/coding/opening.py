@@ -73,7 +73,7 @@ async def open_coding_session(
             permissions = permissions.trust(*servers.origins)
         session = Session(
             pipeline,
-            make_tools(workspace).add(found.registry, *options.tools),
+            make_tools(workspace, test_command=project.code.test_command).add(found.registry, *options.tools),
             permissions=permissions,
             renderer=shown,
             autosave=autosave,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from ferrule.builtin_tools import shell_tool
 from ferrule.builtin_tools.default_sandboxes import close_at_exit
 from ferrule.coding.files import make_file_tools
+from ferrule.coding.run_tests import make_run_tests
 from ferrule.coding.search import make_search_tools
 from ferrule.coding.sub_agents import make_task_tool
+from ferrule.coding.todo import make_todo
 from ferrule.coding.workspace import Workspace
 from ferrule.tools.registry import ToolRegistry
 
@@ -17,9 +20,12 @@ COMMAND_SECONDS = 30.0
 """The default timeout of a command: a model says when it expects a long one."""
 
 
-def tools(workspace: str | os.PathLike[str] | Workspace = ".") -> ToolRegistry:
+def tools(
+    workspace: str | os.PathLike[str] | Workspace = ".", *, test_command: Sequence[str] | None = None
+) -> ToolRegistry:
     """Make the tools of a coding agent for one workspace: a folder, or a `Workspace`, which the caller closes.
 
+    `test_command` is the program with its arguments that `run_tests` runs; None: what the project's files speak for.
     What the tools of a folder start is closed when the program ends. Raises `SandboxInputError` for a folder that
     can't be used.
     """
@@ -36,6 +42,8 @@ def tools(workspace: str | os.PathLike[str] | Workspace = ".") -> ToolRegistry:
                 before_command=used.before_command,
             ),
             *used.jobs.make_tools(),
+            make_run_tests(used, test_command),
+            make_todo(),
             make_task_tool(used.folder),
         ]
     )
