@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ferrule.errors import PolicyError
@@ -54,6 +56,11 @@ def judge(policy, intent, workspace=None):
         ("find -delete", "find . -depth -ls -type f -empty", False, False),
         ("cargo test", "cargo +nightly test", False, True),
         ("npm test", "npm --prefix x test", False, True),
+        ("rm", "sudo -u me /bin/rm -rf x", False, True),
+        ("rm -rf", "ssh host rm -fr x", False, True),
+        ("sudo", "sudo make", True, True),
+        ("rm", "sudo make", False, False),
+        ("rm", "echo rm x", False, False),
         ("npm run *", "npm run build", True, True),
         ("npm run *", "npm run", False, False),
         ("python3*", "python3.12 x.py", True, True),
@@ -70,6 +77,22 @@ def test_a_command_is_matched_by_its_words(pattern, command, allows, denies):
 def test_a_word_may_contain_spaces():
     assert match_words(("my program", "x"), "'my program'", every=True, exact=False)
     assert not match_words(("my", "program", "x"), "'my program'", every=False, exact=False)
+
+
+def test_a_command_line_that_a_program_is_given_is_looked_into():
+    for words in (("su", "-c", "rm -rf x"), ("ssh", "host", "cd y && rm x")):
+        assert not match_words(words, "rm", every=True, exact=False)
+    assert match_words(("su", "-c", "rm -rf x"), "rm", every=False, exact=False)
+    assert match_words(("sudo", "make"), "make", every=False, exact=True)
+    assert not match_words(("sudo", "make", "x"), "make", every=False, exact=True)
+
+
+@pytest.mark.parametrize("word", ["sudo", "rm", "-r", "'sudo \"sudo x\"'", "x y"])
+def test_a_long_line_is_matched_in_a_bounded_time(word):
+    words = ("sudo", *[word] * 3000)
+    started = time.process_time()
+    assert not match_words(words, "rm -rf /", every=False, exact=False)
+    assert time.process_time() - started < 5
 
 
 def test_a_sign_that_is_quoted_is_a_word():

@@ -104,10 +104,11 @@ def _format_explanation(tool: Tool, explanation: Explanation) -> Iterable[str]:
     for words, effects in groupby(explanation.effects, key=lambda one: one.effect.words if one.effect else ()):
         if words:
             yield f"  {shlex.join(words)}"
+        indent = "    " if words else "  "
         for one in effects:
-            yield f"    {_format_effect(one)}"
+            yield f"{indent}{_format_effect(one)}"
             others = [rule for rule in one.matching if rule is not one.verdict.rule]
-            yield from (f"      also matches: {_format_rule(rule)}" for rule in others)
+            yield from (f"{indent}  also matches: {_format_rule(rule)}" for rule in others)
 
 
 def _format_effect(one: ExplainedEffect) -> str:

@@ -19,6 +19,28 @@ _SHORT_LETTERS = 3
 """The most letters of `-rf` that may be spread over several options; a longer one is a word, such as `-delete`."""
 
 _SIGNS = ";|&<>"
+_CHANGING_RIGHTS = ("sudo", "doas", "su", "pkexec", "runuser", "setpriv", "unshare", "nsenter", "chroot", "systemd-run")
+_ELSEWHERE = (
+    "ssh",
+    "docker",
+    "podman",
+    "kubectl",
+    "npx",
+    "bunx",
+    "uvx",
+    "uv",
+    "pipx",
+    "poetry",
+    "pipenv",
+    "pdm",
+    "hatch",
+)
+_CARRIERS = frozenset(
+    (*_CHANGING_RIGHTS, *_ELSEWHERE, "busybox", "toybox", "flock", "watch", "strace", "ltrace", "parallel", "script")
+)
+"""Programs that run others, which the parser of command lines doesn't look through."""
+_MOST_CARRIED = 200
+"""How many words of a program are looked at that `sudo` or the like runs: each word of the line may be the program."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
@@ -48,6 +70,12 @@ def match_words(words: Sequence[str], pattern: str, every: bool, exact: bool) ->
     if not words:
         return False
     patterns = split_command_pattern(pattern)
+    if _match_program(words, patterns, every, exact):
+        return True
+    return not every and words[0].rpartition("/")[2] in _CARRIERS and _match_carried(words, pattern, exact)
+
+
+def _match_program(words: Sequence[str], patterns: Sequence[str], every: bool, exact: bool) -> bool:
     program = words[0]
     if not _match_word(program, patterns[0]) and (
         every or "/" not in program or not _match_word(program.rpartition("/")[2], patterns[0])
@@ -56,6 +84,20 @@ def match_words(words: Sequence[str], pattern: str, every: bool, exact: bool) ->
     if len(words) >= len(patterns) and all(map(_match_word, words[1:], patterns[1:])):
         return not exact or len(words) == len(patterns)
     return not every and not exact and _match_normal_form(words, patterns)
+
+
+def _match_carried(words: Sequence[str], pattern: str, exact: bool) -> bool:
+    """Whether what a program such as `sudo` is given to run matches.
+
+    Where that begins isn't known, so each word may be the first, and one with spaces a command line.
+    """
+    patterns = split_command_pattern(pattern)
+    for start in range(1, len(words)):
+        if " " in words[start] and match_words(guess_words(words[start]), pattern, every=False, exact=exact):
+            return True
+        if _match_program(words[start : start + _MOST_CARRIED], patterns, every=False, exact=exact):
+            return True
+    return False
 
 
 @lru_cache(maxsize=512)
