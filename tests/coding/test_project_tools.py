@@ -126,7 +126,7 @@ async def test_templates_count_once_the_file_was_trusted(project: Path, workspac
 
 
 async def test_a_template_that_may_write_has_a_checkpoint_before_it(project: Path) -> None:
-    (project / "ferrule.toml").write_text(TEMPLATE.format(name="show"))
+    (project / "ferrule.toml").write_text(TEMPLATE.format(name="show").replace("printf", "touch").replace('"%s", ', ""))
     noted: list[str] = []
 
     class Checkpoints:

@@ -12,6 +12,7 @@ from pathlib import Path
 from ferrule import ToolCall, assistant, model, tool
 from ferrule.agent.pipeline import Pipeline
 from ferrule.capabilities import Capabilities
+from ferrule.coding import tools
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.conversation import Conversation
 from ferrule.events import Event, ToolProgress
@@ -252,3 +253,24 @@ class Silent(TextRenderer):
 
     def show(self, event: Event) -> None:
         """Ignore it."""
+
+
+async def test_by_default_its_commands_only_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+
+    def command(line: str, identifier: str) -> ToolCall:
+        return ToolCall(identifier, "bash", json.dumps({"command": line}))
+
+    scripted = ScriptedModel(
+        start(),
+        command("wc -l a.txt", "c1"),
+        command("touch made", "c2"),
+        command("python3 -c 1", "c3"),
+        "Two.",
+        "Two.",
+    )
+    run = await model(scripted).chat("How many lines?").using(tools(tmp_path), policy=Policy(profile="all")).run()
+    results = [m.result for m in run.sub_runs[0].run.conversation.messages if m.role == "tool"]
+    assert [one.status for one in results] == ["ok", "denied", "denied"]
+    assert results[0].text == "2 a.txt"
+    assert not (tmp_path / "made").exists()

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ferrule.builtin_tools.python_code import limit_seconds
-from ferrule.builtin_tools.shell_results import render_result
-from ferrule.errors import FerruleError, ToolDefinitionError, ToolFailed, ToolRetry
+from ferrule.builtin_tools.shell_plan import CommandPlan, SandboxTraits, plan_command
+from ferrule.builtin_tools.shell_runs import ShellRun
+from ferrule.errors import ToolDefinitionError, ToolRetry
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.scope import CallScope
@@ -172,30 +173,25 @@ def make_command_tool(
     be offered, or a pattern that can't be checked.
     """
 
+    def plan(values: Mapping[str, Any]) -> tuple[str, SandboxTraits, CommandPlan]:
+        command, running = shlex.join(settings.make_arguments(values)), sandbox()
+        traits = SandboxTraits.of(running.mode, running.network, running.tier)
+        if settings.read_only and traits.is_contained:
+            return command, traits, CommandPlan((Effect("read", "/"),), only_reads=True)
+        return command, traits, plan_command(command, str(running.workspace), traits)
+
     async def run(ferrule_scope: CallScope, **values: Scalar) -> str:
-        arguments = settings.make_arguments(values)
-        mode = "read-only" if settings.read_only else None
-        if before_write is not None and not settings.read_only:
+        command, traits, planned = plan(values)
+        if before_write is not None and not planned.only_reads:
             await before_write()
-        try:
-            done = await sandbox().run(
-                shlex.join(arguments), timeout=limit_seconds(settings.timeout, ferrule_scope), mode=mode
-            )
-        except FerruleError as error:
-            raise ToolFailed(f"not run: {error}") from error
-        return render_result(done)
+        prepared = ShellRun(sandbox(), command, planned, traits.can_ask_for_hosts)
+        return await prepared.run(ferrule_scope, limit_seconds(settings.timeout, ferrule_scope))
 
     def intend(values: Mapping[str, Any]) -> Intent:
-        words, running = tuple(settings.make_arguments(values)), sandbox()
-        command, workspace = shlex.join(words), str(running.workspace)
-        is_contained = running.tier != "none"
-        written = workspace if is_contained and running.mode != "full" else "/"
-        note = "read-only" if settings.read_only else str(running.mode)
-        if settings.read_only and is_contained:
-            effects: tuple[Effect, ...] = (Effect("read", "/", words),)
-        else:
-            effects = (Effect("run", command, words), Effect("write", written, words))
-        return Intent(effects, f"$ {command}\n[in {workspace}; {note if is_contained else 'not contained'}]")
+        command, traits, planned = plan(values)
+        mode = "read-only" if planned.only_reads else traits.mode
+        notes = [f"in {sandbox().workspace}", mode if traits.is_contained else "not contained"]
+        return Intent(planned.effects, f"$ {command}\n[{'; '.join(notes)}]")
 
     schema = {
         "type": "object",

@@ -40,9 +40,9 @@ Command = Annotated[str, "The command line, for sh"]
 Seconds = Annotated[float, "Seconds that it may take; it is stopped after them, with what it wrote kept"]
 Background = Annotated[bool, "Whether to start it and go on, without a time limit; job_output reads what it writes"]
 Hosts = Annotated[
-    list[str], "Hosts of the network that it needs, such as pypi.org or *.npmjs.org; the user may be asked"
+    list[str] | None, "Hosts of the network that it needs, such as pypi.org or *.npmjs.org; the user may be asked"
 ]
-Writable = Annotated[list[str], "Protected places that this command must write, such as .git; the user is asked"]
+Writable = Annotated[list[str] | None, "Protected places that this command must write, such as .git; the user is asked"]
 
 _DESCRIPTION: Final = {
     "read-only": "Run a shell command that reads: nothing can be written but temporary files.",
@@ -82,8 +82,8 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
         scope: CallScope,
         timeout: Seconds = timeout,
         background: Background = False,
-        hosts: Hosts | None = None,
-        writable: Writable | None = None,
+        hosts: Hosts = None,
+        writable: Writable = None,
     ) -> str:
         from ferrule.builtin_tools.shell_runs import ShellRun
 

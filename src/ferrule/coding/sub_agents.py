@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ferrule.tools.registry import BoundRegistry
 
 NAME = "task"
+_SHELL = "bash"
 DEEPEST = 2
 """How deep sub-agents may start further ones."""
 ROUNDS = 50
@@ -38,7 +39,9 @@ _SYSTEM = (
 )
 
 Prompt = Annotated[str, "The whole task, with everything that must be known for it and what to answer"]
-Names = Annotated[list[str] | None, "The tools that it may use, by name; by default those that only read"]
+Names = Annotated[
+    list[str] | None, "The tools that it may use, by name; by default those that only read, and bash to read"
+]
 
 
 def make_task_tool(folder: Path, hooks: Sequence[HooksSource] = ()) -> Tool:
@@ -77,11 +80,15 @@ def _make_pipeline(
 
 
 def _select_tools(state: RunState, names: Sequence[str] | None) -> list[Tool]:
-    """Select tools of the run: those named, or those that only read. Raises `ToolRetry` for an unknown name."""
+    """Select tools of the run: those named, or those that only read. Raises `ToolRetry` for an unknown name.
+
+    Among those that only read is bash: under the profile `plan`, it runs the commands that do.
+    """
     offered: BoundRegistry = state.registry
     if names is None:
         trusts = state.policy.trusts
-        return [one for one in offered if one.name != NAME and one.annotations.read_only is True and trusts(one.origin)]
+        reading = (one for one in offered if one.annotations.read_only is True or one.name == _SHELL)
+        return [one for one in reading if one.name != NAME and trusts(one.origin)]
     unknown = [name for name in names if name not in offered]
     if unknown:
         near = find_nearest_names(unknown[0], offered.names)
