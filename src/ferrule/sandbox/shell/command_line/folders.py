@@ -21,7 +21,7 @@ class Folders:
 
     def move(self, target: str | None) -> Folders:
         """The folders after a successful `cd target`; None is a target that isn't known."""
-        if target is None or target in ("", "-"):
+        if not target or target.startswith("-"):
             return Folders(None)
         if target.startswith("/"):
             return Folders((target,)) if ".." not in target.split("/") else Folders(None)

@@ -120,7 +120,8 @@ _LIST_OPTIONS: dict[str, OptionTable] = {
     "tag": OptionTable("ln", "", _names("list"), _names("sort format color")),
     "remote": OptionTable("v", "", _names("verbose")),
 }
-_CONFIG_READING = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l", "--show-origin", "--show-scope"})
+_CONFIG_READING = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l"})
+_CONFIG_OPTIONS = frozenset({"--show-origin", "--show-scope", "--name-only", "--global", "--local", "--system", "-z"})
 
 _WRITING = _names(
     "add commit checkout switch restore reset merge rm mv branch tag stash cherry-pick revert rebase clean am apply "
@@ -185,7 +186,9 @@ def read_git(arguments: Sequence[Word]) -> GitCommand:
 def _only_reads(verb: str, words: Sequence[Word]) -> bool:
     first = words[0].text if words else None
     if verb == "config":
-        return first in _CONFIG_READING and all(word.text is not None and "file" not in word.text for word in words)
+        return first in _CONFIG_READING and all(
+            word.text is not None and (word.text[:1] != "-" or word.text in _CONFIG_OPTIONS) for word in words[1:]
+        )
     if verb == "reflog" and first in ("expire", "delete", "drop", "write"):
         return False
     if verb in _LISTING and first in _LISTING[verb][0]:

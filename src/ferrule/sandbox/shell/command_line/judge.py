@@ -31,7 +31,7 @@ from ferrule.sandbox.shell.command_line.syntax import (
     Word,
 )
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
-from ferrule.sandbox.shell.command_line.wrappers import STDIN_PROGRAMS
+from ferrule.sandbox.shell.command_line.wrappers import STDIN_PROGRAMS, runs_its_input
 from ferrule.tools.intent import Effect
 
 __all__ = ["parse_command_line"]
@@ -125,11 +125,13 @@ class _Judge:
         for operator, item in zip(statement.operators, statement.items[1:], strict=True):
             if operator == "||":
                 # Reached when a `cd` before it failed, or when one succeeded and something after it failed.
-                reached.append(self._folders)
                 for each in reached:
                     self._folders = self._folders.join(each)
-            reached.append(self._folders)
+            before = self._folders
+            reached.append(before)
             self._judge_moving(item)
+            if operator == "||":
+                self._folders = self._folders.join(before)  # what is next is also reached without this item
         for each in reached:
             self._folders = self._folders.join(each)
 
@@ -200,7 +202,9 @@ class _Judge:
         if name in UNREADABLE_BUILTINS:
             raise UnreadableError(f"{name} changes what later commands mean")
         if name in ("cd", "pushd", "popd"):
-            self._move(name, words, start, end, succeeds)
+            # `timeout 5 cd src` moves nothing here.
+            is_own = given.words[0].text in ("cd", "command")
+            self._move(name, words, start, end, succeeds and is_own)
             return
         self._judge_named(name, program, start, end)
 
@@ -284,7 +288,7 @@ class _Judge:
         covering = known if is_covered else ()
         effects = list[Effect]()
         if outcome.runs:
-            if name in STDIN_PROGRAMS and not any(word.prefix[:1] != "-" for word in words[1:]):
+            if name in STDIN_PROGRAMS and runs_its_input([word.text for word in words[1:]]):
                 covering = ()
             shown = shlex.join(known) if known else self._show(words[0].start, end)
             effects.append(Effect("run", shown, covering))

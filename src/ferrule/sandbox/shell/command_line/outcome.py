@@ -27,18 +27,17 @@ class Outcome:
     hosts: list[str] = field(default_factory=list)
 
 
-_DELIMITED = r"(?:/(?:[^/\\\n]|\\.)*/|\|(?:[^|\\\n]|\\.)*\||#(?:[^#\\\n]|\\.)*#)"
 _PATTERN = r"/(?:[^/\\\n\[]|\\.|\[\^?\]?[^\]\n]*\])*/[IM]*"
 _ADDRESS = rf"(?:\d+(?:~\d+)?|\$|{_PATTERN})"
-_RANGE = rf"(?:{_ADDRESS}(?:\s*,\s*(?:{_ADDRESS}|\+\d+|~\d+))?\s*!?\s*)?"
+_RANGE = rf"(?:{_ADDRESS}(?:[ \t]*+,[ \t]*+(?:{_ADDRESS}|\+\d+|~\d+))?[ \t]*+!?[ \t]*+)?"
 _SUBSTITUTION = (
     r"s(?:/(?:[^/\\\n]|\\.)*/(?:[^/\\\n]|\\.)*/|\|(?:[^|\\\n]|\\.)*\|(?:[^|\\\n]|\\.)*\||"
     r"#(?:[^#\\\n]|\\.)*#(?:[^#\\\n]|\\.)*#|,(?:[^,\\\n]|\\.)*,(?:[^,\\\n]|\\.)*,)[gpIi0-9]*"
 )
-_SED_COMMAND = rf"\s*{_RANGE}(?:[pdqDPgGhHxnN=]|{_SUBSTITUTION})?\s*"
+_SED_COMMAND = rf"[ \t]*+{_RANGE}(?:[pdqDPgGhHxnN=]|{_SUBSTITUTION})?[ \t]*+"
 _SED_SCRIPT = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*", re.DOTALL)
 _MAX_SCRIPT = 2000
-_AWK_LIVE = re.compile(r"[|>@]|system|getline|close|fflush|extension|load")
+_AWK_LIVE = re.compile(r"[|>@]|system|getline|close|fflush|extension|load|ARGV|ARGC")
 
 
 def check_sed(scripts: list[Word]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LONE_DASH = re.compile(rb"(?<=[ \t])-(?=[ \t\n;|&<>)]|$)")
 _BRACKETS = re.compile(rb"[({\[)}\]]")
 
-_parser: Parser | None = None
+_local = threading.local()
+"""Has the parser of a thread: one can't be used by several at once."""
 
 
 def parse_sequence(text: str) -> tuple[bytes, Sequence]:
@@ -66,22 +68,22 @@ def _check_nesting(data: bytes) -> None:
 
 def _parse(data: bytes) -> Any:
     """The root of the syntax tree. The grammar takes quadratic time for some texts, hence the limit."""
-    global _parser  # noqa: PLW0603 - a grammar takes milliseconds to load
-    if _parser is None:
-        _parser = _load_parser()
+    parser: Parser | None = getattr(_local, "parser", None)
+    if parser is None:
+        parser = _local.parser = _load_parser()
     if b" -" in data and b"((" not in data:
         data = _LONE_DASH.sub(b"_", data)
     if len(data) < 1024:
-        tree = _parser.parse(data)
+        tree = parser.parse(data)
     else:
         end = time.thread_time() + _MAX_SECONDS
         try:
-            tree = _parser.parse(
+            tree = parser.parse(
                 lambda offset, _: data[offset : offset + 65536],
                 progress_callback=lambda _, has_error: has_error or time.thread_time() > end,
             )
         except ValueError as error:
-            _parser.reset()
+            parser.reset()
             raise UnreadableError("it has a syntax error, or takes too long to parse") from error
     if tree.root_node.has_error:
         raise UnreadableError("it has a syntax error, or a part that only some shells can read")

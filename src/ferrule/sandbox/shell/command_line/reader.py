@@ -229,7 +229,8 @@ class TreeReader:
         check_gap(self._data, mark.end_byte, body.start_byte)
         if mark.end_byte == body.start_byte:
             raise UnreadableError("a negation isn't certain")
-        return self._read_statement(body, depth + 1)
+        # A list of its own, since what follows `&&` is reached when it failed.
+        return AndOr((self._read_statement(body, depth + 1),), ())
 
     def _read_group(self, node: Node, depth: int) -> Compound:
         children = node.children

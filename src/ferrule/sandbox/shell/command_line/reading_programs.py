@@ -42,7 +42,7 @@ def _names(text: str) -> frozenset[str]:
 
 _PATHS = (
     "cat head tail wc ls dir vdir nl tac rev cut paste join comm fold fmt expand unexpand column pr od hexdump hd "
-    "stat readlink realpath cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum base64 base32 "
+    "stat readlink realpath cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum "
     "df du readelf"
 )
 _NO_PATHS = (
@@ -55,8 +55,6 @@ _VALUES = {
     "tail": "ncs",
     "cut": "dfbc",
     "fold": "w",
-    "base64": "w",
-    "base32": "w",
     "du": "dt",
     "stat": "ct",
 }
@@ -70,6 +68,7 @@ _GREP = ReadingProgram(
     instead=("-e", "-f", "--regexp", "--file"),
     path_options=("-f", "--file"),
 )
+_BASE64 = ReadingProgram(OptionTable("dDi", "w", _names("decode ignore-garbage"), _names("wrap")))
 _RG_NAMES = (
     "ignore-case smart-case case-sensitive fixed-strings word-regexp line-regexp line-number no-line-number "
     "files-with-matches files-without-match count count-matches only-matching hidden no-ignore no-ignore-vcs "
@@ -100,6 +99,9 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
     },
     **dict.fromkeys(_NO_PATHS.split(), ReadingProgram(paths=False)),
     **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
+    **dict.fromkeys(
+        ("base64", "base32"), ReadingProgram(OptionTable("dDi", "w", _names("decode ignore-garbage"), _names("wrap")))
+    ),
     "printf": ReadingProgram(OptionTable(stops_at_operand=True), paths=False),
     "test": ReadingProgram(paths=False, check="test"),
     "[": ReadingProgram(paths=False, check="test"),

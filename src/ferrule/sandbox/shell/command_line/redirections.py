@@ -16,7 +16,7 @@ __all__ = ["RedirectionReader"]
 _REDIRECTIONS = frozenset({">", ">>", ">|", "<", "&>", "&>>", ">&", "<&"})
 _CLOSINGS = frozenset({">&-", "<&-"})
 _DELIMITER = re.compile(rb"""\\?([A-Za-z_]\w*)|'([A-Za-z_]\w*)'|"([A-Za-z_]\w*)\"""")
-_LIVE_IN_HEREDOC = re.compile(rb"`|\$[({\[](?!\w+\})|\\\n")
+_LIVE_IN_HEREDOC = re.compile(rb"`|\$[(\[]|\$\{(?!\w+\})|\\\n")
 _HEREDOCS = [[mark, "heredoc_start", "heredoc_body", "heredoc_end"] for mark in ("<<", "<<-")]
 
 

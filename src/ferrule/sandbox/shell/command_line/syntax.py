@@ -47,7 +47,10 @@ class Word:
     @property
     def may_be_option(self) -> bool:
         """Whether a program could see a word that begins with a dash in its place."""
-        return self.text is None and not self.is_pipe and not (self.prefix and self.prefix[0] not in "-+")
+        if self.text is not None or self.is_pipe or self.has_tilde:
+            return False
+        # What isn't quoted is split at blanks: `./$x` may be `./a --option`. The names of a pattern are not.
+        return not (self.has_pattern or self.is_single) or not self.prefix or self.prefix[0] in "-+"
 
 
 @dataclass(frozen=True, slots=True)

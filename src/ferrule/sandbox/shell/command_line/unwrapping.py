@@ -122,7 +122,8 @@ def _read_xargs(program: Program) -> Program:
         raise UnsureError("what xargs runs isn't known before it runs")
     end = program.words[-1].end
     if not replaced:
-        return Program((*words, Word(None, end, end)), program.is_covered)
+        # Two, since the first may be the value of an option.
+        return Program((*words, Word(None, end, end), Word(None, end, end)), program.is_covered)
     found = tuple(
         Word(None, word.start, word.end) if word.text is None or replaced[0] in word.text else word  # type: ignore[operator]
         for word in words

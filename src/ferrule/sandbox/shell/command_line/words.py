@@ -24,10 +24,9 @@ WORD_NODES = frozenset(
 
 _BARE = re.compile(rb"""(?:\\[^\n]|[^\\\s;&|<>()`'"$])+""")
 _SPECIAL = re.compile(r"[\\*?\[\]{}~]")
-_BRACES = re.compile(r"(?<!\\)\{[^ ]*(?:,|\.\.)")
 _ESCAPED = re.compile(r"\\(.)")
 _IN_QUOTES = re.compile(r'\\([$`"\\])|\\\n')
-_STATIC_IN_QUOTES = re.compile(rb"""(?:\\.|[^\\"`$]|\$(?![\w({@*#?$!\[-]))*""", re.DOTALL)
+_STATIC_IN_QUOTES = re.compile(rb"""(?:\\.|[^\\"`$]|\$(?![\w({@*#?$!\[\\-]))*""", re.DOTALL)
 _RAW = re.compile(rb"'[^']*'")
 _DOLLAR_QUOTED = re.compile(rb"\$'(?:[^'\\]|\\[^'])*'")
 _VARIABLE = re.compile(rb"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])")
@@ -161,12 +160,12 @@ def _read_special(text: str, start: int, end: int, is_first: bool) -> Word:
     """Read an unquoted text with escapes, patterns, braces or a tilde."""
     plain = re.sub(r"\\.", "", text)
     has_tilde = is_first and text[0] == "~"
-    is_unknown = _BRACES.search(text) is not None or re.search(r"[=:]~", plain) is not None
+    is_unknown = ("{" in text and ("," in text or ".." in text)) or re.search(r"[=:]~", plain) is not None
     is_unknown = is_unknown or (has_tilde and re.match(r"~(?:/|$)", text) is None)
     pattern = re.search(r"(?<!\\)(?:\\\\)*([*?\[])", text)
     known = _ESCAPED.sub(r"\1", text)
     if is_unknown:
-        return Word(None, start, end, "" if has_tilde else _ESCAPED.sub(r"\1", re.split(r"[{=:~]", text)[0]))
+        return Word(None, start, end)
     if pattern and ".." in text:
         return Word(None, start, end)  # what it matches may be anywhere
     if pattern:

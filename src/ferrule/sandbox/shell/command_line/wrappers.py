@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.sandbox.shell.command_line.options import OptionTable
 
-__all__ = ["SHELLS", "SHELL_OPTIONS", "STDIN_PROGRAMS", "WRAPPERS", "XARGS", "Wrapper"]
+__all__ = ["SHELLS", "SHELL_OPTIONS", "STDIN_PROGRAMS", "WRAPPERS", "XARGS", "Wrapper", "runs_its_input"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,19 @@ STDIN_PROGRAMS = frozenset(
         "julia",
         "ghci",
     }
-    | {"irb", "psql", "mysql", "sqlite3", "bc", "dc", "ed", "ex", "gdb"}
+    | {"irb", "at", "batch", "psql", "mysql", "sqlite3", "bc", "dc", "ed", "ex", "gdb"}
 )
 """Programs that run what they read from their standard input when no argument names a file: no rule covers that."""
+
+_PLAIN_OPTIONS = frozenset({"-u", "-B", "-x"})
+_CODE_OPTIONS = frozenset({"-m", "-c", "-e", "-p", "--eval", "--print", "--test"})
+
+
+def runs_its_input(arguments: Sequence[str | None]) -> bool:
+    """Whether one of `STDIN_PROGRAMS` may run what it reads, unless its first arguments name a file or code."""
+    for index, argument in enumerate(arguments):
+        if argument in _CODE_OPTIONS:
+            return index + 1 == len(arguments)
+        if argument not in _PLAIN_OPTIONS:
+            return argument is None or argument.startswith("-") or argument == "/dev/stdin"
+    return True

@@ -49,10 +49,12 @@ WRITING_PROGRAMS: dict[str, WritingProgram] = {
 
 HARMLESS_VARIABLES = frozenset(
     {"LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS", "LINES"}
-    | {"LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "DEBIAN_FRONTEND"}
+    | {"LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"}
     | {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "RUST_BACKTRACE", "GIT_TERMINAL_PROMPT"}
 )
 """Environment variables that change no program's effects, with a plain value."""
 
-HARMLESS_VALUES = frozenset({("PAGER", "cat"), ("GIT_PAGER", "cat"), ("TERM", "dumb")})
+HARMLESS_VALUES = frozenset(
+    {("PAGER", "cat"), ("GIT_PAGER", "cat"), ("TERM", "dumb"), ("DEBIAN_FRONTEND", "noninteractive")}
+)
 """Variables that are harmless with this one value."""
