@@ -171,6 +171,20 @@ def test_a_call_of_a_list_hides_nothing_behind_its_first_line() -> None:
     assert (len(long), long[-1].text) == (4, "      … (look at it for the rest)")
 
 
+def test_the_screen_in_the_documentation_is_what_is_shown() -> None:
+    page = (Path(__file__).parents[2] / "docs/coding.md").read_text(encoding="utf-8")
+    documented = page.partition("## Approval")[2].partition("```text\n")[2].partition("```")[0]
+    before = "import get\ndef fetch(url):\n    return get(url)\n"
+    after = "import get\ndef fetch(url):\n    answer = get(url)\n    return answer.checked()\n"
+    intent = Intent((Effect("write", "/ws/src/api.py"),), Diff("src/api.py", before, after))
+    reason = "the profile ask asks before edit_file may write /ws/src/api.py"
+    call = ToolCall("c", "edit_file", "{}")
+    request = ApprovalRequest(call, "edit_file", {"path": "src/api.py"}, intent, reason, None, "0", workspace="/ws")
+    display = CallDisplay()
+    shown = "\n".join(line.text for line in [*display.render(request), *display.render_reason(request)])
+    assert documented.startswith(f"{shown}\n[y]es, [n]o REASON, [e]dit, [a]lways this session, [p] in this project?\n")
+
+
 def test_an_image_is_named() -> None:
     assert "  an image (image/png), which can't be shown here" in show(ask(Intent(preview=ImageRef("abc"))))
 
