@@ -122,6 +122,22 @@ async def test_a_rule_for_git_commit_commits_and_nothing_slips_by_it(sandbox: Sh
     assert not Path(sandbox.workspace, "pwned").exists()
 
 
+async def test_a_repository_below_the_workspace_can_be_committed_to(sandbox: ShellSandbox) -> None:
+    inner = Path(sandbox.workspace, "inner")
+    for words in (["init", "-q"], ["config", "user.name", "a"], ["config", "user.email", "a@b"]):
+        subprocess.run(["git", "-C", sandbox.workspace, "-C", _make(inner), *words], check=True)
+    (inner / "b.txt").write_text("b\n")
+    yes = Yes()
+    done = await bash(sandbox, "cd inner && git add b.txt && git commit -qm two", Policy(profile="auto"), yes)
+    assert done.status == "ok", done.text
+    assert "writes inner/.git, which is protected" in yes.asked[0]
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 async def test_hooks_stay_closed_even_to_what_was_allowed(sandbox: ShellSandbox) -> None:
     result = await bash(sandbox, "echo 'touch pwned' > .git/hooks/pre-commit", Policy(profile="all"))
     assert result.status == "error"

@@ -253,6 +253,34 @@ async def test_a_pattern_that_would_take_forever_is_stopped(project: Path, engin
         assert "not complete: stopped after" in result.text
 
 
+async def test_a_search_that_fails_is_no_search_without_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, project = tmp_path / "programs", tmp_path / "project"
+    for folder in (programs, project):
+        folder.mkdir()
+    broken = programs / "rg"
+    broken.write_text("#!/bin/sh\necho 'rg: something broke' >&2\nexit 2\n")
+    broken.chmod(0o755)
+    (programs / "python").symlink_to(os.path.realpath(sys.executable))
+    monkeypatch.setattr(sys, "executable", str(programs / "python"))
+    find_ripgrep.cache_clear()
+    result = await search(project, "needle")
+    broken.write_text("#!/bin/sh\necho 'rg: secret: Permission denied (os error 13)' >&2\nexit 2\n")
+    unread = await search(project, "needle")
+    broken.unlink()
+    monkeypatch.setenv("PATH", str(programs))
+    gone = await search(project, "needle")
+    find_ripgrep.cache_clear()
+    assert result.status == "retry"
+    assert "something broke" in result.text
+    assert unread.text.startswith(
+        "error: no match was found in what could be read, but 1 file or folder couldn't be read"
+    )
+    assert "No matches" not in result.text + unread.text
+    assert "ripgrep isn't installed" in gone.text
+
+
 async def test_a_fifo_in_the_tree_keeps_nobody_waiting(project: Path) -> None:
     os.mkfifo(project / "pipe")
     (project / "a.txt").write_text("needle\n")

@@ -6,6 +6,7 @@ git's repository may write `.git`, and one that names hosts may reach them: the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from ferrule.errors import SandboxInputError
+from ferrule.sandbox.visible_paths import is_within
 from ferrule.tools.intent import Effect
 
 __all__ = ["CommandPlan", "SandboxTraits", "plan_command"]
@@ -79,7 +81,6 @@ def plan_command(
     from ferrule.sandbox.shell.command_line import parse_command_line
 
     line = parse_command_line(command, workspace)
-    found = tuple(effect.target for effect in line.effects if effect.kind == "net")
     effects = line.effects
     if line.problem is not None:
         run, *others = _list_unjudged(command, workspace, traits, ())
@@ -88,17 +89,27 @@ def plan_command(
     if traits.writes_anywhere and not only_reads:
         effects = (*effects, Effect("write", "/"))
     asked = tuple(Effect("write", str(Path(workspace, name)), is_protected=True) for name in writable)
-    repository = Effect("write", str(Path(workspace, _REPOSITORY)))
-    writes_repository = any((one.kind, one.target) == (repository.kind, repository.target) for one in line.effects)
+    repositories = () if traits.mode == "read-only" else _find_written_repositories(line.effects, workspace)
+    reached = (one.target for one in line.effects if one.kind == "net" and traits.can_ask_for_hosts)
     return CommandPlan(
-        (*effects, *asked, *named),
+        (*effects, *(one for one in repositories if one not in effects), *asked, *named),
         only_reads,
-        tuple(
-            dict.fromkeys((*writable, *((_REPOSITORY,) if writes_repository and traits.mode != "read-only" else ())))
-        ),
-        tuple(dict.fromkeys((*hosts, *filter(_is_host, found if traits.can_ask_for_hosts else ())))),
+        tuple(dict.fromkeys((*writable, *(os.path.relpath(one.target, workspace) for one in repositories)))),
+        tuple(dict.fromkeys((*hosts, *filter(_is_host, reached)))),
         line.problem or "",
     )
+
+
+def _find_written_repositories(effects: Sequence[Effect], workspace: str) -> tuple[Effect, ...]:
+    """The effects of writing `.git`, with those of repositories in folders that the command works in."""
+    repository = str(Path(workspace, _REPOSITORY))
+    written = next((one for one in effects if (one.kind, one.target) == ("write", repository)), None)
+    if written is None:
+        return ()
+    entered = (one.target for one in effects if one.kind == "read" and one.words[:1] in (("cd",), ("git",)))
+    inner = (str(Path(folder, _REPOSITORY)) for folder in entered if is_within(folder, workspace))
+    found = (path for path in dict.fromkeys(inner) if path != repository and Path(path).is_dir())
+    return written, *(replace(written, target=path) for path in found)
 
 
 def _list_unjudged(command: str, workspace: str, traits: SandboxTraits, writable: Sequence[str]) -> tuple[Effect, ...]:

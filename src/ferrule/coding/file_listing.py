@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -61,8 +62,9 @@ async def _list_paths(
     late = f"not complete: stopped after {seconds:g} seconds"
     if ripgrep is not None:
         arguments = list_file_arguments(ripgrep, root, base, snapshot.list_hidden())
-        end = await run_helper(arguments, base, take, seconds=seconds, separator=b"\0")
-        return (late,) if end.is_out_of_time else ()
+        with suppress(OSError):  # it was removed, or can't be run
+            end = await run_helper(arguments, base, take, seconds=seconds, separator=b"\0")
+            return (late,) if end.is_out_of_time else ()
     try:
         # `core.fsmonitor` names a program that git would run.
         arguments = ["git", "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]

@@ -84,7 +84,10 @@ def _choose(
     workspace: Workspace, command: Sequence[str] | None, name: str | None
 ) -> tuple[TestRunner, list[TestRunner]]:
     """The runner, and others that were found. Raises `ToolFailed` if there is none."""
-    found = find_runners(workspace.access)
+    try:
+        found = find_runners(workspace.access)
+    except FerruleError as error:
+        raise ToolFailed(str(error)) from error
     if command and name is None:
         return make_named_runner(command, "the settings name it (test_command)"), found
     chosen = [runner for runner in found if name in (None, runner.name)]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from ferrule._util.pluralize import pluralize
 from ferrule.coding.bounded_process import HelperEnd, run_helper
 from ferrule.coding.file_listing import NO_RIPGREP, list_files_below
 from ferrule.coding.file_tree import render_tree
@@ -21,7 +22,7 @@ from ferrule.coding.globs import GlobInvalid, compile_glob
 from ferrule.coding.ripgrep import SearchRequest, find_ripgrep, list_search_arguments, open_glob_file
 from ferrule.coding.search_matches import MatchCollector, render_matches
 from ferrule.coding.workspace import Workspace
-from ferrule.errors import FileAccessRefused, ToolFailed, ToolRetry
+from ferrule.errors import FerruleError, FileAccessRefused, ToolFailed, ToolRetry
 from ferrule.sandbox.file_access import AccessSnapshot
 from ferrule.sandbox.shell.access_plan import Access
 from ferrule.tools.decorator import Tool, tool
@@ -106,7 +107,11 @@ class _Search:
 
     async def run(self) -> str:
         program = find_ripgrep()
-        collector, end = await (self._search_with_python() if program is None else self._search_with(program))
+        try:
+            collector, end = await (self._search_with_python() if program is None else self._search_with(program))
+        except OSError:  # ripgrep was removed, or can't be run
+            find_ripgrep.cache_clear()
+            collector, end = await self._search_with_python()
         text = render_matches(collector, self._most, self._access.describe)
         if end.is_out_of_time:
             self._notes.append(f"not complete: stopped after {self._seconds:g} seconds; narrow the path or the pattern")
@@ -176,7 +181,8 @@ class _Search:
             reason = "; ".join(line.strip() for line in lines if line.strip(" ^")) or f"exit status {end.status}"
             hint = "" if self._request.is_literal else "; with literal=true it is searched as plain text"
             raise ToolRetry(f"the pattern can't be searched: {reason}{hint}")
-        note = f"{len(unreadable):,} files or folders couldn't be read, such as {unreadable[0]}"
+        number = pluralize(len(unreadable), "file or folder", "files or folders")
+        note = f"{number} couldn't be read, such as {unreadable[0]}"
         if not has_matches:
             raise ToolFailed(f"no match was found in what could be read, but {note}")
         self._notes.append(note)
@@ -192,10 +198,10 @@ class _Search:
 
 def _resolve(workspace: Workspace, path: str) -> tuple[str, str, AccessSnapshot]:
     """The real path to search, the allowed folder that it is in, and the decisions on all paths."""
-    snapshot = workspace.access.take_snapshot()
     try:
+        snapshot = workspace.access.take_snapshot()
         root = workspace.access.check(path, Access.READ, snapshot)
-    except FileAccessRefused as error:
+    except FerruleError as error:
         raise ToolFailed(str(error)) from error
     if not Path(root).exists():
         raise ToolRetry(f"there is no file or folder {workspace.access.describe(root)}; list_files lists what is there")
