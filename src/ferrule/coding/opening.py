@@ -23,7 +23,7 @@ from ferrule.coding.program import CodingOptions, CodingSession
 from ferrule.coding.project_tools import ProjectTools, find_project_tools
 from ferrule.coding.registry import tools as make_tools
 from ferrule.coding.workspace import Workspace
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, SettingsError
 from ferrule.execution import FileJournal, TerminalApprover
 from ferrule.execution.always import SessionGrants
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
@@ -35,7 +35,7 @@ from ferrule.session.terminal_output import print_warnings
 
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
-    from ferrule.execution import Approver, Policy
+    from ferrule.execution import Approver, Policy, Rule
     from ferrule.session.approvals import AnswerInput
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
@@ -60,7 +60,7 @@ async def open_coding_session(
         project = await _trust_project(load_project(options.folder), approver, shown)
         workspace = _open_workspace(options, project, opened)
         found = await _trust_tools(find_project_tools(workspace, project), approver, shown)
-        permissions = _open_permissions(options, project, approver, answers, opened)
+        permissions = _open_permissions(options, project, approver, answers, shown, opened)
         stored = StoreOptions(options.store, True, options.resume, options.model, options.folder)
         autosave = opened.enter_context(open_autosave(stored))
         limit = options.context_limit or project.code.context_limit
@@ -97,8 +97,11 @@ async def _trust_project(project: Project, approver: Approver | None, shown: Ren
     for problem in project.problems:
         shown.notify(problem)
     lines = project.list_untrusted()
-    if lines and await _confirm(approver, ["The project's ferrule.toml:", *lines], "Trust it?"):
-        return project.trust()
+    try:
+        if lines and await _confirm(approver, ["The project's ferrule.toml:", *lines], "Trust it?"):
+            return project.trust()
+    except (FerruleError, OSError) as error:
+        shown.notify(f"{error}; the project's ferrule.toml is not trusted")
     return project
 
 
@@ -108,7 +111,7 @@ async def _trust_tools(found: ProjectTools, approver: Approver | None, shown: Re
     try:
         if lines and await _confirm(approver, ["The project's tool files:", *lines], "Trust them?"):
             found = found.trust()
-    except FerruleError as error:
+    except (FerruleError, OSError) as error:
         shown.notify(str(error))
     for line in (*found.problems, *found.describe_untrusted()):
         shown.notify(line)
@@ -143,6 +146,7 @@ def _open_permissions(
     project: Project,
     approver: Approver | None,
     answers: AnswerInput | None,
+    shown: Renderer,
     opened: AsyncExitStack,
 ) -> Permissions:
     given: Policy | None = None
@@ -150,7 +154,7 @@ def _open_permissions(
         from ferrule.execution.policy_file import read_policy
 
         given = read_policy(options.policy)
-    always = load_saved_rules(options.folder)
+    always = _load_always(options.folder, shown)
     grants = SessionGrants(save=lambda answer: save_always(options.folder, [answer]))
     policy = project.make_policy(given, options.profile, always, grants)
     # Without it, a call that was interrupted would be run twice: so it is kept even if nobody asked for it.
@@ -158,6 +162,15 @@ def _open_permissions(
     opened.callback(journal.close)
     chosen = AllowAll() if options.allows_all else approver or DenyAll()
     return Permissions(policy, chosen, journal, answers, HINT)
+
+
+def _load_always(folder: Path, shown: Renderer) -> tuple[Rule, ...]:
+    """The rules of saved "always" answers; none if they can't be read, so that more is asked."""
+    try:
+        return load_saved_rules(folder)
+    except (SettingsError, OSError) as error:
+        shown.notify(f"{error}; until then no saved answer counts")
+        return ()
 
 
 async def _open_servers(
