@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-__all__ = ["diff_texts", "find_changes", "make_unified_diff"]
+__all__ = ["count_common_end", "count_common_start", "diff_texts", "find_changes", "make_unified_diff"]
 
 _CONTEXT = 3
+_CHUNK = 32_768
 _MOST_COMPARISONS = 1_000_000
 """Beyond this product of lines before and after, a region is first split at lines that occur once in both."""
 
@@ -18,9 +19,8 @@ Block = tuple[int, int, int, int]
 
 def diff_texts(before: str, after: str) -> list[str]:
     """The lines of a unified diff without headers. Fast if little has changed, however long the texts are."""
-    start = _count_common(before, after)
-    limit = min(len(before), len(after)) - start
-    end = min(_count_common_end(before, after), limit)
+    start = count_common_start(before, after)
+    end = min(count_common_end(before, after), min(len(before), len(after)) - start)
     start, end = _widen_start(before, start), _widen_end(before, end)
     line = before.count("\n", 0, start)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
@@ -65,9 +65,8 @@ def find_changes(
     before: Sequence[str], after: Sequence[str], old_offset: int = 0, new_offset: int = 0
 ) -> Iterator[Block]:
     """The changed blocks of lines, in order; the offsets are added to their numbers."""
-    start = _count_common(before, after)
-    limit = min(len(before), len(after)) - start
-    end = min(_count_common(before[::-1], after[::-1]), limit)
+    start = count_common_start(before, after)
+    end = min(count_common_end(before, after), min(len(before), len(after)) - start)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     old_offset, new_offset = old_offset + start, new_offset + start
     if not old and not new:
@@ -115,26 +114,33 @@ def _find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int
     return chain[::-1]
 
 
-def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many first elements are the same: by halves, since comparing slices is much faster than comparing each."""
+def count_common_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many first elements, or characters, are the same."""
+    length = min(len(one), len(other))
+    # Comparing slices is much faster than comparing each, and short ones cost no new memory.
+    for at in range(0, length, _CHUNK):
+        if one[at : at + _CHUNK] != other[at : at + _CHUNK]:
+            return at + _halve(one[at : at + _CHUNK], other[at : at + _CHUNK])
+    return length
+
+
+def count_common_end(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many last elements, or characters, are the same."""
+    length = min(len(one), len(other))
+    for at in range(0, length, _CHUNK):
+        size = min(_CHUNK, length - at)
+        first = one[len(one) - at - size : len(one) - at]
+        second = other[len(other) - at - size : len(other) - at]
+        if first != second:
+            return at + _halve(first[::-1], second[::-1])
+    return length
+
+
+def _halve(one: Sequence[str], other: Sequence[str]) -> int:
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _count_common_end(one: str, other: str) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
     return low
 
 

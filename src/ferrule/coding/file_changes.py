@@ -234,8 +234,6 @@ class _StagedChange:
                 self._temporary = temporary
             os.replace(self._temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             self._temporary = None
-        with suppress(OSError):
-            os.fsync(folder)
 
     def _keep(self) -> None:
         folder, kept = self._folder.descriptor, self._make_name()

@@ -15,7 +15,7 @@ from ferrule.coding.file_records import FileRecord, hash_content
 from ferrule.coding.text_files import TextFile, decode_file
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, SandboxInputError, SandboxUnavailable, ToolFailed
-from ferrule.sandbox.file_access import describe_path
+from ferrule.sandbox.file_access import AccessSnapshot, describe_path
 
 __all__ = ["LoadedFile", "explain_errors", "load_file", "suggest_names"]
 
@@ -97,11 +97,14 @@ def explain_errors(verb: str, path: str) -> Iterator[None]:
         raise ToolFailed(f"Error {verb} {describe_path(path)}: {describe_os_error(error)}") from error
 
 
-def load_file(workspace: Workspace, path: str) -> LoadedFile:
-    """Load a whole file. Raises `ToolFailed` if it is too long, `FileAccessRefused` and OSError."""
+def load_file(workspace: Workspace, path: str, snapshot: AccessSnapshot | None = None) -> LoadedFile:
+    """Load a whole file, with a snapshot if one has just been taken.
+
+    Raises `ToolFailed` if it is too long, `FileAccessRefused` and OSError.
+    """
     real = workspace.access.resolve(path)
     shown = workspace.access.describe(real)
-    with open(workspace.access.open_file(path), "rb") as file:  # noqa: PTH123 - a descriptor
+    with open(workspace.access.open_file(path, snapshot=snapshot), "rb") as file:  # noqa: PTH123 - a descriptor
         status = os.fstat(file.fileno())
         if status.st_size > MOST_BYTES:
             raise ToolFailed(

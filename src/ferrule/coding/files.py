@@ -12,6 +12,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -81,11 +82,13 @@ class FileTools(Toolset):
             self._workspace.files.remember(file.real, file.digest, file.status)
         return answer
 
-    def _load(self, path: str) -> LoadedFile:
-        if os.path.isdir(self._workspace.access.check(path, Access.READ)):  # noqa: PTH112
+    def _load(self, path: str, access: Access = Access.READ) -> LoadedFile:
+        """Load a file that may be used in that way. Raises `ToolRetry` if it is a folder, or missing."""
+        snapshot = self._workspace.access.take_snapshot()
+        if os.path.isdir(self._workspace.access.check(path, access, snapshot)):  # noqa: PTH112
             raise ToolRetry(f"{describe_path(path)} is a folder: see what is in it with list_files")
         try:
-            return load_file(self._workspace, path)
+            return load_file(self._workspace, path, snapshot)
         except (FileNotFoundError, NotADirectoryError) as error:
             shown = self._workspace.access.describe(self._workspace.access.resolve(path))
             hint = suggest_names(self._workspace, path) or " See list_files for what there is."
@@ -103,10 +106,11 @@ class FileTools(Toolset):
 
     def _plan_writing(self, path: str, content: str) -> ChangePlan:
         with explain_errors("writing", path):
-            real = self._workspace.access.check(path, Access.WRITE)
+            snapshot = self._workspace.access.take_snapshot()
+            real = self._workspace.access.check(path, Access.WRITE, snapshot)
             if not os.path.lexists(real):
                 return self._plan_creating(real, content)
-            file = load_file(self._workspace, path)
+            file = load_file(self._workspace, path, snapshot)
             if file.record is None:
                 raise ToolRetry(
                     f"{file.path} exists and you haven't read it: read it first, so that nothing is lost by mistake"
@@ -135,8 +139,7 @@ class FileTools(Toolset):
 
     def _plan_editing(self, path: str, edits: list[Edit]) -> ChangePlan:
         with explain_errors("editing", path):
-            self._workspace.access.check(path, Access.WRITE)
-            file = self._load(path)
+            file = self._load(path, Access.WRITE)
             if file.text is None:
                 raise ToolFailed(f"{file.path} is not text but {file.kind}, which can't be edited by quoting text")
             refuse_if_changed(file)
@@ -187,8 +190,7 @@ class FileTools(Toolset):
         with explain_errors("patching", patch.path):
             if patch.kind == "add":
                 return [self._plan_adding(patch.path, patch.content)]
-            self._workspace.access.check(patch.path, Access.WRITE)
-            file = self._load(patch.path)
+            file = self._load(patch.path, Access.WRITE)
             refuse_if_changed(file)
             if patch.kind == "delete":
                 text = file.text.raw if file.text is not None else ""
@@ -246,15 +248,16 @@ class FileTools(Toolset):
         with self._changing:
             plans = plan()
             changed = [each for each in plans if not each.is_unchanged]
-            with explain_errors("writing", plans[0].change.path):
+            # While the disk is busy.
+            with ThreadPoolExecutor(1) as hashing, explain_errors("writing", plans[0].change.path):
+                digests = [hashing.submit(hash_content, each.change.after or b"") for each in changed]
                 apply_changes(self._workspace.access, [each.change for each in changed])
-            for each in changed:
-                self._remember(each)
+            for each, digest in zip(changed, digests, strict=True):
+                self._remember(each, digest.result())
         return "\n\n".join(describe_plan(each) for each in plans if each.is_shown)
 
-    def _remember(self, plan: ChangePlan) -> None:
-        change, files = plan.change, self._workspace.files
-        if change.after is None:
-            files.forget(change.real)
+    def _remember(self, plan: ChangePlan, digest: str) -> None:
+        if plan.change.after is None:
+            self._workspace.files.forget(plan.change.real)
         elif plan.is_known:
-            files.remember(change.real, hash_content(change.after), os.lstat(change.real), is_own=True)
+            self._workspace.files.remember(plan.change.real, digest, is_own=True)

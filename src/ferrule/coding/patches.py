@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ferrule.coding.edits import EditedText
 from ferrule.coding.line_matching import LEVELS, LineIndex, describe_nearest, shift_indentation
 from ferrule.coding.patch_notation import Hunk
 from ferrule.coding.text_files import TextFile, split_lines
 from ferrule.errors import ToolFailed
 
-__all__ = ["PatchedText", "patch_text"]
+__all__ = ["patch_text"]
 
 _MOST_NAMED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class PatchedText:
-    """A file after its hunks, and what was ignored to find their places."""
-
-    file: TextFile
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +25,7 @@ class _Place:
     new: Sequence[str]
 
 
-def patch_text(file: TextFile, hunks: Sequence[Hunk]) -> PatchedText:
+def patch_text(file: TextFile, hunks: Sequence[Hunk]) -> EditedText:
     """Apply the hunks of one file. Raises `ToolFailed` if the lines of one aren't there."""
     lines = split_lines(file.text)
     index = LineIndex(lines)
@@ -50,7 +43,7 @@ def patch_text(file: TextFile, hunks: Sequence[Hunk]) -> PatchedText:
         notes += [f"{name}: {note}"] if note else []
     for place in reversed(places):
         file = _replace_lines(file, lines, place)
-    return PatchedText(file, tuple(notes))
+    return EditedText(file, tuple(notes))
 
 
 def _find_hunk(index: LineIndex, hunk: Hunk, at: int) -> tuple[int, int, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from ferrule._util.line_diff import find_changes
+from ferrule._util.line_diff import count_common_end, count_common_start, find_changes
 from ferrule.errors import ToolFailed
 
 __all__ = ["TextFile", "decode_file", "split_lines"]
@@ -22,7 +22,7 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _SAMPLE: Final = 65_536
-_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\x0b\x0c\r\x1b"})
 _LINE_END: Final = re.compile(r"\r\n|\n")
 
 
@@ -40,7 +40,7 @@ class TextFile:
     @cached_property
     def text(self) -> str:
         """The text with `\\n` at the end of each line."""
-        if "\r" not in self.raw:
+        if not self._has_returns:
             return self.raw
         return self.raw.replace("\r", "\n") if self._is_classic else self.raw.replace("\r\n", "\n")
 
@@ -54,21 +54,27 @@ class TextFile:
             notes.append(f"{self.bad_bytes} invalid bytes, shown as \\x.., are kept")
         if self.line_end != "\n":
             notes.append({"\r\n": "CRLF line ends", "\r": "CR line ends"}[self.line_end] + " are kept")
-        elif "\r\n" in self.raw:
+        elif self._has_returns and "\r\n" in self.raw:
             notes.append("line ends are mixed, and kept")
         return "; ".join(notes)
 
     @cached_property
     def line_end(self) -> str:
         """What ends most lines."""
+        if not self._has_returns:
+            return "\n"
         if self._is_classic:
             return "\r"
         windows = self.raw.count("\r\n")
         return "\r\n" if windows and windows * 2 >= self.raw.count("\n") else "\n"
 
     @cached_property
+    def _has_returns(self) -> bool:
+        return "\r" in self.raw
+
+    @cached_property
     def _is_classic(self) -> bool:
-        return "\r" in self.raw and "\n" not in self.raw
+        return self._has_returns and "\n" not in self.raw
 
     @cached_property
     def _windows_ends(self) -> list[int]:
@@ -78,8 +84,8 @@ class TextFile:
     def replace(self, start: int, end: int, new: str) -> TextFile:
         """This file with `text[start:end]` replaced; new lines get the ends of those they replace, or of most."""
         raw_start, raw_end = self._find_raw(start), self._find_raw(end)
-        if "\r" not in self.raw:
-            return self._with_raw(self.raw[:raw_start] + new + self.raw[raw_end:])
+        if not self._has_returns:
+            return self._with_raw("".join((self.raw[:raw_start], new, self.raw[raw_end:])))
         written = self._give_line_ends(self.raw[raw_start:raw_end], new.replace("\r\n", "\n"), raw_start)
         return self._with_raw(self.raw[:raw_start] + written + self.raw[raw_end:])
 
@@ -105,7 +111,7 @@ class TextFile:
 
     def replace_all(self, old: str, new: str) -> TextFile:
         """This file with every `old` of its text replaced; line ends as in `replace`."""
-        if "\r" not in self.raw:
+        if not self._has_returns:
             return self._with_raw(self.raw.replace(old, new))
         changed, found = self, self.text.rfind(old)
         while found >= 0:
@@ -120,7 +126,7 @@ class TextFile:
         old = self.text
         if old.endswith("\n") and text and not text.endswith("\n"):
             text += "\n"
-        if "\r" not in self.raw:
+        if not self._has_returns:
             return self._with_raw(text)
         start, end = _find_common(old, text)
         return self.replace(start, len(old) - end, text[start : len(text) - end])
@@ -145,7 +151,7 @@ class TextFile:
 
     def _find_raw(self, offset: int) -> int:
         """The offset in `raw` of an offset in `text`."""
-        if "\r" not in self.raw or self._is_classic:
+        if not self._has_returns or self._is_classic:
             return offset
         return offset + bisect_left(self._windows_ends, offset)
 
@@ -167,7 +173,8 @@ def decode_file(data: bytes) -> TextFile | None:
                 return None if encoding != "utf-8" else _guess(data)
     if b"\0" in data:
         return _decode_wide(data)
-    if len(_CONTROLS.findall(data[:_SAMPLE])) * 20 > min(len(data), _SAMPLE):
+    sample = data[:_SAMPLE]
+    if len(sample.translate(None, _CONTROLS)) * 20 < len(sample) * 19:
         return None
     try:
         return TextFile(data.decode())
@@ -226,16 +233,7 @@ def _guess_encoding(data: bytes) -> str:
 
 def _find_common(old: str, new: str) -> tuple[int, int]:
     """The lengths of the whole lines at the start and at the end that two texts share."""
-    start = _count_common(old, new)
-    start = old.rfind("\n", 0, start) + 1
-    end = _count_common(old[start:][::-1], new[start:][::-1])
+    start = old.rfind("\n", 0, count_common_start(old, new)) + 1
+    end = min(count_common_end(old, new), len(old) - start, len(new) - start)
     at = old.find("\n", len(old) - end) + 1 if end else 0
     return start, len(old) - at if at else 0
-
-
-def _count_common(one: str, other: str) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
