@@ -66,8 +66,8 @@ def run(folder: Path) -> dict[str, float]:
     times: dict[str, list[float]] = {"edit (ms)": [], "read, write and flush (ms)": [], "read and write (ms)": []}
     with asyncio.Runner() as runner:
         for number in range(ROUNDS + 1):
+            time.sleep(0.05)  # so that the file was written before it is read, by its times
             tools.read_file("edited.py", 1, 10)
-            time.sleep(0.05)  # the model thinks: the file's times have settled
             edits = [{"old": make_lines(number), "new": make_lines(number + 1)}]
             works: dict[str, Callable[[], None]] = {
                 "edit (ms)": lambda edits=edits: runner.run(tools.edit_file("edited.py", edits)),  # type: ignore[misc]

@@ -61,7 +61,7 @@ def test_a_change_that_keeps_size_and_time_is_found(workspace: Workspace) -> Non
 def test_what_a_tool_wrote_is_no_change_by_somebody_else(workspace: Workspace) -> None:
     path = read(workspace, "a.py", b"one\n")
     path.write_bytes(b"two\n")
-    workspace.files.remember(str(path), hash_content(b"two\n"), path.stat(), is_own=True)
+    workspace.files.remember_written(str(path), b"two\n")
     assert workspace.files.find_changed() == []
     record = workspace.files.get(str(path))
     assert record is not None

@@ -55,32 +55,50 @@ class FileRecords:
     def __init__(self, access: FileAccess) -> None:
         self._access = access
         self._records: dict[str, FileRecord] = {}
+        self._written: dict[str, bytes] = {}
+        """What tools wrote and is not hashed yet."""
         self._lock = threading.Lock()
 
-    def remember(self, path: str, digest: str, status: os.stat_result | None = None, *, is_own: bool = False) -> None:
-        """Record that the model knows this content of a file; `is_own` if one of its tools wrote it.
+    def remember(self, path: str, digest: str, status: os.stat_result | None = None) -> None:
+        """Record that the model knows this content of a file.
 
-        `status` is from before the content was read, or after it was written; it makes the first comparison cheap.
+        `status` is from before the content was read; it makes the first comparison cheap.
         """
         with self._lock:
-            before = self._records.get(path)
-            # An edit of content that somebody else had changed starts from that content.
-            origin = before.origin if is_own and before is not None else digest
-            self._records[path] = FileRecord(digest, origin, digest, _make_signature(status))
+            self._written.pop(path, None)
+            self._records[path] = FileRecord(digest, digest, digest, _make_signature(status))
+
+    def remember_written(self, path: str, content: bytes) -> None:
+        """Record that a tool of the model wrote this content, which is hashed when it is next compared."""
+        with self._lock:
+            self._settle(path)
+            self._written[path] = content
+
+    def _settle(self, path: str) -> None:
+        """Make the record of a file that a tool wrote. An edit starts from the content that somebody else wrote."""
+        content = self._written.pop(path, None)
+        if content is not None:
+            digest, before = hash_content(content), self._records.get(path)
+            self._records[path] = FileRecord(digest, before.origin if before is not None else digest, digest, None)
 
     def forget(self, path: str) -> None:
         """Drop the record of a file that a tool has deleted."""
         with self._lock:
+            self._written.pop(path, None)
             self._records.pop(path, None)
 
     def get(self, path: str) -> FileRecord | None:
         """The record of a real path; None if the model has neither read nor written it."""
-        return self._records.get(path)
+        with self._lock:
+            self._settle(path)
+            return self._records.get(path)
 
     def find_changed(self) -> list[ChangedFile]:
         """The files that changed since they were read or last returned here. Hashes only those with another status."""
         changed: list[ChangedFile] = []
         with self._lock:
+            for path in tuple(self._written):
+                self._settle(path)
             known = dict(self._records)
         for path, record in known.items():
             signature = _read_signature(path)

@@ -12,7 +12,6 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -248,16 +247,15 @@ class FileTools(Toolset):
         with self._changing:
             plans = plan()
             changed = [each for each in plans if not each.is_unchanged]
-            # While the disk is busy.
-            with ThreadPoolExecutor(1) as hashing, explain_errors("writing", plans[0].change.path):
-                digests = [hashing.submit(hash_content, each.change.after or b"") for each in changed]
+            with explain_errors("writing", plans[0].change.path):
                 apply_changes(self._workspace.access, [each.change for each in changed])
-            for each, digest in zip(changed, digests, strict=True):
-                self._remember(each, digest.result())
+            for each in changed:
+                self._remember(each)
         return "\n\n".join(describe_plan(each) for each in plans if each.is_shown)
 
-    def _remember(self, plan: ChangePlan, digest: str) -> None:
-        if plan.change.after is None:
-            self._workspace.files.forget(plan.change.real)
+    def _remember(self, plan: ChangePlan) -> None:
+        change = plan.change
+        if change.after is None:
+            self._workspace.files.forget(change.real)
         elif plan.is_known:
-            self._workspace.files.remember(plan.change.real, digest, is_own=True)
+            self._workspace.files.remember_written(change.real, change.after)
