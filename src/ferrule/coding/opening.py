@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ferrule._util.terminal_text import escape_line
 from ferrule._util.user_folders import find_state_folder
 from ferrule.coding.agent import make_agent
-from ferrule.coding.announcements import AnnouncementHook
 from ferrule.coding.checkpoints import Checkpoints
 from ferrule.coding.meter import Meter, MeteredRenderer
 from ferrule.coding.program import CodingOptions, CodingSession
 from ferrule.coding.project_tools import ProjectTools, find_project_tools
+from ferrule.coding.registry import make_hooks
 from ferrule.coding.registry import tools as make_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, SettingsError
@@ -66,7 +66,7 @@ async def open_coding_session(
         limit = options.context_limit or project.code.context_limit
         pipeline = make_agent(
             options.load_model(options.model), workspace.folder, added=workspace.added, context_limit=limit
-        ).hook(AnnouncementHook(workspace))
+        ).hook(*make_hooks(workspace))
         opened.push_async_callback(pipeline.model.aclose)
         servers = await _open_servers(options, project, pipeline, permissions, opened)
         if servers is not None and options.trusts_servers:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.coding.agent import prepare_pipeline
-from ferrule.coding.announcements import AnnouncementHook
 from ferrule.coding.attached_files import FileNames, attach_files
 from ferrule.coding.checkpoints import Checkpoints
+from ferrule.coding.registry import make_hooks
 from ferrule.models.context_sizes import find_context_size
 from ferrule.session.session import Session, SessionRunner
 
@@ -155,7 +155,7 @@ class CodingSession:
         """
         pipeline = self.options.load_model(name)
         prepared = prepare_pipeline(pipeline, self.options.context_limit)
-        self.session.change_model(prepared.hook(AnnouncementHook(self.workspace)))
+        self.session.change_model(prepared.hook(*make_hooks(self.workspace)))
         self.meter.context_size = self.options.context_limit
 
 

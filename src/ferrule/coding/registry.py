@@ -6,11 +6,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from ferrule.agent.hooks import Hooks
 from ferrule.builtin_tools import shell_tool
 from ferrule.builtin_tools.default_sandboxes import close_at_exit
+from ferrule.coding.announcements import AnnouncementHook
 from ferrule.coding.files import make_file_tools
+from ferrule.coding.other_tools import CheckpointOtherTools
 from ferrule.coding.run_tests import make_run_tests
 from ferrule.coding.search import make_search_tools
+from ferrule.coding.sub_agents import NAME as TASK
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.coding.todo import make_todo
 from ferrule.coding.workspace import Workspace
@@ -30,20 +34,24 @@ def tools(
     can't be used.
     """
     used = workspace if isinstance(workspace, Workspace) else close_at_exit(Workspace(Path(workspace)))
-    return ToolRegistry(
-        [
-            *make_file_tools(used),
-            *make_search_tools(used),
-            shell_tool(
-                used.sandbox,
-                name="bash",
-                timeout=COMMAND_SECONDS,
-                jobs=used.jobs,
-                before_command=used.before_command,
-            ),
-            *used.jobs.make_tools(),
-            make_run_tests(used, test_command),
-            make_todo(),
-            make_task_tool(used.folder),
-        ]
-    )
+    own = [
+        *make_file_tools(used),
+        *make_search_tools(used),
+        shell_tool(
+            used.sandbox,
+            name="bash",
+            timeout=COMMAND_SECONDS,
+            jobs=used.jobs,
+            before_command=used.before_command,
+        ),
+        *used.jobs.make_tools(),
+        make_run_tests(used, test_command),
+        make_todo(),
+    ]
+    hooks = [CheckpointOtherTools(used, [TASK, *(tool.name for tool in own)])]
+    return ToolRegistry([*own, make_task_tool(used.folder, hooks)])
+
+
+def make_hooks(workspace: Workspace) -> tuple[Hooks, ...]:
+    """Make the hooks of a pipeline with these tools: news for the model, and checkpoints before other tools."""
+    return AnnouncementHook(workspace), CheckpointOtherTools(workspace, tools(workspace).names)

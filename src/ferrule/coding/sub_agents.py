@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NAME = "task"
 _SHELL = "bash"
+_OF_THE_RUN_ALONE = (NAME, "todo", "stop_job")
+"""What sub-agents aren't given unless it is named: the plan and the jobs are those of the run above."""
 DEEPEST = 2
 """How deep sub-agents may start further ones."""
 ROUNDS = 50
@@ -88,7 +90,7 @@ def _select_tools(state: RunState, names: Sequence[str] | None) -> list[Tool]:
     if names is None:
         trusts = state.policy.trusts
         reading = (one for one in offered if one.annotations.read_only is True or one.name == _SHELL)
-        return [one for one in reading if one.name != NAME and trusts(one.origin)]
+        return [one for one in reading if one.name not in _OF_THE_RUN_ALONE and trusts(one.origin)]
     unknown = [name for name in names if name not in offered]
     if unknown:
         near = find_nearest_names(unknown[0], offered.names)
