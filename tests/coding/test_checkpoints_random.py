@@ -114,6 +114,10 @@ def find_expected(before: Tree, after: Tree, current: Tree) -> Tree:
         is_filled = stat.S_ISDIR(current[path][0]) and any(each.startswith(f"{path}/") for each in expected)
         if is_filled and (path not in expected or not stat.S_ISDIR(expected[path][0])):
             expected[path] = current[path]
+    for path in sorted(expected):
+        parents = [str(parent) for parent in Path(path).parents if str(parent) != "."]
+        if not all(stat.S_ISDIR(expected.get(parent, (0, b""))[0]) for parent in parents):
+            del expected[path]
     return expected
 
 

@@ -57,8 +57,9 @@ class Restoration:
 
     def choose(self, changes: Sequence[Change], force: bool) -> list[Change]:
         """The changes to take back; what isn't as the change left it is reported as kept, unless forced."""
-        chosen = []
-        for change in changes:
+        chosen: list[Change] = []
+        replaced: list[str] = []
+        for change in sorted(changes, key=lambda each: each.path):
             current = read_path(self.root, change.path)
             if _is_mode_change(change) and current is not None and change.after is not None:
                 current = replace(current, oid=change.after.oid)
@@ -67,12 +68,16 @@ class Restoration:
             problem = self._find_problem(change)
             if problem:
                 self._report(change.path, "failed", problem)
+            elif change.before is not None and change.path.startswith(tuple(replaced)):
+                self._report(change.path, "kept", "something else is in the place of its folder")
             elif force or is_unchanged(change.after, current):
                 chosen.append(change)
             else:
                 is_unknown = change.after is not None and change.after.oid == UNREADABLE
                 reason = "the checkpoint doesn't include what the turn left there" if is_unknown else _CHANGED
                 self._report(change.path, "kept", reason)
+                if is_folder(change.before) and not is_folder(current):
+                    replaced.append(f"{change.path}/")
         return chosen
 
     def _find_problem(self, change: Change) -> str:

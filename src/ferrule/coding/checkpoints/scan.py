@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ferrule.coding.checkpoints.beneath import open_folder, read_chunks, read_entry
+from ferrule.coding.checkpoints.beneath import FOLDER, open_folder, read_chunks, read_entry
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree
 from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content
 from ferrule.sandbox.shell.placeholders import is_placeholder
@@ -51,6 +51,11 @@ class FolderVisit:
     """The name, path and mode of each folder in it, and whether it is to be read."""
     changed: list[tuple[str, os.stat_result]]
     is_readable: bool = True
+
+    @property
+    def prefix(self) -> str:
+        """What a name in it begins with as a path."""
+        return f"{self.path}/" if self.path else ""
 
 
 @dataclass(slots=True)
@@ -124,35 +129,42 @@ class TreeScan:
             waiting += [(inner, inner_mode) for _, inner, inner_mode, is_included in visit.folders if is_included]
             yield visit
 
-    def _read_folder(self, path: str, mode_of_folder: int) -> FolderVisit:
-        old = self.records.get(path)
-        visit = FolderVisit(path, mode_of_folder, old, {}, [], [])
-        known: dict[str, FileRecord] = old[2] if old else {}
-        prefix = f"{path}/" if path else ""
+    def _read_folder(self, path: str, mode: int) -> FolderVisit:
+        visit = FolderVisit(path, mode, self.records.get(path), {}, [], [])
         try:
-            with os.scandir(f"{self.root}/{path}") as entries:
-                for entry in entries:
-                    try:
-                        status = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:
-                        continue  # removed meanwhile
-                    name, mode = entry.name, status.st_mode
-                    if mode & 0o170000 == 0o040000:
-                        self._add_folder(visit, name, prefix + name, mode)
-                        continue
-                    last = known.get(name)
-                    signature = (mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-                    if last is not None and last[0] == signature:
-                        visit.files[name] = last
-                    else:
-                        visit.changed.append((name, status))
+            # By a descriptor, from which the entries are found faster than by their whole paths.
+            folder = os.open(f"{self.root}/{path}", FOLDER)
+            try:
+                with os.scandir(folder) as entries:
+                    self._read_entries(visit, entries)
+            finally:
+                os.close(folder)
         except OSError:
             if not path:
                 raise
-            return FolderVisit(path, mode_of_folder, old, {}, [], [], is_readable=False)
+            return FolderVisit(path, mode, visit.old, {}, [], [], is_readable=False)
         if self.left_out:
-            self._drop_left_out(visit, prefix)
+            self._drop_left_out(visit)
         return visit
+
+    def _read_entries(self, visit: FolderVisit, entries: Iterable[os.DirEntry[str]]) -> None:
+        known: dict[str, FileRecord] = visit.old[2] if visit.old else {}
+        prefix, files, changed = visit.prefix, visit.files, visit.changed
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            name, mode = entry.name, status.st_mode
+            if mode & 0o170000 == 0o040000:
+                self._add_folder(visit, name, prefix + name, mode)
+                continue
+            last = known.get(name)
+            signature = (mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            if last is not None and last[0] == signature:
+                files[name] = last
+            else:
+                changed.append((name, status))
 
     def _add_folder(self, visit: FolderVisit, name: str, path: str, mode: int) -> None:
         # The sandbox's placeholders exist for a moment around each command, and aren't the user's.
@@ -160,13 +172,13 @@ class TreeScan:
             is_shown = path in self.records or not self.is_hidden(f"{self.root}/{path}")
             visit.folders.append((name, path, mode, is_shown and path not in self.left_out))
 
-    def _drop_left_out(self, visit: FolderVisit, prefix: str) -> None:
+    def _drop_left_out(self, visit: FolderVisit) -> None:
         """Mark the ignored files that are left out."""
         for name, status in visit.changed:
-            if prefix + name in self.left_out:
+            if visit.prefix + name in self.left_out:
                 visit.files[name] = (None, status.st_mode, UNREADABLE)
         for name, (_, mode, _) in visit.files.items():
-            if prefix + name in self.left_out:
+            if visit.prefix + name in self.left_out:
                 visit.files[name] = (None, mode, UNREADABLE)
 
     def _keep_files(self, visits: Iterable[FolderVisit]) -> None:
@@ -183,7 +195,7 @@ class TreeScan:
         for path in [path for path in self.too_large if not self._is_left_out(path)]:
             del self.too_large[path]
         new = [
-            (status.st_size, f"{visit.path}/{name}" if visit.path else name)
+            (status.st_size, visit.prefix + name)
             for visit in visits
             for name, status in visit.changed
             if stat.S_ISREG(status.st_mode)
@@ -237,7 +249,7 @@ class TreeScan:
 
     def _leave_out(self, visit: FolderVisit, name: str, status: os.stat_result) -> bool:
         """Whether a file's content isn't kept: it is hidden, too large or git's own."""
-        path = f"{visit.path}/{name}" if visit.path else name
+        path = visit.prefix + name
         if name == ".git":
             return True
         if path in self.too_large:
@@ -264,7 +276,7 @@ class TreeScan:
             return
         is_settled = is_settled and _sign(now) == signature
         if entry.oid == UNREADABLE:
-            self.unreadable.add(f"{visit.path}/{name}" if visit.path else name)
+            self.unreadable.add(visit.prefix + name)
             is_settled = False
         visit.files[name] = (signature if is_settled else None, entry.mode, entry.oid)
 
