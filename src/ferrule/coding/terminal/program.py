@@ -234,8 +234,9 @@ class TerminalProgram:
             await self._run_turn(coding.ask(line))
             return
         try:
-            for said in await run_command(coding, line):
-                self._output.write(f"{said}\n")
+            said = await run_command(coding, line)
+            if self._renderer is not None:
+                self._renderer.print_lines(said, is_diff=line.startswith("/diff"))
         except EOFError:
             self._leave_with(0)
         except Exception as error:  # noqa: BLE001 - shown, or raised

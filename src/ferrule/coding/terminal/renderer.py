@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
 from ferrule.agent.run import Run
 from ferrule.coding.terminal.markdown_blocks import MarkdownBlocks, render_block, render_line
@@ -21,8 +23,17 @@ from ferrule.events import (
 )
 from ferrule.transcript import summarize_arguments, summarize_result
 
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+"""The colours of a diff's lines, by how they begin."""
 _SHOWN_DIFF = 40
 """The most lines of a change that are shown with a result."""
+_SHOWN_OUTPUT = 9
+"""The most further lines of what a command has written."""
+_SUBJECTS = ("command", "path", "pattern", "prompt")
+"""The arguments that say what a call is about."""
+_SHORT = 40
+_QUIET = ("read_file", "search", "list_files", "read_result")
+"""Tools of which only the length of a result is shown: the model reads it, the person has the files."""
 
 
 class TerminalRenderer:
@@ -39,6 +50,7 @@ class TerminalRenderer:
         self._calls: dict[str, ToolCall | MalformedCall] = {}
         self._started: dict[str, float] = {}
         self._progress: dict[str, str] = {}
+        self._was_asked = False
 
     def show(self, event: Event) -> None:
         """Show one event; some have no text for people."""
@@ -53,6 +65,7 @@ class TerminalRenderer:
             self._calls = {call.id: call for call in event.message.calls}
             self._started = dict.fromkeys(self._calls, time.monotonic())
             self._progress.clear()
+            self._was_asked = False
         elif isinstance(event, ToolProgress):
             self._progress[event.call_id] = summarize_result(event.text)
         elif isinstance(event, ResultReady):
@@ -69,8 +82,9 @@ class TerminalRenderer:
         self._refresh()
 
     def clear(self) -> None:
-        """Print what is unfinished, so that something else can be printed."""
+        """Print what is unfinished, so that a question can be printed, which shows what a call would change."""
         self._end_texts()
+        self._was_asked = True
 
     def finish(self, run: Run, /, conversation_id: str | None = None) -> None:  # noqa: ARG002 - for JSON lines
         """Show the end of the turn."""
@@ -86,6 +100,11 @@ class TerminalRenderer:
     def notify(self, text: str) -> None:
         """Print a notice."""
         self._print_line(("; ".join(escape_line(line) for line in text.splitlines()), "yellow"))
+
+    def print_lines(self, lines: Iterable[str], is_diff: bool = False) -> None:
+        """Print escaped lines, wrapped at words."""
+        for line in lines:
+            self._print_line((line, DIFF_STYLES.get(line[:1], "") if is_diff else ""))
 
     def list_live_lines(self, height: int) -> Iterator[str]:
         """Yield the lines for what is happening now, at most about `height`: text so far, and running calls."""
@@ -122,31 +141,63 @@ class TerminalRenderer:
         head = format_call(call) if call is not None else escape_line(result.name)
         elapsed = f"  ({seconds:.1f} s)" if seconds >= 1 else ""
         style = "red" if result.is_error else "green"
-        self._print_line((f"{head}  →  ", ""), (summarize_result(result), style), (elapsed, "dim"))
-        for line in _list_diff_lines(result.text):
-            self._print_line((f"  {escape_line(line)}", _DIFF_STYLES.get(line[:1], "dim")))
+        summary, below = summarize_lines(result, with_diff=not self._was_asked)
+        self._print_line((f"{head}  →  ", ""), (summary, style), (elapsed, "dim"))
+        for line in below:
+            self._print_line((f"  {escape_line(line)}", DIFF_STYLES.get(line[:1], "dim")))
 
     def _print_line(self, *parts: tuple[str, str]) -> None:
         self._write(render_line(*parts, width=self._find_width()))
 
 
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-
-
 def format_call(call: ToolCall | MalformedCall) -> str:
-    """Format a call as one line."""
-    name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
-    return f"▸ {name}  {summarize_arguments(call)}"
+    """Format a call as one line: what it is about, and what else is short."""
+    if isinstance(call, MalformedCall):
+        return f"▸ unreadable call  {summarize_arguments(call)}"
+    name = f"▸ {escape_line(call.name)}  "
+    try:
+        arguments = call.decode()
+    except (ValueError, RecursionError):
+        arguments = None
+    subject = next(
+        (one for one in _SUBJECTS if isinstance(arguments, dict) and isinstance(arguments.get(one), str)), None
+    )
+    if subject is None:
+        return name + summarize_arguments(call)
+    others = {key: json.dumps(value, ensure_ascii=False) for key, value in arguments.items() if key != subject}
+    short = [escape_line(f"  {key}={value}") for key, value in others.items() if len(value) <= _SHORT]
+    return name + summarize_result(arguments[subject]) + "".join(short)
 
 
-def _list_diff_lines(text: str) -> list[str]:
-    """List the lines of the unified diff that a result has, if it has one."""
-    lines = text.splitlines()
-    start = next((at for at, line in enumerate(lines[:-1]) if line[:4] == "--- " and lines[at + 1][:4] == "+++ "), None)
+def summarize_lines(result: ToolResult, with_diff: bool) -> tuple[str, list[str]]:
+    """Return a line about a result, and lines to show below it: of a change its diff, of a command its output."""
+    text = result.text.strip("\n")
+    lines = text.split("\n")
+    if len(lines) < 2 or len(result.content) != 1:
+        return summarize_result(result), []
+    if result.name in _QUIET and not result.is_error:
+        return pluralize(len(lines), "line"), []
+    head, diff = _split_diff(lines)
+    if diff:
+        return "; ".join(escape_line(line) for line in head if line), _shorten_lines(diff) if with_diff else []
+    return escape_line(lines[0]), _shorten_lines(lines[1:], _SHOWN_OUTPUT)
+
+
+def _split_diff(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Split the lines of a result into those before its unified diff, and the diff."""
+    start = next((at for at, line in enumerate(lines) if line.startswith("@@ ")), None)
     if start is None:
-        return []
-    shown = [line for line in lines[start + 2 :] if line[:1] in ("+", "-", "@", " ")]
-    return shown if len(shown) <= _SHOWN_DIFF else [*shown[:_SHOWN_DIFF], f"… {len(shown) - _SHOWN_DIFF} more lines"]
+        return lines, []
+    head = [line for line in lines[:start] if line != "Diff:" and line[:4] not in ("--- ", "+++ ")]
+    return head, lines[start:]
+
+
+def _shorten_lines(lines: list[str], most: int = _SHOWN_DIFF) -> list[str]:
+    """Leave out the middle of many lines."""
+    if len(lines) <= most:
+        return lines
+    left_out = len(lines) - most + 1
+    return [*lines[: most // 2], f"… {left_out} more lines", *lines[len(lines) - (most - most // 2 - 1) :]]
 
 
 def _fold(line: str, width: int) -> Iterator[str]:
