@@ -126,7 +126,7 @@ def test_paths_outside_and_protected_places_stand_first_and_are_marked(tmp_path:
     workspace = str(tmp_path / "ws")
     effects = (
         Effect("read", f"{workspace}/a"),
-        Effect("write", f"{workspace}/.git", ("git", "commit"), is_protected=True),
+        Effect("write", f"{workspace}/.git", ("git", "commit", "-m", "x y"), is_protected=True),
         Effect("write", f"{workspace}/link/passwd"),
         Effect("net", "packages.example"),
         Effect("write", f"{workspace}/b", ("touch", "b")),
@@ -136,11 +136,11 @@ def test_paths_outside_and_protected_places_stand_first_and_are_marked(tmp_path:
     )
     lines = CallDisplay(400).render(request)
     assert [(line.text, line.style) for line in lines[1:]] == [
-        ("  ! protected: writes .git  (by git)", "bold red"),
+        ("  ! protected: writes .git  (by git commit -m 'x y')", "bold red"),
         ("  ! outside the workspace: writes link/passwd  (leads to /etc/passwd)", "bold red"),
         ("  reads a", ""),
         ("  reaches packages.example", ""),
-        ("  writes b  (by touch)", ""),
+        ("  writes b  (by touch b)", ""),
         ("  without arguments", ""),
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +26,13 @@ _NARROWEST = 16
 _TAB = 4
 _MOST_OF_SUMMARY = 4
 """The most lines for one call among several."""
+_LONGEST_PROGRAM = 40
 _SHORT_PREVIEW = 12
 """A text preview of at most this many lines stands before the effects."""
 _VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
+_WORDS = re.compile(r"  [a-z\"]+(?: [a-z\"]+)*:?")
+"""A label of ours, which is broken between words."""
 _DIFF_HEADERS = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
 
 
@@ -158,7 +162,7 @@ class CallDisplay:
             return [
                 Line(text) for text in self._wrap(f"  an image ({preview.media_type}), which can't be shown here", "  ")
             ]
-        if _DIFF_HEADERS.search(preview):
+        if _shows_change(preview):
             return self._render_diff(preview.split("\n"), False)
         return self._render_block(preview) if preview else []
 
@@ -180,21 +184,12 @@ class CallDisplay:
         preview = "" if request.intent is None else request.intent.preview
         lines = [] if request.arguments else [Line("  without arguments")]
         for name, value in request.arguments.items():
-            text = (
-                value
-                if isinstance(value, str) and "\n" in value.rstrip("\n")
-                else json.dumps(value, ensure_ascii=False)
-            )
-            if (
-                is_brief
-                and isinstance(preview, str)
-                and isinstance(value, str)
-                and value.strip()
-                and value.strip() in preview
-            ):
+            words = value.strip() if isinstance(value, str) else ""
+            if is_brief and words and isinstance(preview, str) and words in preview:
                 continue
+            text = str(value) if "\n" in words else json.dumps(value, ensure_ascii=False)
             is_long = "\n" in text or len(text) > self.width - len(name) - 4
-            if is_brief and isinstance(preview, Diff) and is_long:
+            if is_brief and is_long and _shows_change(preview):
                 text = f"{len(text):,} characters ([d]etails shows them)"
             lines += self._render_field(name, text)
         return lines
@@ -219,7 +214,11 @@ class CallDisplay:
         ]
 
     def _wrap(self, text: str, indent: str) -> list[str]:
-        first, *rest = self._wrap_escaped(escape_line(text), self.width - len(indent))
+        text = escape_line(text)
+        if _WORDS.fullmatch(text):
+            first, *rest = textwrap.wrap(text, self.width - len(indent), drop_whitespace=False)
+        else:
+            first, *rest = self._wrap_escaped(text, self.width - len(indent))
         return [first, *(f"{indent}{piece}" for piece in rest)]
 
     def _wrap_escaped(self, text: str, width: int) -> list[str]:
@@ -260,31 +259,35 @@ def _describe_target(effect: Effect, request: ApprovalRequest) -> str:
             one.kind == "write" and one.target == request.workspace and one.words == effect.words
             for one in (request.intent.effects if request.intent else ())
         )
-        return f"{effect.target}{'  (may write in the workspace)' if effect.words and writes else ''}"
+        is_writing = effect.kind == "run" and effect.words and writes
+        return f"{effect.target}{'  (may write in the workspace)' if is_writing else ''}"
     path = _shorten_path(effect.target, request.workspace)
-    program = f"  (by {effect.words[0]})" if effect.words else ""
-    real = _find_real_path(effect)
-    leads = (
-        f"  (leads to {real})" if real is not None and _is_outside(effect, request) and real != effect.target else ""
-    )
+    program = f"  (by {_cut(shlex.join(effect.words))})" if effect.words else ""
+    outside = _find_outside(effect, request)
+    leads = f"  (leads to {outside})" if outside is not None and outside != effect.target else ""
     return f"{path}{program}{leads}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_PROGRAM else f"{text[: _LONGEST_PROGRAM - 1]}…"
 
 
 def _mark(effect: Effect, request: ApprovalRequest) -> Iterator[str]:
     """Name what needs attention about an effect."""
     if effect.is_protected:
         yield "protected"
-    if _is_outside(effect, request):
+    if _find_outside(effect, request) is not None:
         yield "outside the workspace"
 
 
-def _is_outside(effect: Effect, request: ApprovalRequest) -> bool:
+def _find_outside(effect: Effect, request: ApprovalRequest) -> str | None:
+    """The real path outside of the workspace that an effect is on; None if there is none."""
     if request.workspace is None or effect.kind not in ("read", "write"):
-        return False
+        return None
     try:
-        return find_path_outside(effect.target, Path(request.workspace)) is not None
+        return find_path_outside(effect.target, Path(request.workspace))
     except ValueError:  # a text that can't be a path
-        return True
+        return effect.target
 
 
 def _find_real_path(effect: Effect) -> str | None:
@@ -307,6 +310,11 @@ def _shorten_path(path: str, workspace: str | None) -> str:
     if path == workspace:
         return "the workspace"
     return path.removeprefix(f"{workspace.rstrip('/')}/")
+
+
+def _shows_change(preview: str | Diff | ImageRef) -> bool:
+    """Whether a preview is what the arguments would change, as one diff or several."""
+    return isinstance(preview, Diff) or (isinstance(preview, str) and _DIFF_HEADERS.search(preview) is not None)
 
 
 def _count_changes(diff: Diff) -> str:
