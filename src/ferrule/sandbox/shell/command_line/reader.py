@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ferrule.sandbox.shell.command_line.redirections import RedirectionReader
+from ferrule.sandbox.shell.command_line.redirections import RedirectionReader, add_redirections
 from ferrule.sandbox.shell.command_line.syntax import (
     AndOr,
     Assignment,
@@ -176,10 +176,10 @@ class TreeReader:
                 body = self._read_statement(child, depth + 1)
             else:
                 raise UnreadableError(f"a redirection of a part that can't be read ({child.type})")
-        statement = _redirect(body, tuple(redirections), tuple(words), node.end_byte)
+        statement = add_redirections(body, tuple(redirections), tuple(words))
         for operator, following in rest:
             other = self._read_statement(following, depth + 1)
-            statement = Pipeline((statement, other)) if operator == "|" else AndOr((statement, other), (operator,))
+            statement = _join_stages([statement, other]) if operator == "|" else AndOr((statement, other), (operator,))
         return statement
 
     def _read_list(self, node: Node, depth: int) -> AndOr:
@@ -204,7 +204,7 @@ class TreeReader:
         items.append(self._read_statement(node, depth + 1))
         return AndOr(tuple(reversed(items)), tuple(reversed(operators)))
 
-    def _read_pipeline(self, node: Node, depth: int) -> Pipeline:
+    def _read_pipeline(self, node: Node, depth: int) -> Statement:
         stages, at, expects = list[Statement](), node.start_byte, True
         for child in node.children:
             check_gap(self._data, at, child.start_byte, lines=expects)
@@ -220,7 +220,7 @@ class TreeReader:
                 expects = True
         if expects:
             raise UnreadableError("a pipeline has no end")
-        return Pipeline(tuple(stages))
+        return _join_stages(stages)
 
     def _read_negated(self, node: Node, depth: int) -> Statement:
         if node.child_count != 2 or node.children[0].type != "!":
@@ -444,26 +444,18 @@ class TreeReader:
         return self._read_sequence(inside, depth + 2, start, end)
 
 
-def _redirect(body: Statement, redirections: tuple[Redirection, ...], words: tuple[Word, ...], end: int) -> Statement:
-    """Add redirections to a statement; `words` after a target are arguments of a simple command."""
-    if words and any(each.ends_command for each in redirections):
-        raise UnreadableError("a word after &>, which is a program for some shells")
-    if isinstance(body, SimpleCommand):
-        if words and not body.words and body.assignments:
-            raise UnreadableError("a redirection isn't certain")
-        found = (*body.redirections, *redirections)
-        return SimpleCommand(body.assignments, (*body.words, *words), found, body.start, end)
-    # The tree has `a && b > f` and `a | b > f` as redirections of the whole; for a shell they are those of `b`.
-    if isinstance(body, Pipeline):
-        last = _redirect(body.stages[-1], redirections, words, end)
-        return Pipeline((*body.stages[:-1], last))
-    if isinstance(body, AndOr):
-        last = _redirect(body.items[-1], redirections, words, end)
-        return AndOr((*body.items[:-1], last), body.operators)
-    if not words:
-        found = (*body.redirections, *redirections)
-        return Compound(body.kind, body.bodies, body.words, found, body.variable)
-    raise UnreadableError("a redirection isn't certain")
+def _join_stages(stages: list[Statement]) -> Statement:
+    """Make a pipeline; the tree may have `a && b > f | c` as a pipeline whose first stage is `a && b > f`."""
+    pipelines, operators = [list[Statement]()], list[str]()
+    for stage in stages:
+        if not (isinstance(stage, AndOr) and stage.operators):
+            pipelines[-1].append(stage)
+            continue
+        pipelines[-1].append(stage.items[0])
+        pipelines += [[item] for item in stage.items[1:]]
+        operators += stage.operators
+    items = tuple(Pipeline(tuple(each)) if len(each) > 1 else each[0] for each in pipelines)
+    return AndOr(items, tuple(operators)) if operators else items[0]
 
 
 _READERS = {

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ferrule.sandbox.shell.command_line.syntax import Redirection, UnreadableError, Word
+from ferrule.sandbox.shell.command_line.syntax import (
+    AndOr,
+    Compound,
+    Pipeline,
+    Redirection,
+    SimpleCommand,
+    Statement,
+    UnreadableError,
+    Word,
+)
 from ferrule.sandbox.shell.command_line.words import WORD_NODES, WordReader, check_gap
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["RedirectionReader"]
+__all__ = ["RedirectionReader", "add_redirections"]
 
 _REDIRECTIONS = frozenset({">", ">>", ">|", "<", "&>", "&>>", ">&", "<&"})
 _CLOSINGS = frozenset({">&-", "<&-"})
@@ -96,3 +105,26 @@ class RedirectionReader:
             raise UnreadableError("a here-document has no certain end")
         if delimiter == name and _LIVE_IN_HEREDOC.search(data, line_end, closing.start()):
             raise UnreadableError("a here-document has a substitution in it")
+
+
+def add_redirections(body: Statement, redirections: tuple[Redirection, ...], words: tuple[Word, ...]) -> Statement:
+    """Add redirections to a statement; `words` after a target are arguments of a simple command."""
+    if words and any(each.ends_command for each in redirections):
+        raise UnreadableError("a word after &>, which is a program for some shells")
+    if isinstance(body, SimpleCommand):
+        if words and not body.words and body.assignments:
+            raise UnreadableError("a redirection isn't certain")
+        found = (*body.redirections, *redirections)
+        end = words[-1].end if words else body.end
+        return SimpleCommand(body.assignments, (*body.words, *words), found, body.start, end)
+    # The tree has `a && b > f` and `a | b > f` as redirections of the whole; for a shell they are those of `b`.
+    if isinstance(body, Pipeline):
+        last = add_redirections(body.stages[-1], redirections, words)
+        return Pipeline((*body.stages[:-1], last))
+    if isinstance(body, AndOr):
+        last = add_redirections(body.items[-1], redirections, words)
+        return AndOr((*body.items[:-1], last), body.operators)
+    if not words:
+        found = (*body.redirections, *redirections)
+        return Compound(body.kind, body.bodies, body.words, found, body.variable)
+    raise UnreadableError("a redirection isn't certain")
