@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import subprocess
@@ -14,11 +15,14 @@ from typing import Any
 import pytest
 from called_tools import call_tool
 
+from ferrule.coding.file_changes import describe_os_error
 from ferrule.coding.files import make_file_tools
 from ferrule.coding.workspace import Workspace
-from ferrule.conversation import Image, ToolResult
-from ferrule.execution import Decision, Policy
+from ferrule.conversation import Image, ToolCall, ToolResult
+from ferrule.execution import Decision, Executor, Policy
 from ferrule.tools.intent import Diff
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 EDITED = "def f():\n    return 1\n\n\ndef g():\n    return 1\n"
 
@@ -314,6 +318,7 @@ RUN = """
 import asyncio, resource, signal, sys
 sys.path.insert(0, sys.argv[2])
 from called_tools import call_tool
+from ferrule.coding.file_changes import describe_os_error
 from ferrule.coding.files import make_file_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.sandbox.linux import identity, syscalls
@@ -534,8 +539,38 @@ async def test_a_refused_path_is_never_asked_about(caller: Caller) -> None:
 
 
 async def test_errors_of_the_disk_are_words() -> None:
-    from ferrule.coding.file_changes import describe_os_error
-
     assert describe_os_error(OSError(errno.ENOSPC, "No space left on device")) == "the disk is full"
     assert describe_os_error(OSError(errno.EROFS, "")) == "the file system is read-only"
     assert describe_os_error(OSError(errno.EMFILE, "Too many open files")) == "too many open files"
+
+
+async def test_two_edits_of_one_message_to_the_same_file_are_both_made(caller: Caller, project: Path) -> None:
+    approver = Approving()
+    calls = [
+        ToolCall(str(number), "edit_file", json.dumps({"path": "a.py", "edits": [{"old": old, "new": new}]}))
+        for number, (old, new) in enumerate([("def f", "def F"), ("def g", "def G")])
+    ]
+    async with ToolRegistry(caller.tools).open() as bound:
+        executor = Executor(bound, policy=Policy(profile="ask"), approver=approver)
+        results = await executor.run_all(calls, CallScope())
+    assert [result.status for result in results] == ["ok", "ok"]
+    assert (project / "a.py").read_text() == EDITED.replace("def f", "def F").replace("def g", "def G")
+
+
+@pytest.mark.parametrize(
+    ("profile", "writes"), [("plan", False), ("ask", False), ("accept-edits", True), ("auto", True), ("all", True)]
+)
+async def test_profiles(caller: Caller, project: Path, profile: Any, writes: bool) -> None:
+    """Nobody can be asked here, so a call that would be asked about is denied."""
+    calls = {
+        "read_file": {"path": "a.py"},
+        "write_file": {"path": "new.txt", "content": "x"},
+        "edit_file": {"path": "a.py", "edits": [{"old": "def f", "new": "def h"}]},
+        "apply_patch": {"patch": "*** Begin Patch\n*** Delete File: a.py\n*** End Patch"},
+    }
+    async with ToolRegistry(caller.tools).open() as bound:
+        executor = Executor(bound, policy=Policy(profile=profile))
+        for name, arguments in calls.items():
+            result = await executor.run(ToolCall("1", name, json.dumps(arguments)), CallScope(workspace=project))
+            assert (result.status == "ok") is (writes or name == "read_file"), (name, result)
+    assert (project / "a.py").exists() is not writes

@@ -40,8 +40,8 @@ __all__ = ["FileTools", "make_file_tools"]
 
 _Path = Annotated[str, "The file, relative to the workspace or absolute"]
 _READS: Final = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-_WRITES: Final = Annotations(read_only=False, destructive=False, open_world=False)
-_PATCHES: Final = Annotations(read_only=False, destructive=None, open_world=False)
+# `destructive` is left open, as for commands: they can destroy only the workspace.
+_WRITES: Final = Annotations(read_only=False, open_world=False)
 
 
 def make_file_tools(workspace: Workspace) -> list[Tool]:
@@ -165,7 +165,7 @@ class FileTools(Toolset):
     def _intend_patching(self, arguments: Mapping[str, Any]) -> Intent:
         return make_intent(self._plan_patching(parse_patch(str(arguments["patch"]))))
 
-    @tool(annotations=_PATCHES, intent=_intend_patching)
+    @tool(annotations=_WRITES, intent=_intend_patching)
     async def apply_patch(self, patch: Annotated[str, "From `*** Begin Patch` to `*** End Patch`"]) -> str:
         """Create, change, move and delete files by a patch; all of it or none. Read the files first, and show the user
         what you plan to change. It is a text of `*** Begin Patch`, then for each file `*** Add File: PATH` (each line

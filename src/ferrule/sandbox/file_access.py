@@ -100,10 +100,7 @@ class FileAccess:
         if found is None:
             raise FileAccessRefused(self._explain_outside(path, real, access))
         if found is Access.HIDDEN:
-            raise FileAccessRefused(
-                f"{self._describe_way(path, real)} is hidden: files of its name may hold secrets, so tools can't read "
-                "or write them. Ask the user for what you need of it"
-            )
+            raise FileAccessRefused(self._explain_hidden(path, real))
         if access is Access.WRITE and found is not Access.WRITE:
             raise FileAccessRefused(
                 f"{self._describe_way(path, real)} is protected: it can be read but not changed by tools, since other "
@@ -189,6 +186,17 @@ class FileAccess:
         shown, target = describe_path(os.fspath(path)), self.describe(real)
         is_same = os.path.normpath(os.path.join(self.workspace, os.fspath(path))) == real
         return shown if is_same else f"{shown}, which leads to {target},"
+
+    def _explain_hidden(self, path: str | os.PathLike[str], real: str) -> str:
+        folder = self.find_folder(real)
+        has_name = folder is None or self._planners[0].scan.find_hidden_name(real, str(folder)) is not None
+        reason = (
+            "files of its name may hold secrets"
+            if has_name
+            else "it may hold secrets (by the settings, a link with such a name, or since it can't be searched for any)"
+        )
+        shown = self._describe_way(path, real)
+        return f"{shown} is hidden: {reason}, so tools can't read or write it. Ask the user for what you need of it"
 
     def _explain_outside(self, path: str | os.PathLike[str], real: str, access: Access) -> str:
         verb = "read" if access is Access.READ else "write"
