@@ -69,11 +69,11 @@ async def test_errors_are_told_apart_from_output_whatever_the_status(sandbox: Sh
 
 
 async def test_a_command_that_is_stopped_keeps_what_it_wrote_and_nothing_of_it_lives_on(sandbox: ShellSandbox) -> None:
-    late = "(sleep 2; echo late > late.txt) & echo out; echo err >&2; sleep 60"
-    result = await bash(sandbox, late, timeout=0.5)
+    late = "(sleep 5; echo late > late.txt) & echo out; echo err >&2; sleep 60"
+    result = await bash(sandbox, late, timeout=3)
     assert result.text.startswith("error: timed out")
     assert result.text.endswith("out\nSTDERR:\nerr")
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(2.5)  # more than is left of the five seconds
     assert not Path(sandbox.workspace, "late.txt").exists()
 
 

@@ -242,10 +242,10 @@ async def test_other_encodings_are_shown_as_far_as_they_can_be(project: Path) ->
 
 async def test_a_pattern_that_would_take_forever_is_stopped(project: Path, engine: str) -> None:
     (project / "a.txt").write_text("a" * 40 + "!\n")
-    tools = [replace(each, timeout=3.0) for each in make_search_tools(Workspace(project))]
+    tools = [replace(each, timeout=8.0) for each in make_search_tools(Workspace(project))]
     began = time.monotonic()
     result = await call_tool(tools, "search", pattern="(a+)+$")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     if engine == "ripgrep":
         assert body(result) == ["No matches found for pattern '(a+)+$' in ."]
     else:

@@ -40,7 +40,7 @@ Command = Annotated[str, "The command line, for sh"]
 Seconds = Annotated[float, "Seconds that it may take; it is stopped after them, with what it wrote kept"]
 Background = Annotated[bool, "Whether to start it and go on, without a time limit; job_output reads what it writes"]
 Hosts = Annotated[
-    list[str] | None, "Hosts of the network that it needs, such as pypi.org or *.npmjs.org; the user may be asked"
+    list[str] | None, "Hosts of the network that it needs, such as example.org or *.example.org; the user may be asked"
 ]
 Writable = Annotated[list[str] | None, "Protected places that this command must write, such as .git; the user is asked"]
 

@@ -10,12 +10,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from ferrule.errors import SandboxInputError
-from ferrule.sandbox.visible_paths import is_within
 from ferrule.tools.intent import Effect
 
 __all__ = ["CommandPlan", "SandboxTraits", "plan_command"]
@@ -102,6 +100,8 @@ def plan_command(
 
 def _find_written_repositories(effects: Sequence[Effect], workspace: str) -> tuple[Effect, ...]:
     """The effects of writing `.git`, with those of repositories in folders that the command works in."""
+    from ferrule.sandbox.visible_paths import is_within
+
     repository = str(Path(workspace, _REPOSITORY))
     written = next((one for one in effects if (one.kind, one.target) == ("write", repository)), None)
     if written is None:
@@ -126,6 +126,8 @@ def _list_unjudged(command: str, workspace: str, traits: SandboxTraits, writable
 @cache
 def _can_parse() -> bool:
     """Whether commands can be parsed, which needs the extra `coding`."""
+    from importlib.util import find_spec
+
     return find_spec("tree_sitter") is not None and find_spec("tree_sitter_bash") is not None
 
 

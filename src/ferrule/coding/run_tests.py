@@ -172,7 +172,7 @@ def _answer(
 
 def _explain_unread(runner: TestRunner, done: CommandResult, report: TestReport | None) -> str:
     if done.ended != "exit":
-        return f"the tests {describe_end(done)}"
+        return f"the run {describe_end(done)}"
     if done.exit_code == _UNKNOWN_PROGRAM:
         return f"the tests were not run: {runner.command[0]} isn't installed here"
     if re.search(rf"No module named '?{re.escape(runner.name)}", done.errors or ""):
