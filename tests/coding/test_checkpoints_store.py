@@ -260,3 +260,28 @@ def test_the_data_folder_is_hidden_wherever_it_is(workspace: Path, monkeypatch: 
     store = find_store_folder(workspace)
     store.mkdir(parents=True)
     assert FileAccess(workspace).take_snapshot().decide(str(store / "objects")) is Access.HIDDEN
+
+
+async def test_a_turn_without_a_checkpoint_is_not_taken_for_the_one_before(workspace: Path, store: Path) -> None:
+    checkpoints = Checkpoints(workspace, store)
+    await turn(checkpoints, "echo 1 > a")
+    objects, aside = store / "objects", store.with_name("aside")
+    objects.rename(aside)
+    objects.write_text("a file where the folder was")
+    checkpoints.begin_turn()
+    await checkpoints.before_write([workspace / "a"])
+    (workspace / "a").write_text("2\n")
+    await checkpoints.end_turn()
+    (said,) = checkpoints.take_announcements()
+    assert said.startswith(f"undo isn't available: the checkpoints in {store} can't be used (")
+    objects.unlink()
+    aside.rename(objects)
+    report = await checkpoints.undo()
+    assert not report.is_complete
+    assert "The checkpoint isn't complete" in str(report) or "the last turn has no checkpoint" in str(report)
+    assert (workspace / "a").read_text() == "2\n"
+    await checkpoints.undo()
+    assert (workspace / "a").read_text() == "2\n"  # it isn't as the first turn left it
+    await checkpoints.undo(force=True)
+    assert (workspace / "a").read_text() == "old\n"
+    await checkpoints.aclose()

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry
-from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content, hash_stream
+from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, StoreFailed, hash_content, hash_stream
 
 __all__ = ["FOLDER", "find_stat", "open_folder", "read_chunks", "read_entry", "split_path", "stat_entry"]
 
@@ -49,8 +49,7 @@ def find_stat(folder: int, name: str) -> os.stat_result | None:
 def read_entry(folder: int, name: str, status: os.stat_result, store: ObjectStore | None, known: str = "") -> Entry:
     """Read what lies at a name, and keep its content in `store` if there is one, unless its id is `known`.
 
-    What can't be read is `UNREADABLE`. Raises `OSError` for what the store can't write, and `FileNotFoundError` if the
-    entry is gone.
+    What can't be read is `UNREADABLE`. Raises `StoreFailed`, and `FileNotFoundError` if the entry is gone.
     """
     mode = status.st_mode
     if stat.S_ISLNK(mode):
@@ -69,6 +68,10 @@ def read_entry(folder: int, name: str, status: os.stat_result, store: ObjectStor
         if not stat.S_ISREG(found.st_mode):
             return Entry(mode, UNREADABLE)
         return Entry(found.st_mode, _read_file(file, found.st_size, store, known))
+    except StoreFailed:
+        raise
+    except OSError:
+        return Entry(mode, UNREADABLE)
     finally:
         os.close(file)
 

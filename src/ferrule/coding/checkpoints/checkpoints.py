@@ -81,10 +81,13 @@ class Checkpoints:
     async def before_write(self, paths: Sequence[Path | str]) -> None:
         """Keep what is at these paths, which `access` allows to write, before a file tool changes them."""
         names = [self._name(path) for path in paths]
+
+        def record(history: TurnHistory) -> None:
+            history.record_files(self._open_turn(history), names)
+
         if not self._is_turn_lost:
-            work = lambda history: history.record_files(self._open_turn(history), names)  # noqa: E731
-            # Doesn't wait for a scan, unless the turn before was one with commands that hasn't been recorded yet.
-            await self._call(work, self._give_up, scans=self._ended is not None)
+            # Doesn't wait for a scan, unless the turn before may need one to be recorded.
+            await self._call(record, self._give_up, scans=self._ended is not None)
 
     async def before_command(self) -> None:
         """Keep everything in the workspace that a command may change."""
@@ -201,7 +204,7 @@ class Checkpoints:
         """The current turn, begun with its first change."""
         self._finish_ended(history)
         if self._turn is None:
-            self._turn = history.begin(self._label)
+            self._turn, self._missing = history.begin(self._label), ""
         return self._turn
 
     def _end_turn(self, history: TurnHistory) -> None:
@@ -213,6 +216,8 @@ class Checkpoints:
         turn, self._ended = self._ended, None
         if turn is not None:
             history.finish(turn)
+            if turn.problems and not turn.changes:
+                self._missing = turn.problems[0]
 
     def _close(self) -> None:
         self._is_closed = True

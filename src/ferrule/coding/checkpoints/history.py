@@ -70,7 +70,9 @@ class TurnHistory:
             limits.new_bytes,
         )
         self._ignored = IgnoredFiles(self.workspace, self.store.ignore_git, limits.ignored_bytes)
-        self._session = SessionLock(self.store.sessions)
+        # Under the lock, as others look for the locks of sessions: they must not find one that isn't held yet.
+        with self.store.lock():
+            self._session = SessionLock(self.store.sessions)
         self._is_index_loaded = False
         self.not_included: tuple[str, ...] = ()
         """What else commands may change that no checkpoint includes."""

@@ -16,11 +16,12 @@ import subprocess
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from io import FileIO
 
 from ferrule.coding.checkpoints.git import Git
 
-__all__ = ["CHUNK", "ObjectDamaged", "ObjectStore", "hash_content", "hash_stream"]
+__all__ = ["CHUNK", "ObjectDamaged", "ObjectStore", "StoreFailed", "hash_content", "hash_stream"]
 
 CHUNK = 4 * 1024 * 1024
 """Files up to this length (bytes) are read at once, longer ones in pieces of it."""
@@ -43,6 +44,10 @@ def hash_stream(chunks: Iterable[bytes], size: int) -> str:
     for chunk in chunks:
         digest.update(chunk)
     return digest.hexdigest()
+
+
+class StoreFailed(OSError):  # noqa: N818 - an event
+    """The store couldn't be written. A class of its own: not to be taken for a missing file of the workspace."""
 
 
 class ObjectStore:
@@ -68,22 +73,25 @@ class ObjectStore:
             reader.wait()
 
     def write(self, content: bytes, kind: bytes = b"blob") -> str:
-        """Store a content and return its id. Raises `OSError`."""
+        """Store a content and return its id. Raises `StoreFailed`."""
         oid = hash_content(content, kind)
         if not os.path.exists(self._loose_path(oid)):
             self._write_loose(oid, zlib.compress(b"%b %d\0" % (kind, len(content)) + content, _LEVEL))
         return oid
 
     def write_stream(self, chunks: Iterable[bytes], size: int) -> str:
-        """Store a content of `size` bytes that comes in pieces, and return its id. Raises `OSError`."""
+        """Store a content of `size` bytes that comes in pieces, and return its id.
+
+        Raises `StoreFailed`, and `OSError` from the pieces.
+        """
         temporary = self._name_temporary()
         digest, packer = hashlib.sha256(), zlib.compressobj(_LEVEL)
         try:
-            with open(temporary, "xb") as file:
+            with _create(temporary) as file:
                 for chunk in _prepend(b"blob %d\0" % size, chunks):
                     digest.update(chunk)
-                    file.write(packer.compress(chunk))
-                file.write(packer.flush())
+                    _write(file, packer.compress(chunk))
+                _write(file, packer.flush())
             self._put(temporary, digest.hexdigest())
         except BaseException:
             with suppress(OSError):
@@ -97,7 +105,7 @@ class ObjectStore:
         return self._git is not None
 
     def write_many(self, contents: Iterable[tuple[int, Iterable[bytes]]]) -> None:
-        """Store contents, each its size and its pieces, as one pack. Raises `OSError`."""
+        """Store contents, each its size and its pieces, as one pack. Raises `StoreFailed`."""
         assert self._git is not None
         importer = self._git.start(*_IMPORT, "fast-import", "--quiet", "--done", "--depth=0", "--force")
         assert importer.stdin is not None
@@ -117,7 +125,7 @@ class ObjectStore:
             importer.stdout.close()
             importer.wait()
         if importer.returncode != 0:
-            raise OSError("git fast-import couldn't write to the store: the disk may be full")
+            raise StoreFailed("git fast-import couldn't write to the store: the disk may be full")
 
     def has(self, oid: str) -> bool:
         """Whether there is an object of that id."""
@@ -196,8 +204,8 @@ class ObjectStore:
     def _write_loose(self, oid: str, packed: bytes) -> None:
         temporary = self._name_temporary()
         try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
-                file.write(packed)
+            with _create(temporary) as file:
+                _write(file, packed)
             self._put(temporary, oid)
         except BaseException:
             with suppress(OSError):
@@ -209,8 +217,9 @@ class ObjectStore:
         try:
             os.rename(temporary, path)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH120
-            os.rename(temporary, path)
+            with _explained():
+                os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH120
+                os.rename(temporary, path)
 
     def _ask(self, oid: str) -> tuple[bytes, int]:
         """Ask the reading process for an object: its kind and size. Its content has to be received next."""
@@ -247,6 +256,26 @@ class ObjectStore:
         finally:
             if not is_done:
                 self.close()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreFailed(error.errno, error.strerror) from error
+
+
+def _create(path: str) -> FileIO:
+    with _explained():
+        return FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400), "wb")
+
+
+def _write(file: FileIO, content: bytes) -> None:
+    view = memoryview(content)
+    with _explained():
+        while view:
+            view = view[file.write(view) :]
 
 
 def _prepend(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
