@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from running_tools import answer, answers, call
 
-from ferrule.errors import PolicyError
-from ferrule.execution import ApprovalRequest, Decision, Policy, Rule
+from ferrule.errors import PolicyError, ToolRetry
+from ferrule.execution import ApprovalRequest, Decision, FileJournal, Policy, Rule
+from ferrule.execution.journal import read_entries
 from ferrule.session.approvals import AllowAll
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Diff, Effect, Intent
@@ -202,10 +203,42 @@ def test_a_second_change_of_a_file_is_shown_again_when_it_has_become_another(tmp
         call("edit", "c2", path="a", old="", new="second\n"),
     ]
     editor = make_editor(tmp_path, precondition=precondition)
-    results = answers([editor], calls, policy=ASK, approver=together)
+    with FileJournal(tmp_path / "journal") as journal:
+        results = answers([editor], calls, policy=ASK, approver=together, journal=journal)
+    refused = read_entries(tmp_path / "journal")[-1]
+    assert (refused["event"], refused["decision"], refused["reason"]) == ("refused", "deny", "keep the first")
     assert [result.text for result in results] == ["edited", "error: denied: keep the first"]
     assert (tmp_path / "a").read_text() == "first\n"
     assert together.rounds[1][0].intent.preview == Diff(str(tmp_path / "a"), "first\n", "second\n")
+
+
+def test_a_change_that_an_earlier_one_has_made_impossible_says_why(tmp_path):
+    (tmp_path / "a").write_text("one\n")
+
+    def preview(arguments):
+        text = (tmp_path / "a").read_text()
+        if arguments["old"] not in text:
+            raise ToolRetry(f"{arguments['old']!r} is not in the file")
+        return Intent(
+            (Effect("write", str(tmp_path / "a")),),
+            Diff("a", text, text.replace(arguments["old"], arguments["new"])),
+            text,
+        )
+
+    @tool(intent=lambda arguments: preview({"old": arguments["old"], "new": arguments["new"]}))
+    async def swap(old: str, new: str) -> str:
+        """Replace a text."""
+        (tmp_path / "a").write_text((tmp_path / "a").read_text().replace(old, new))
+        return "swapped"
+
+    together = Together(lambda asked: [Decision.allow() for _ in asked])
+    calls = [call("swap", "c1", old="one", new="two"), call("swap", "c2", old="one", new="three")]
+    results = answers([swap], calls, policy=ASK, approver=together)
+    assert [(one.status, one.text) for one in results] == [
+        ("ok", "swapped"),
+        ("retry", "error: 'one' is not in the file"),
+    ]
+    assert (tmp_path / "a").read_text() == "two\n"
 
 
 def test_where_all_is_allowed_a_changed_call_runs(tmp_path):

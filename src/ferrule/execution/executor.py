@@ -234,14 +234,16 @@ def _group_calls(
     """
     groups: list[list[tuple[int, PermittedCall | RefusedCall]]] = []
     is_open = False
-    before, in_group = UsedPaths(), UsedPaths()
+    before = in_group = None
     for place, one in enumerate(runnable):
         is_serial = isinstance(one, PermittedCall) and one.proposal.tool.serial
         intent = one.proposal.intent if isinstance(one, PermittedCall) else None
-        if not is_open or is_serial or (intent is not None and in_group.conflicts_with(intent)):
+        conflicts = intent is not None and in_group is not None and in_group.conflicts_with(intent)
+        if not is_open or is_serial or conflicts:
             groups.append([])
-            in_group = UsedPaths()
+            in_group = None
         if isinstance(one, PermittedCall) and intent is not None:
+            before, in_group = before or UsedPaths(), in_group or UsedPaths()
             one.follows_conflict = before.has_written(intent)
             before.add(intent)
             in_group.add(intent)

@@ -75,7 +75,8 @@ class CallRunner:
             if proposal.intent is not None:
                 rechecked = await self._recheck(permitted, scope)
                 if isinstance(rechecked, RefusedCall):
-                    return self._refuse(permitted, rechecked.result)
+                    record_refused(self._journal, rechecked)
+                    return rechecked.result
                 permitted = rechecked
             record = None if self._journal is None else CallRecord.start(self._journal, permitted)
             run = self._prepare(permitted, scope, timeout, record)
