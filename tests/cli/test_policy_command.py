@@ -127,6 +127,26 @@ def test_a_command_line_is_a_call_of_bash(project):
     assert "\u202e" not in done.stdout
 
 
+def test_the_programs_and_redirections_of_a_command_line_are_judged(project):
+    (project / "ferrule.toml").write_text(RULES)
+    done = policy(project, "explain", "cd src && npm test > ../../log; sudo git push", "--profile", "accept-edits")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "bash is denied: ask a colleague (ferrule.toml: policy.rules[0])"
+    assert [line.strip() for line in lines if line[:2] == "  " and line[2] != " "][:4] == [
+        "cd src",
+        "npm test",
+        (
+            f"write {project}/src/../../log: asked about by the profile: the profile accept-edits asks before bash may "
+            f"write outside the workspace: {project.parent}/log"
+        ),
+        "sudo git push",
+    ]
+    unread = policy(project, "explain", "echo 'x", "--profile", "auto")
+    assert unread.returncode == 1
+    assert "  it can't be judged: " in unread.stdout
+
+
 def test_a_journal_is_judged_anew(project):
     tools, journal = str(project.parent / "run_tool.py"), project / "journal"
     for line, yes in (("make", ["--yes"]), ("make", []), ("git push", ["--yes"])):

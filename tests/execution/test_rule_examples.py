@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from ferrule.errors import PolicyError
@@ -81,3 +84,16 @@ def test_an_example_that_fails_names_the_rule_and_what_it_was_judged_as(rule, wo
     with pytest.raises(PolicyError) as caught:
         parse(**rule)
     assert words in str(caught.value)
+
+
+def test_without_a_parser_examples_of_commands_are_not_taken_for_checked(monkeypatch):
+    for name in ("tree_sitter", "tree_sitter_bash"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for example in ("matches", "not_matches"):
+        # In a thread of its own, which has no parser yet.
+        with (
+            pytest.raises(PolicyError, match=r"rules\[0\]: its examples can't be checked: .* pip install") as caught,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            pool.submit(parse, action="deny", command="rm", **{example: ["rm x"]}).result()
+        assert "correct the rule" not in str(caught.value)

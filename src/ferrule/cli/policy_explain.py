@@ -63,7 +63,7 @@ def explain_call(
     if as_json:
         print_json(_explanation_to_json(tool, explanation))
     else:
-        for line in _format_explanation(tool, explanation):
+        for line in (*_format_explanation(tool, explanation), *_format_problem(command)):
             typer.echo(escape_line(line))
     return 0 if explanation.verdict.action == "allow" else 1
 
@@ -111,10 +111,22 @@ def _format_explanation(tool: Tool, explanation: Explanation) -> Iterable[str]:
             yield from (f"{indent}  also matches: {_format_rule(rule)}" for rule in others)
 
 
+def _format_problem(command: str | None) -> Iterable[str]:
+    """Why a command line can't be judged."""
+    if command is None:
+        return
+    from ferrule.sandbox.shell.command_line import parse_command_line
+
+    problem = parse_command_line(command, str(Path.cwd())).problem
+    if problem is not None:
+        yield f"  it can't be judged: {problem}"
+
+
 def _format_effect(one: ExplainedEffect) -> str:
     effect = one.effect
     what = "anything" if effect is None else f"{effect.kind} {effect.target}"
-    protected = " (protected)" if effect is not None and effect.is_protected else ""
+    is_place = effect is not None and effect.is_protected and effect.kind != "run"
+    protected = " (protected)" if is_place else ""
     return f"{what}{protected}: {_format_verdict(one.verdict)}"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 from ferrule.errors import PolicyError
@@ -56,6 +57,8 @@ def _match_command_line(rule: Rule, example: str) -> tuple[bool, str]:
     from ferrule.sandbox.shell.command_line import parse_command_line
 
     line = parse_command_line(example, os.getcwd())  # noqa: PTH109 - a text is wanted
+    if line.problem and find_spec("tree_sitter_bash") is None:
+        raise PolicyError(f"its examples can't be checked: {line.problem}")
     if line.problem:
         return False, f"a command line that can't be read: {line.problem}"
     return _match_effects(rule, line.effects), _describe(line.effects)
