@@ -190,8 +190,29 @@ def test_a_damaged_project_file_or_store_is_one_line(project: Path) -> None:
     store = project.parent / "home" / "ferrule" / "conversations.db"
     store.write_bytes(b"not a database" * 100)
     done = ferrule("code", "-p", "hi", "-m", "echo", folder=project, **home(project))
-    assert done.returncode == 2
-    assert "not a store of conversations" in done.stderr.splitlines()[-1]
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert "this conversation is not saved" in done.stderr
+    assert "not a store of conversations" in done.stderr
+    done = ferrule("code", "-p", "hi", "-m", "echo", "--store", store, folder=project, **home(project))
+    assert (done.returncode, done.stdout) == (2, "")
+    nowhere = {**home(project), "XDG_STATE_HOME": "/proc/nowhere", "XDG_DATA_HOME": "/proc/nowhere"}
+    done = ferrule("code", "-p", "hi", "-m", "echo", folder=project, **nowhere)
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert "calls are not recorded" in done.stderr
+
+
+def test_a_dumb_terminal_and_a_pipe_get_lines(project: Path) -> None:
+    with Screen("code", "-m", "echo", folder=project, **{**home(project), "TERM": "dumb"}) as screen:
+        screen.wait_for("›")
+        screen.type("hello", ENTER)
+        screen.wait_for("hello\nhello")
+        screen.type("/policy auto", ENTER)
+        screen.wait_for("profile auto")
+        screen.type(CTRL_D)
+        assert screen.wait_for_end() == 0
+    done = ferrule("code", "-m", "echo", typed="/policy nothing\nhello\n", folder=project, **home(project))
+    assert (done.returncode, done.stdout) == (1, "hello\n")
+    assert "/policy nothing: expected one of plan" in done.stderr
 
 
 def test_a_disk_that_is_full_costs_the_saving_not_the_session(project: Path) -> None:

@@ -23,11 +23,11 @@ from ferrule.coding.project_tools import ProjectTools, find_project_tools
 from ferrule.coding.registry import make_hooks
 from ferrule.coding.registry import tools as make_tools
 from ferrule.coding.workspace import Workspace
-from ferrule.errors import FerruleError, SettingsError
+from ferrule.errors import ConversationError, FerruleError, SettingsError
 from ferrule.execution import FileJournal, TerminalApprover
 from ferrule.execution.always import SessionGrants
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
-from ferrule.session.persistence import StoreOptions, open_autosave
+from ferrule.session.persistence import Autosave, StoreOptions, open_autosave
 from ferrule.session.project import Project, load_project
 from ferrule.session.saved_rules import load_saved_rules, save_always
 from ferrule.session.session import Session
@@ -61,8 +61,7 @@ async def open_coding_session(
         workspace = _open_workspace(options, project, opened)
         found = await _trust_tools(find_project_tools(workspace, project), approver, shown)
         permissions = _open_permissions(options, project, approver, answers, shown, opened)
-        stored = StoreOptions(options.store, True, options.resume, options.model, options.folder)
-        autosave = opened.enter_context(open_autosave(stored))
+        autosave = _open_autosave(options, shown, opened)
         limit = options.context_limit or project.code.context_limit
         pipeline = make_agent(
             options.load_model(options.model), workspace.folder, added=workspace.added, context_limit=limit
@@ -157,9 +156,7 @@ def _open_permissions(
     always = _load_always(options.folder, shown)
     grants = SessionGrants(save=lambda answer: save_always(options.folder, [answer]))
     policy = project.make_policy(given, options.profile, always, grants)
-    # Without it, a call that was interrupted would be run twice: so it is kept even if nobody asked for it.
-    journal = FileJournal(options.journal or find_journal(options.folder), "ferrule code")
-    opened.callback(journal.close)
+    journal = _open_journal(options, shown, opened)
     chosen = AllowAll() if options.allows_all else approver or DenyAll()
     return Permissions(policy, chosen, journal, answers, HINT)
 
@@ -171,6 +168,31 @@ def _load_always(folder: Path, shown: Renderer) -> tuple[Rule, ...]:
     except (SettingsError, OSError) as error:
         shown.notify(f"{error}; until then no saved answer counts")
         return ()
+
+
+def _open_autosave(options: CodingOptions, shown: Renderer, opened: AsyncExitStack) -> Autosave:
+    """Open the store. The user's own is no reason not to work: without it, the conversation isn't saved."""
+    stored = StoreOptions(options.store, True, options.resume, options.model, options.folder)
+    try:
+        return opened.enter_context(open_autosave(stored))
+    except (ConversationError, OSError) as error:
+        if options.store is not None or options.resume is not None:
+            raise
+        shown.notify(f"this conversation is not saved: {error}")
+        return Autosave()
+
+
+def _open_journal(options: CodingOptions, shown: Renderer, opened: AsyncExitStack) -> FileJournal | None:
+    """Open the journal. Without it, a call that is interrupted would be run again: so it is kept by default."""
+    try:
+        journal = FileJournal(options.journal or find_journal(options.folder), "ferrule code")
+    except (OSError, RuntimeError) as error:  # no rights, or no home
+        if options.journal is not None:
+            raise
+        shown.notify(f"calls are not recorded: {error}")
+        return None
+    opened.callback(journal.close)
+    return journal
 
 
 async def _open_servers(
