@@ -73,17 +73,22 @@ class _Judge:
         self._characters: list[int] | None = None
         self._span: tuple[int, int] | None = None
         self._texts = 0
+        self._substitutions = 0
 
     def judge_text(self, text: str) -> None:
         """Judge the text of a command line, or one that is run by a part of it."""
         if self._texts >= _MAX_TEXTS:
             raise UnreadableError(f"it runs shells in more than {_MAX_TEXTS} levels")
-        outer = self._data
+        outer, judged = self._data, self._substitutions
         self._texts += 1
-        self._data, sequence = parse_sequence(text)
+        self._data, sequence, substitutions = parse_sequence(text)
+        self._substitutions = 0
         if self._texts == 1 and not text.isascii():
             self._characters = _map_bytes(text)
         self._judge_sequence(sequence)
+        if self._substitutions != substitutions:
+            raise UnreadableError("it has a substitution where none is expected")
+        self._substitutions = judged
         self._texts -= 1
         self._data = outer
 
@@ -144,6 +149,7 @@ class _Judge:
 
     def _judge_compound(self, statement: Compound) -> None:
         self._judge_words_inside(statement.words)
+        self._judge_words_inside([each.target for each in statement.redirections if each.target])
         self._judge_redirections(statement.redirections)
         if statement.kind == "subshell":
             self._judge_apart(*statement.bodies)
@@ -162,6 +168,7 @@ class _Judge:
     def _judge_words_inside(self, words: SequenceOf[Word]) -> None:
         for word in words:
             if word.substitutions:
+                self._substitutions += len(word.substitutions)
                 self._judge_apart(*word.substitutions)
 
     def _judge_simple(self, command: SimpleCommand, succeeds: bool = False) -> None:

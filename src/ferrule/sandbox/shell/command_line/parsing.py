@@ -31,8 +31,10 @@ _local = threading.local()
 """Has the parser of a thread: one can't be used by several at once."""
 
 
-def parse_sequence(text: str) -> tuple[bytes, Sequence]:
-    """Parse a command line; returns its bytes, to which the positions refer, and its statements.
+def parse_sequence(text: str) -> tuple[bytes, Sequence, int]:
+    """Parse a command line.
+
+    Returns its bytes, to which the positions refer, its statements, and how many substitutions are in them.
 
     Raises `UnreadableError` for what can't be read with certainty.
     """
@@ -48,7 +50,8 @@ def parse_sequence(text: str) -> tuple[bytes, Sequence]:
     if unprintable:
         raise UnreadableError(f"it has the control character {unprintable[0]!r}")
     _check_nesting(data)
-    return data, TreeReader(data).read(_parse(data))
+    reader = TreeReader(data)
+    return data, reader.read(_parse(data)), reader.substitutions
 
 
 def _check_nesting(data: bytes) -> None:

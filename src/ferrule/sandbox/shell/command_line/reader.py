@@ -47,6 +47,8 @@ class TreeReader:
         self._data = data
         self._words = WordReader(data, self._read_substitution)
         self._redirections = RedirectionReader(data, self._words)
+        self.substitutions = 0
+        """How many were read so far."""
 
     def read(self, root: Node) -> Sequence:
         """Read the whole tree."""
@@ -425,6 +427,7 @@ class TreeReader:
 
     def _read_substitution(self, node: Node, depth: int) -> Sequence:
         """Read what is inside `$( )`, backquotes, `<( )` or `>( )`."""
+        self.substitutions += 1
         children, data = node.children, self._data
         opening = data[children[0].start_byte : children[0].end_byte].strip()
         start, end = children[0].end_byte, children[-1].start_byte
