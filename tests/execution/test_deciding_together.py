@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from running_tools import answer, answers, call
 
 from ferrule.errors import PolicyError, ToolRetry
-from ferrule.execution import ApprovalRequest, Decision, FileJournal, Policy, Rule
+from ferrule.execution import ApprovalRequest, Decision, FileJournal, Pending, Policy, Rule, SessionGrants
+from ferrule.execution.decisions import decision_from_json, decision_to_json, pending_from_json, pending_to_json
 from ferrule.execution.journal import read_entries
 from ferrule.session.approvals import AllowAll
 from ferrule.tools.decorator import tool
@@ -295,3 +297,42 @@ def test_calls_that_use_what_another_writes_wait_for_it(tmp_path):
     ]
     answers([editor, look], calls)
     assert log == ["1 begins", "2 begins", "1 ends", "2 ends", "look", "look", "3 begins", "3 ends"]
+
+
+def test_an_answer_that_can_not_be_saved_is_asked_for_again():
+    def fail(_always):
+        raise OSError("no space left on device")
+
+    def decide(asked):
+        return [Decision.always(scope="session" if asked[0].problem else "project")]
+
+    together = Together(decide)
+    policy = Policy(profile="ask", grants=SessionGrants(save=fail))
+    results = answers([double], [call("double", number=1)], policy=policy, approver=together)
+    assert results[0].text == "2"
+    assert together.rounds[0][0].can_save
+    assert together.rounds[0][0].always_rules == ('{ action = "allow", tool = "double" }',)
+    assert together.rounds[1][0].problem == (
+        "this answer can't be saved, and may be given for the session only: no space left on device"
+    )
+
+
+def test_an_answer_for_the_project_needs_a_place_to_save_it():
+    together = Together(lambda _: [Decision.always(scope="project")])
+    with pytest.raises(PolicyError, match="can only be given where the policy has grants with `save`"):
+        answer(double, call("double", number=1), policy=ASK, approver=together)
+    with pytest.raises(PolicyError, match="the scope of a decision must be session or project"):
+        Decision.always(scope="forever")
+
+
+def test_requests_and_decisions_are_kept_as_json_with_everything():
+    request = ApprovalRequest(
+        call("double", number=1), "double", {"number": 1}, None, "asked", "every call", "0", is_edited=True,
+        agent="helper", workspace="/ws", always_rules=("{ }",), can_save=True,
+    )  # fmt: skip
+    pending = Pending(request.call, "asked", request)
+    assert pending_from_json(json.loads(json.dumps(pending_to_json(pending)))) == pending
+    decision = pending.decide(Decision.always("me", "project"))
+    assert decision_from_json(json.loads(json.dumps(decision_to_json(decision)))) == decision
+    comment = Decision.allow("me", "but slowly")
+    assert decision_from_json(json.loads(json.dumps(decision_to_json(comment)))) == comment
