@@ -22,7 +22,7 @@ from ferrule.sandbox.shell.command_line.programs import judge_program, name_of_p
 from ferrule.sandbox.shell.command_line.syntax import (
     AndOr,
     Compound,
-    Pipeline,
+    PipedCommands,
     Redirection,
     Sequence,
     SimpleCommand,
@@ -113,7 +113,7 @@ class _Judge:
     def _judge(self, statement: Statement) -> None:
         if isinstance(statement, SimpleCommand):
             self._judge_simple(statement)
-        elif isinstance(statement, Pipeline):
+        elif isinstance(statement, PipedCommands):
             if len(statement.stages) == 1:
                 self._judge(statement.stages[0])
             else:

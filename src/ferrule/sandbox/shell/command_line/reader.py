@@ -15,7 +15,7 @@ from ferrule.sandbox.shell.command_line.syntax import (
     AndOr,
     Assignment,
     Compound,
-    Pipeline,
+    PipedCommands,
     Redirection,
     Sequence,
     SimpleCommand,
@@ -457,7 +457,7 @@ def _join_stages(stages: list[Statement]) -> Statement:
         pipelines[-1].append(stage.items[0])
         pipelines += [[item] for item in stage.items[1:]]
         operators += stage.operators
-    items = tuple(Pipeline(tuple(each)) if len(each) > 1 else each[0] for each in pipelines)
+    items = tuple(PipedCommands(tuple(each)) if len(each) > 1 else each[0] for each in pipelines)
     return AndOr(items, tuple(operators)) if operators else items[0]
 
 

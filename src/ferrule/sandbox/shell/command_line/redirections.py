@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ferrule.sandbox.shell.command_line.syntax import (
     AndOr,
     Compound,
-    Pipeline,
+    PipedCommands,
     Redirection,
     SimpleCommand,
     Statement,
@@ -118,9 +118,9 @@ def add_redirections(body: Statement, redirections: tuple[Redirection, ...], wor
         end = words[-1].end if words else body.end
         return SimpleCommand(body.assignments, (*body.words, *words), found, body.start, end)
     # The tree has `a && b > f` and `a | b > f` as redirections of the whole; for a shell they are those of `b`.
-    if isinstance(body, Pipeline):
+    if isinstance(body, PipedCommands):
         last = add_redirections(body.stages[-1], redirections, words)
-        return Pipeline((*body.stages[:-1], last))
+        return PipedCommands((*body.stages[:-1], last))
     if isinstance(body, AndOr):
         last = add_redirections(body.items[-1], redirections, words)
         return AndOr((*body.items[:-1], last), body.operators)

@@ -9,7 +9,7 @@ __all__ = [
     "AndOr",
     "Assignment",
     "Compound",
-    "Pipeline",
+    "PipedCommands",
     "Redirection",
     "Sequence",
     "SimpleCommand",
@@ -88,7 +88,7 @@ class SimpleCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class PipedCommands:
     """Commands that run side by side, each in a shell of its own."""
 
     stages: tuple[Statement, ...]
@@ -113,7 +113,7 @@ class Compound:
     variable: str = ""
 
 
-Statement: TypeAlias = SimpleCommand | Pipeline | AndOr | Compound
+Statement: TypeAlias = SimpleCommand | PipedCommands | AndOr | Compound
 
 
 @dataclass(slots=True)
