@@ -70,6 +70,11 @@ def test_exact_edits_are_those_of_the_text(lines: list[tuple[str, str]], data: s
             assert edited.file.text == file.text.replace(old, new)
 
 
+def test_overlapping_occurrences_are_replaced_from_the_left() -> None:
+    edited = apply_edits(TextFile("x\r\naaa\r\naa"), [{"old": "aa", "new": "b", "replace_all": True}])
+    assert edited.file.raw == "x\r\nba\r\nb"
+
+
 @given(FILES, st.lists(WORDS, max_size=12))
 @settings(max_examples=300, deadline=None)
 def test_a_rewritten_file_keeps_ends_where_lines_stay(lines: list[tuple[str, str]], words: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -113,10 +114,9 @@ class TextFile:
         """This file with every `old` of its text replaced; line ends as in `replace`."""
         if not self._has_returns:
             return self._with_raw(self.raw.replace(old, new))
-        changed, found = self, self.text.rfind(old)
-        while found >= 0:
-            changed = changed.replace(found, found + len(old), new)
-            found = self.text.rfind(old, 0, found)
+        changed = self
+        for start in reversed(list(_find_all(self.text, old))):
+            changed = changed.replace(start, start + len(old), new)
         return changed
 
     def rewrite(self, text: str) -> TextFile:
@@ -188,6 +188,14 @@ def split_lines(text: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return lines
+
+
+def _find_all(text: str, wanted: str) -> Iterator[int]:
+    """The offsets at which a text occurs, from the left and without overlapping, as `str.replace` finds them."""
+    found = text.find(wanted)
+    while found >= 0:
+        yield found
+        found = text.find(wanted, found + len(wanted))
 
 
 def _decode_wide(data: bytes) -> TextFile | None:
