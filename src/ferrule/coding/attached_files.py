@@ -81,17 +81,26 @@ class FileNames:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._names: list[str] = []
+        self._names: list[str] | None = None
         self._listed = float("-inf")
         self._lock = threading.Lock()
 
     def list_names(self) -> list[str]:
-        """List them, relative to the workspace. Called in a thread without an event loop."""
+        """List them, relative to the workspace. Called in a thread without an event loop.
+
+        Only the first call waits for them: a list that is old is used until the next one is complete.
+        """
+        if self._names is None:
+            self._refresh()
+        elif time.monotonic() - self._listed > _FRESH:
+            threading.Thread(target=self._refresh, name="file-names", daemon=True).start()
+        return self._names or []
+
+    def _refresh(self) -> None:
         with self._lock:
             if time.monotonic() - self._listed > _FRESH:
                 self._names = self._find()
                 self._listed = time.monotonic()
-            return self._names
 
     def _find(self) -> list[str]:
         folder = str(self._workspace.folder)

@@ -182,7 +182,9 @@ class TerminalProgram:
                 self._app.invalidate()
                 sizing = asyncio.create_task(self._coding.find_context_size())
                 sizing.add_done_callback(lambda _: self._app.invalidate())
-                opened.callback(sizing.cancel)
+                naming = asyncio.create_task(asyncio.to_thread(self._coding.list_files))
+                for one in (sizing, naming):
+                    opened.callback(one.cancel)
                 await self._answer_pending()
                 while True:
                     while not self._queue:
