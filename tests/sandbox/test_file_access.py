@@ -185,8 +185,8 @@ def plant(workspace: Path, outside: Path, tree: list[tuple[str, str]]) -> None:
                     path.write_bytes(b"inside")
             elif path.parent.resolve().is_relative_to(workspace):
                 path.symlink_to(kind.format(out=outside, ws=workspace))
-        except OSError:
-            continue  # taken, or below a file
+        except (OSError, RuntimeError):
+            continue  # taken, below a file, or a loop of links
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
