@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ferrule.coding.files import FileTools
+from ferrule.coding.files.tools import FileTools
 from ferrule.coding.workspace import Workspace
 
 ROUNDS = 40

@@ -18,7 +18,7 @@ from checkpoint_trees import read_tree
 
 from ferrule import Policy
 from ferrule.coding.checkpoints import Checkpoints
-from ferrule.coding.files import make_file_tools
+from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.execution.executor import call_tool
 

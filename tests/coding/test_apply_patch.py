@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule._util.line_diff import find_changes
-from ferrule.coding.files import make_file_tools
-from ferrule.coding.patch_notation import parse_patch
-from ferrule.coding.patches import patch_text
-from ferrule.coding.text_files import TextFile
+from ferrule.coding.files.patch_notation import parse_patch
+from ferrule.coding.files.patches import patch_text
+from ferrule.coding.files.text_files import TextFile
+from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.execution import Decision, Policy

@@ -10,7 +10,7 @@ import pytest
 
 from ferrule import model
 from ferrule.coding.announcements import AnnouncementHook
-from ferrule.coding.file_records import ChangedFile, hash_content
+from ferrule.coding.files.records import ChangedFile, hash_content
 from ferrule.coding.workspace import Workspace
 from ferrule.models.scripted import ScriptedModel
 

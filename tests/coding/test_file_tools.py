@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from called_tools import call_tool
 
-from ferrule.coding.file_changes import describe_os_error
-from ferrule.coding.files import make_file_tools
+from ferrule.coding.files.changes import describe_os_error
+from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import Image, ToolCall, ToolResult
 from ferrule.execution import Decision, Executor, Policy
@@ -318,8 +318,8 @@ RUN = """
 import asyncio, resource, signal, sys
 sys.path.insert(0, sys.argv[2])
 from called_tools import call_tool
-from ferrule.coding.file_changes import describe_os_error
-from ferrule.coding.files import make_file_tools
+from ferrule.coding.files.changes import describe_os_error
+from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.sandbox.linux import identity, syscalls
 tools = make_file_tools(Workspace(sys.argv[1]))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.coding.globs import GlobInvalid, compile_glob
-from ferrule.coding.ripgrep import find_ripgrep, list_file_arguments, open_glob_file
+from ferrule.coding.search.globs import GlobInvalid, compile_glob
+from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments, open_glob_file
 
 PATHS = ("a.py", "b.ts", "src/a.py", "src/deep/c.tsx", "src/deep/d.py", "tests/x/src/a.py", "docs/[x].md", "Makefile")
 CASES = {

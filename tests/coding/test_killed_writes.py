@@ -9,7 +9,7 @@ from pathlib import Path
 PROGRAM = """
 import asyncio, os, random, signal, sys, time
 from pathlib import Path
-from ferrule.coding.files import FileTools
+from ferrule.coding.files.tools import FileTools
 from ferrule.coding.workspace import Workspace
 
 folder = Path(sys.argv[1])

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from called_tools import call_tool
 
-from ferrule.coding.run_tests import make_run_tests
+from ferrule.coding.run_tests.tool import make_run_tests
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import ToolResult
 from ferrule.execution import Policy

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ferrule.coding.runner_reports import read_junit_xml, read_runner_output
+from ferrule.coding.run_tests.reports import read_junit_xml, read_runner_output
 
 GO = """\
 {"Time":"2026-01-02T03:04:05Z","Action":"start","Package":"example.com/demo"}

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from called_tools import call_tool
 
-from ferrule.coding.ripgrep import find_ripgrep
-from ferrule.coding.search import make_search_tools
+from ferrule.coding.search.ripgrep import find_ripgrep
+from ferrule.coding.search.tools import make_search_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import ToolResult
 

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ferrule._util.line_diff import diff_texts
-from ferrule.coding.edits import apply_edits
-from ferrule.coding.text_files import TextFile, decode_file
+from ferrule.coding.files.edits import apply_edits
+from ferrule.coding.files.text_files import TextFile, decode_file
 from ferrule.errors import ToolFailed
 
 WORDS = st.text(st.sampled_from("abc é\t“日😀"), max_size=6)

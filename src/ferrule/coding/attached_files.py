@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from ferrule._util.background import run_synchronously
-from ferrule.coding.file_listing import list_files_below
-from ferrule.coding.file_loading import LoadedFile, explain_errors, load_file
+from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file
+from ferrule.coding.search.listing import list_files_below
 from ferrule.conversation import Image, Text
 from ferrule.errors import SandboxInputError, SandboxUnavailable, SettingsError, ToolFailed
 from ferrule.media import find_image_type, frame_text

@@ -10,10 +10,10 @@ from ferrule.agent.hooks import Hooks
 from ferrule.builtin_tools import shell_tool
 from ferrule.builtin_tools.default_sandboxes import close_at_exit
 from ferrule.coding.announcements import AnnouncementHook
-from ferrule.coding.files import make_file_tools
+from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.other_tools import CheckpointOtherTools
-from ferrule.coding.run_tests import make_run_tests
-from ferrule.coding.search import make_search_tools
+from ferrule.coding.run_tests.tool import make_run_tests
+from ferrule.coding.search.tools import make_search_tools
 from ferrule.coding.sub_agents import NAME as TASK
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.coding.todo import make_todo

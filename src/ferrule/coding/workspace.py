@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from ferrule.builtin_tools.shell_jobs import ShellJobs
-from ferrule.coding.file_records import FileRecords
+from ferrule.coding.files.records import FileRecords
 from ferrule.sandbox.file_access import FileAccess
 
 if TYPE_CHECKING:

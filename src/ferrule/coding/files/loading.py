@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from ferrule.coding.file_changes import describe_os_error
-from ferrule.coding.file_records import FileRecord, hash_content
-from ferrule.coding.text_files import TextFile, decode_file
+from ferrule.coding.files.changes import describe_os_error
+from ferrule.coding.files.records import FileRecord, hash_content
+from ferrule.coding.files.text_files import TextFile, decode_file
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, SandboxInputError, SandboxUnavailable, ToolFailed
 from ferrule.sandbox.file_access import AccessSnapshot, describe_path

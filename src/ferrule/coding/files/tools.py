@@ -17,15 +17,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from ferrule.coding.change_plans import ChangePlan, describe_plan, make_intent, plan_change, refuse_if_changed
-from ferrule.coding.edits import Edit, apply_edits
-from ferrule.coding.file_changes import FileChange, apply_changes
-from ferrule.coding.file_loading import LoadedFile, explain_errors, load_file, suggest_names
-from ferrule.coding.file_reading import render_file
-from ferrule.coding.file_records import hash_content
-from ferrule.coding.patch_notation import FilePatch, parse_patch
-from ferrule.coding.patches import patch_text
-from ferrule.coding.text_files import TextFile
+from ferrule.coding.files.change_plans import ChangePlan, describe_plan, make_intent, plan_change, refuse_if_changed
+from ferrule.coding.files.changes import FileChange, apply_changes
+from ferrule.coding.files.edits import Edit, apply_edits
+from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file, suggest_names
+from ferrule.coding.files.patch_notation import FilePatch, parse_patch
+from ferrule.coding.files.patches import patch_text
+from ferrule.coding.files.reading import render_file
+from ferrule.coding.files.records import hash_content
+from ferrule.coding.files.text_files import TextFile
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import Image, Text
 from ferrule.errors import ToolFailed, ToolRetry

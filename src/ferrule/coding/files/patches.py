@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.coding.edits import EditedText
-from ferrule.coding.line_matching import LEVELS, LineIndex, describe_nearest, shift_indentation
-from ferrule.coding.patch_notation import Hunk
-from ferrule.coding.text_files import TextFile, split_lines
+from ferrule.coding.files.edits import EditedText
+from ferrule.coding.files.line_matching import LEVELS, LineIndex, describe_nearest, shift_indentation
+from ferrule.coding.files.patch_notation import Hunk
+from ferrule.coding.files.text_files import TextFile, split_lines
 from ferrule.errors import ToolFailed
 
 __all__ = ["patch_text"]

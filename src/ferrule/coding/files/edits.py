@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final, NotRequired, TypedDict
 
-from ferrule.coding.line_matching import LEVELS, LineIndex, describe_nearest, shift_indentation
-from ferrule.coding.text_files import TextFile, split_lines
+from ferrule.coding.files.line_matching import LEVELS, LineIndex, describe_nearest, shift_indentation
+from ferrule.coding.files.text_files import TextFile, split_lines
 from ferrule.errors import ToolFailed
 
 __all__ = ["Edit", "EditedText", "apply_edits"]

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 from ferrule._util.pluralize import pluralize
 from ferrule.builtin_tools.python_code import limit_seconds
 from ferrule.builtin_tools.shell_results import describe_end, render_output
-from ferrule.coding.runner_reports import MAX_REPORT_BYTES, TestReport, read_junit_xml, read_runner_output
-from ferrule.coding.runners import RunnerName, TestRunner, find_runners, make_named_runner
+from ferrule.coding.run_tests.reports import MAX_REPORT_BYTES, TestReport, read_junit_xml, read_runner_output
+from ferrule.coding.run_tests.runners import RunnerName, TestRunner, find_runners, make_named_runner
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import ToolOutput
 from ferrule.errors import FerruleError, ToolFailed

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule._util.line_diff import diff_texts
-from ferrule.coding.file_changes import FileChange
-from ferrule.coding.file_loading import LoadedFile, show_bad_bytes
-from ferrule.coding.file_records import hash_content
-from ferrule.coding.text_files import TextFile
+from ferrule.coding.files.changes import FileChange
+from ferrule.coding.files.loading import LoadedFile, show_bad_bytes
+from ferrule.coding.files.records import hash_content
+from ferrule.coding.files.text_files import TextFile
 from ferrule.errors import ToolRetry
 from ferrule.tools.intent import Diff, Effect, Intent, Preview
 

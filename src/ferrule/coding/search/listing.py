@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ferrule.coding.bounded_process import HelperEnd, run_helper
-from ferrule.coding.globs import compile_glob
-from ferrule.coding.ripgrep import find_ripgrep, list_file_arguments
+from ferrule.coding.search.bounded_process import HelperEnd, run_helper
+from ferrule.coding.search.globs import compile_glob
+from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments
 from ferrule.sandbox.file_access import AccessSnapshot
 from ferrule.sandbox.shell.access_plan import Access
 

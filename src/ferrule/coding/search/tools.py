@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from ferrule._util.pluralize import pluralize
-from ferrule.coding.bounded_process import HelperEnd, run_helper
-from ferrule.coding.file_listing import NO_RIPGREP, list_files_below
-from ferrule.coding.file_tree import render_tree
-from ferrule.coding.globs import GlobInvalid, compile_glob
-from ferrule.coding.ripgrep import SearchRequest, find_ripgrep, list_search_arguments, open_glob_file
-from ferrule.coding.search_matches import MatchCollector, render_matches
+from ferrule.coding.search.bounded_process import HelperEnd, run_helper
+from ferrule.coding.search.globs import GlobInvalid, compile_glob
+from ferrule.coding.search.listing import NO_RIPGREP, list_files_below
+from ferrule.coding.search.matches import MatchCollector, render_matches
+from ferrule.coding.search.ripgrep import SearchRequest, find_ripgrep, list_search_arguments, open_glob_file
+from ferrule.coding.search.tree import render_tree
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, ToolFailed, ToolRetry
 from ferrule.sandbox.file_access import AccessSnapshot
@@ -38,7 +38,7 @@ MOST_RESULTS: Final = 20
 LARGEST_RESULTS: Final = 500
 _MOST_CONTEXT: Final = 20
 _UNREADABLE: Final = re.compile(r"\(os error \d+\)$|, not searched$")
-_PROGRAM: Final = Path(__file__).with_name("search_program.py")
+_PROGRAM: Final = Path(__file__).with_name("program.py")
 _READS: Final = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 
 Where = Annotated[str, "The file or folder to search, relative to the workspace"]

@@ -1,0 +1,1 @@
+"""Searching the contents and names of files, by ripgrep or without it."""
