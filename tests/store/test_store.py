@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from ferrule.conversation import (
     Conversation,
     Image,
     MalformedCall,
+    Message,
     Text,
     ToolCall,
     ToolResult,
@@ -26,7 +28,7 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.execution import Decision, Executor, Pending
-from ferrule.store import Store, database
+from ferrule.store import Store, database, tree
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.registry import ToolRegistry
@@ -78,6 +80,46 @@ def test_a_conversation_goes_on_under_its_id(store: Store, path: Path) -> None:
     (summary,) = store.list()
     assert (summary.id, summary.title, summary.messages, summary.waiting) == (name, "How is the camel?", 3, 0)
     assert count(path, "nodes") == 3
+
+
+def test_messages_that_were_saved_are_not_hashed_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    convert = tree.message_to_json
+
+    def record(message: Message, *arguments: Any) -> Any:
+        hashed.append(message.text)
+        return convert(message, *arguments)
+
+    monkeypatch.setattr(tree, "message_to_json", record)
+    name, talk = store.save(TALK), TALK
+    for text in ("Better.", "And tomorrow?"):
+        hashed.clear()
+        talk = talk.add(user(text))
+        assert store.save(talk, id=name) == name
+        assert hashed == [text]
+    assert store.load(name).conversation == talk
+
+
+def test_what_another_process_has_deleted_meanwhile_is_saved_whole(store: Store, path: Path) -> None:
+    name = store.save(TALK)
+    with Store(path) as other:
+        other.delete(name)
+        # Their nodes get the ids of those that were deleted.
+        theirs = other.save(Conversation(tuple(user(f"other {number}") for number in range(3)), NOW))
+    longer = TALK.add(assistant("Better."))
+    assert store.load(store.save(longer)).conversation == longer
+    assert [one.text for one in store.load(theirs).conversation.messages] == ["other 0", "other 1", "other 2"]
+
+
+def test_the_last_message_is_removed_only_where_it_is_still_the_last(store: Store, path: Path) -> None:
+    name = store.save(TALK)
+    longer = TALK.add(assistant("Better."))
+    store.save(longer, id=name)
+    store.remove_last(name, TALK)
+    assert store.load(name).conversation == longer
+    store.remove_last(name, longer)
+    assert store.load(name).conversation == TALK
+    assert count(path, "nodes") == count(path, "messages") == 3
 
 
 def test_forks_share_their_rows(store: Store, path: Path) -> None:

@@ -24,7 +24,7 @@ from ferrule.store.rows import (
     write_model,
 )
 from ferrule.store.search import SearchHit, find_messages
-from ferrule.store.tree import add_messages, prune, read_messages, read_path
+from ferrule.store.tree import SavedPath, add_messages, prune, read_messages, read_path
 
 if TYPE_CHECKING:
     from ferrule.execution import Decision, Pending
@@ -48,6 +48,7 @@ class Store:
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self._database = Database(Path(path), create)
+        self._saved = SavedPath()
 
     def __enter__(self) -> Store:
         return self
@@ -84,7 +85,8 @@ class Store:
             )
         title = None if title is None else shorten_title(title)
         with self._database.write_transaction() as connection:
-            path = [0, *add_messages(connection, conversation.messages)]
+            saved = add_messages(connection, conversation.messages, self._saved)
+            path = [0, *saved.nodes]
             row = (
                 ConversationRow.find_same(connection, path[-1], conversation, title)
                 if id is None
@@ -93,16 +95,18 @@ class Store:
             waiting = PausedCalls.parse(row.waiting if row else None).merge(conversation, pending, decisions).text
             if row is None or row.head not in path or row.now != conversation.now.isoformat():
                 name = title or (row.title if row else "") or _derive_title(conversation)
-                new = ConversationRow.insert(connection, path[-1], conversation.now.isoformat(), name, waiting)
-                write_model(connection, new, model or (read_model(connection, row.id) if row else None))
+                used = ConversationRow.insert(connection, path[-1], conversation.now.isoformat(), name, waiting)
+                model = model or (read_model(connection, row.id) if row else None)
                 if row is not None:
-                    copy_folder(connection, row.id, new)
-                write_folder(connection, new, folder)
-                return new
-            write_model(connection, row.id, model)
-            write_folder(connection, row.id, folder)
-            row.update(connection, path[-1], title or row.title or _derive_title(conversation), waiting)
-            return row.id
+                    copy_folder(connection, row.id, used)
+            else:
+                used = row.id
+                row.update(connection, path[-1], title or row.title or _derive_title(conversation), waiting)
+            write_model(connection, used, model)
+            write_folder(connection, used, folder)
+        # Only now: what a transaction that fails has written is not there.
+        self._saved = saved
+        return used
 
     def load(self, id: str) -> StoredConversation:  # noqa: A002 - see `save`
         """Load a conversation with its paused calls."""
@@ -153,6 +157,18 @@ class Store:
         A message shared by several conversations is found in each. Raises `ConversationError` for an empty search.
         """
         return find_messages(self._database, text, limit)
+
+    def remove_last(self, id: str, conversation: Conversation) -> None:  # noqa: A002 - see `save`
+        """Remove the last message of a conversation, such as a question that was withdrawn.
+
+        `conversation` is what was saved; if the stored one has changed since, it stays as it is.
+        """
+        with self._database.write_transaction() as connection:
+            row = ConversationRow.find(connection, id)
+            path = [0, *add_messages(connection, conversation.messages, self._saved).nodes]
+            if row.head == path[-1] and len(path) > 1:
+                row.update(connection, path[-2], row.title, row.waiting)
+            prune(connection, path[-1])
 
     def delete(self, id: str) -> None:  # noqa: A002 - see `save`
         """Delete a conversation, with its messages and images unless others share them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -39,14 +39,44 @@ def read_messages(connection: Connection, head: int) -> tuple[Message, ...]:
     return tuple(message_from_json(json.loads(data), blobs, f"message {at}") for at, (data,) in enumerate(rows))
 
 
-def add_messages(connection: Connection, messages: Sequence[Message]) -> Iterator[int]:
-    """Add the messages of a conversation that are missing; yields the nodes of all."""
-    node = 0
-    for at, message in enumerate(messages):
-        key = (node, _store_message(connection, message, at))
+@dataclass(frozen=True, slots=True)
+class SavedPath:
+    """Messages that were saved, and the node and row of each: saving them again needs no hash of them."""
+
+    messages: Sequence[Message] = ()
+    rows: Sequence[tuple[int, int]] = ()
+
+    @property
+    def nodes(self) -> list[int]:
+        """The node of each message."""
+        return [node for node, _ in self.rows]
+
+    def cut(self, connection: Connection, messages: Sequence[Message]) -> SavedPath:
+        """Return the part that begins `messages` and is still stored: another process may have deleted it since."""
+        count = 0
+        for saved, message in zip(self.messages, messages, strict=False):
+            if saved is not message:
+                break
+            count += 1
+        # Node ids may be used again for other messages, the rows of messages never are.
+        query = f"{_PATH} SELECT id, message FROM path ORDER BY depth"
+        rows = list(self.rows[:count])
+        if not rows or connection.execute(query, (rows[-1][0],)).fetchall() != rows:
+            return SavedPath()
+        return SavedPath(messages[:count], rows)
+
+
+def add_messages(connection: Connection, messages: Sequence[Message], saved: SavedPath) -> SavedPath:
+    """Add the messages of a conversation that are missing; those that begin `saved` are neither hashed nor written."""
+    saved = saved.cut(connection, messages)
+    rows = [*saved.rows]
+    for at, message in enumerate(messages[len(rows) :], len(rows)):
+        parent = rows[-1][0] if rows else 0
+        key = (parent, _store_message(connection, message, at))
         connection.execute("INSERT OR IGNORE INTO nodes (parent, message, depth) VALUES (?, ?, ?)", (*key, at + 1))
         (node,) = connection.execute("SELECT id FROM nodes WHERE parent = ? AND message = ?", key).fetchone()
-        yield node
+        rows.append((node, key[1]))
+    return SavedPath(messages, rows)
 
 
 def _store_message(connection: Connection, message: Message, at: int) -> int:
