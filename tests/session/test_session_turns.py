@@ -195,6 +195,30 @@ async def test_every_turn_is_saved_and_a_saved_conversation_is_resumed(tmp_path:
         assert len(Session(model("echo"), renderer=log, autosave=autosave).conversation) == 4
 
 
+async def test_a_question_is_saved_before_the_model_writes_and_withdrawn_if_nothing_followed(tmp_path: Path) -> None:
+    path, silent = tmp_path / "kept.db", Silent()
+    with open_autosave(StoreOptions(path)) as autosave, Store(path) as store:
+        session = Session(model("echo"), renderer=Log(), autosave=autosave)
+        for question, kept in (("Zero", 0), ("One", 2)):
+            session.change_model(model(silent))
+            silent.was_asked.clear()
+            turn = asyncio.create_task(session.ask(f"{question}, which is cancelled"))
+            await silent.was_asked.wait()
+            (summary,) = store.list()
+            saved = store.load(summary.id).conversation.messages
+            assert (len(saved), saved[-1].text) == (kept + 1, f"{question}, which is cancelled")
+            turn.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+            assert [one.messages for one in store.list()] == ([kept] if kept else [])
+            session.change_model(model("echo"))
+            await session.ask(question)
+        # The questions that were withdrawn have made no fork.
+        (summary,) = store.list()
+        messages = store.load(summary.id).conversation.messages
+    assert [message.text for message in messages] == ["Zero", "Zero", "One", "One"]
+
+
 def test_a_session_on_a_pipe_loads_neither_the_command_line_nor_rich() -> None:
     code = (
         "import asyncio, sys\nfrom ferrule import model\nfrom ferrule.session.session import Session\n"

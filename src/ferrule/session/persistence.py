@@ -66,6 +66,7 @@ class Autosave:
     """The folder that the conversation is about, as it is saved."""
     _id: str | None = None
     _ids: list[str] = field(default_factory=list)
+    _id_before_question: str | None = None
 
     @property
     def conversation_id(self) -> str | None:
@@ -115,6 +116,22 @@ class Autosave:
             )
             if self._id not in self._ids:
                 self._ids.append(self._id)
+
+    def save_question(self, conversation: Conversation) -> None:
+        """Save the conversation with a question that nothing answers yet. Raises what `save` raises."""
+        self._id_before_question = self._id
+        self.save(conversation)
+
+    def withdraw_question(self, conversation: Conversation) -> None:
+        """Undo `save_question`, as long as nothing followed. Raises what `save` raises."""
+        if self.store is None or self._id is None:
+            return
+        if self._id == self._id_before_question:
+            self.store.remove_last(self._id, conversation)
+            return
+        self.store.delete(self._id)
+        self._ids.remove(self._id)
+        self._id = self._id_before_question
 
     def report_ids(self) -> None:
         """Notify the person of the ids under which conversations were saved."""

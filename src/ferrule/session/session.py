@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,8 @@ class _Turn:
     start: Conversation
     before: Conversation
     is_finished: bool = False
+    is_question_saved: bool = False
+    """Whether the store has the question that `start` ends with, and nothing after it."""
     written: list[str] = field(default_factory=list)
     """What the model wrote of a message that isn't finished."""
     ready: dict[str, ToolResult] = field(default_factory=dict)
@@ -185,14 +187,20 @@ class Session:
 
         A failure is shown once; that of the end of the turn is raised.
         """
+        if self._try_saving(self.autosave.save, conversation) and self._turn is not None:
+            self._turn.is_question_saved = False
+
+    def _try_saving(self, save: Callable[[Conversation], None], conversation: Conversation) -> bool:
+        """Save, and show the first failure; returns whether it succeeded."""
         try:
-            self.autosave.save(conversation)
+            save(conversation)
         except (ConversationError, OSError) as error:
             if self._is_saving:
                 self.renderer.notify(f"the conversation can't be saved: {error}")
             self._is_saving = False
         else:
             self._is_saving = True
+        return self._is_saving
 
     async def refresh_tools(self) -> None:
         """Set `registry` to the tools offered now: those of servers may change from turn to turn."""
@@ -234,6 +242,8 @@ class Session:
             self.attachments = ()
         try:
             # Before the end is shown, which names the saved conversation.
+            if turn.is_question_saved and not is_kept:
+                self.autosave.withdraw_question(turn.start)
             if self.conversation != self._beginning:
                 self.autosave.save(self.conversation, run.pending)
         finally:
@@ -251,6 +261,8 @@ class Session:
         """Run the pipeline from `start`, and save the conversation."""
         self._turn = turn = _Turn(Run(start), start, self.conversation)
         self.permissions.begin_asking()
+        if len(start) > len(turn.before):
+            turn.is_question_saved = self._try_saving(self.autosave.save_question, start)
         stopped = ""
         try:
             await self._stream(turn)
@@ -278,12 +290,13 @@ class Session:
         async with pipeline.stream(decisions=decisions) as streamed:
             turn.run = streamed
             async for event in streamed:
-                self._show(event)
                 if isinstance(event, MessageFinished):
                     turn.ready.clear()
                 elif isinstance(event, ResultReady):
                     turn.ready[event.result.call_id] = event.result
+                    # Before it is shown: what was shown is not lost.
                     self.save_progress(add_ready_results(streamed.conversation, turn.ready))
+                self._show(event)
 
     async def _decide_pending(self) -> dict[str, Decision]:
         """Return decisions on the waiting calls, by call id; those saved earlier aren't asked for again."""
