@@ -177,6 +177,7 @@ _VALUES = st.recursive(
 @settings(max_examples=300)
 @given(old=_SCHEMAS, new=_SCHEMAS, value=_VALUES)
 @example(old={"enum": [3]}, new={"maximum": 2}, value=3)
+@example(old={}, new={"anyOf": [{"anyOf": [{"type": "string"}]}]}, value=None)
 def test_where_nothing_is_reported_every_value_is_still_accepted(old: Any, new: Any, value: Any) -> None:
     wrapped = [{"type": "object", "properties": {"at": schema}} for schema in (old, new)]
     if find_broken_contracts([make(wrapped[0])], [make(wrapped[1])]):

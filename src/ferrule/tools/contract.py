@@ -86,9 +86,13 @@ class _Comparison:
             return
         # A schema that refers to itself is compared once; both roots live as long as this, so ids are not reused.
         self._seen.add((id(old), id(new)))
-        olds, news = _list_options(_ANYTHING if old is True else old), _list_options(new)
+        old = _ANYTHING if old is True else old
+        olds, news = _list_options(old), _list_options(new)
         if len(olds) == len(news) == 1:
-            yield from self._compare_one(olds[0], news[0], path)
+            if olds[0] is old and news[0] is new:
+                yield from self._compare_one(old, new, path)
+            else:  # the only option may be a reference or have options itself
+                yield from self.compare(olds[0], news[0], path)
             return
         for option in olds:
             if not any(self._accepts(option, other, path) for other in news):
