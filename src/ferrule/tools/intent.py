@@ -12,15 +12,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
-
-_CONTEXT = 3
-_MARGIN = 20
-"""Lines compared before and after the part that differs, so that the difference found in it is the one of the whole."""
-_HUNK = re.compile(r"((?:^@@ -| \+))(\d+)")
 
 EffectKind = Literal["read", "write", "run", "net"]
 
@@ -50,8 +44,11 @@ class Diff:
 
     def __str__(self) -> str:
         """The change as a unified diff, with three lines of context and no newline at its end."""
+        # Only needed when a person is asked.
+        from ferrule._util.line_diff import diff_texts
+
         path = self.path.lstrip("/")
-        lines = _compare(_split_lines(self.before), _split_lines(self.after))
+        lines = diff_texts(self.before, self.after)
         return "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines] if lines else [])
 
 
@@ -108,35 +105,3 @@ def preview_from_json(data: Any) -> Preview:
     if "diff" in data:
         return Diff(data["diff"], data["before"], data["after"])
     return ImageRef(data["image"], data["media_type"])
-
-
-def _compare(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """The lines of a unified diff, without its header; empty for the same lines.
-
-    Only the part between the first and the last difference is compared, since most changes of a large file are small.
-    """
-    # Slow to import, and only needed when a person is asked.
-    from difflib import unified_diff
-
-    shorter = min(len(before), len(after))
-    start = next((place for place in range(shorter) if before[place] != after[place]), shorter)
-    rest = shorter - start
-    end = next((place for place in range(rest) if before[-1 - place] != after[-1 - place]), rest)
-    start, end = max(0, start - _MARGIN), max(0, end - _MARGIN)
-    parts = before[start : len(before) - end], after[start : len(after) - end]
-    lines = list(unified_diff(*parts, lineterm="", n=_CONTEXT))[2:]
-    # Every line of content begins with a sign.
-    return [_HUNK.sub(lambda found: _shift(found, start), line) if line.startswith("@@") else line for line in lines]
-
-
-def _shift(found: re.Match[str], lines: int) -> str:
-    """Add to the line numbers of a hunk."""
-    return f"{found[1]}{int(found[2]) + lines}"
-
-
-def _split_lines(text: str) -> list[str]:
-    """Lines without their ends; a missing newline at the end is noted, as `diff` does."""
-    lines = text.split("\n")
-    if lines[-1] == "":
-        return lines[:-1]
-    return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
