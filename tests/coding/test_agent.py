@@ -61,6 +61,24 @@ def test_agents_md_is_bounded_and_no_way_out_of_the_repository(tmp_path: Path) -
     assert read_project_instructions(tmp_path) == ()
 
 
+@pytest.mark.parametrize("target", [".env", ".git/config", "id_rsa", "ferrule.toml", "secret/key.pem"])
+def test_agents_md_shows_no_file_that_tools_may_not_change(target: str, tmp_path: Path) -> None:
+    inner = tmp_path / "package"
+    for folder in (inner, tmp_path / ".git", tmp_path / "secret"):
+        folder.mkdir()
+    (tmp_path / target).write_text("-----BEGIN PRIVATE KEY-----\ncanary")
+    (tmp_path / "AGENTS.md").symlink_to(target)
+    assert read_project_instructions(tmp_path) == ()
+    (inner / "AGENTS.md").symlink_to(tmp_path / target)
+    assert read_project_instructions(inner) == ()
+
+
+def test_agents_md_may_be_a_link_to_a_file_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "CLAUDE.md").write_text("the rules")
+    (tmp_path / "AGENTS.md").symlink_to("CLAUDE.md")
+    assert [one.text for one in read_project_instructions(tmp_path)] == ["the rules"]
+
+
 def test_the_branch_of_a_worktree_and_of_nothing(tmp_path: Path) -> None:
     assert read_branch(tmp_path) is None
     (tmp_path / "real").mkdir()

@@ -21,6 +21,14 @@ def find_state_folder() -> Path:
     return _find_folder("XDG_STATE_HOME", ".local", "state")
 
 
+def name_after_folder(folder: str | os.PathLike[str]) -> str:
+    """A name, the same for each path of a folder, for what is kept about it elsewhere."""
+    # Slow to import, and few commands keep anything.
+    import hashlib
+
+    return hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
+
+
 def write_private_file(path: Path, data: bytes) -> None:
     """Write a new file with the mode 600 and rename it: others can't read it at any time, and none is lost.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import platform
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from ferrule._util.terminal_text import escape_line
+from ferrule.errors import FileAccessRefused, SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.file_access import FileAccess
+from ferrule.sandbox.shell.access_plan import Access
+from ferrule.sandbox.shell.git_repositories import resolve_repository
 
 FILE_NAME = "AGENTS.md"
 _LONGEST = 32_000
@@ -39,17 +42,28 @@ class ProjectInstructions:
 def read_project_instructions(folder: Path) -> tuple[ProjectInstructions, ...]:
     """Read the `AGENTS.md` of the folder and of those above it up to the root of its repository, the outermost first.
 
-    What can't be read as a regular file is left out. A link is not followed out of the repository.
+    What the file tools may not change is left out: a link to a hidden or protected file or out of the repository, a
+    pipe.
     """
     root, found, room = find_repository(folder) or folder, [], _LONGEST
-    for place in reversed(list(_list_folders(folder, root))):
-        path = place / FILE_NAME
+    paths = [place / FILE_NAME for place in reversed(list(_list_folders(folder, root)))]
+    paths = [path for path in paths if path.exists()]
+    if not paths:
+        return ()
+    try:
+        access = FileAccess(root)
+        snapshot = access.take_snapshot()
+    except (SandboxInputError, SandboxUnavailable):
+        return ()
+    for path in paths:
         try:
-            if not stat.S_ISREG(path.stat().st_mode) or not path.resolve().is_relative_to(root.resolve()):
-                continue
-            with path.open(encoding="utf-8", errors="replace") as file:
+            # Only what is the project's own to change: not what lies in `.git`.
+            access.check(path, Access.WRITE, snapshot)
+            with open(  # noqa: PTH123 - a descriptor
+                access.open_file(path, snapshot=snapshot), encoding="utf-8", errors="replace"
+            ) as file:
                 text = file.read(room + 1)
-        except OSError:
+        except (FileAccessRefused, OSError):
             continue
         if text.strip():
             found.append(ProjectInstructions(path, text[:room].strip(), len(text) > room))
@@ -75,10 +89,7 @@ def read_branch(folder: Path) -> str | None:
     if repository is None:
         return None
     try:
-        place = repository / ".git"
-        if place.is_file():  # a worktree or a submodule
-            place = repository / place.read_text("utf-8").removeprefix("gitdir:").strip()
-        head = (place / "HEAD").read_text("utf-8").strip()
+        head = Path(resolve_repository(str(repository / ".git")), "HEAD").read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else f"detached at {head[:12]}"

@@ -6,7 +6,6 @@ asked here, before anything of it is used.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule._util.terminal_text import escape_line
-from ferrule._util.user_folders import find_state_folder
+from ferrule._util.user_folders import find_state_folder, name_after_folder
 from ferrule.coding.agent import make_agent
 from ferrule.coding.checkpoints import Checkpoints
 from ferrule.coding.meter import Meter, MeteredRenderer
@@ -87,8 +86,7 @@ async def open_coding_session(
 
 def find_journal(folder: Path) -> Path:
     """Find the journal of a workspace, in the user's state folder."""
-    name = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return find_state_folder() / "code" / f"{name}.jsonl"
+    return find_state_folder() / "code" / f"{name_after_folder(folder)}.jsonl"
 
 
 async def _trust_project(project: Project, approver: Approver | None, shown: Renderer) -> Project:

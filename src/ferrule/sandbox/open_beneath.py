@@ -18,10 +18,19 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
-__all__ = ["NotRegularFile", "OpenFolder", "PathMoved", "describe_kind", "open_folder_beneath"]
+__all__ = [
+    "FILE_FLAGS",
+    "FOLDER_FLAGS",
+    "NotRegularFile",
+    "OpenFolder",
+    "PathMoved",
+    "describe_kind",
+    "open_folder_beneath",
+]
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""How a folder, and a regular file, is opened for reading without following a link or waiting for a pipe."""
 _KINDS: Final = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -71,7 +80,7 @@ class OpenFolder:
         # Opening a device can have effects, so its kind is looked at first.
         _check_regular(status)
         try:
-            descriptor = os.open(self.name, _FILE, dir_fd=self.descriptor)
+            descriptor = os.open(self.name, FILE_FLAGS, dir_fd=self.descriptor)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENXIO):
                 raise PathMoved from error
@@ -92,7 +101,7 @@ def open_folder_beneath(root: str, real: str, *, create: bool = False) -> OpenFo
     OSError.
     """
     names = os.path.relpath(real, root).split("/")
-    folder = os.open(root, _FOLDER)
+    folder = os.open(root, FOLDER_FLAGS)
     try:
         for name in names[:-1]:
             folder = _enter(folder, name, create=create)
@@ -122,7 +131,7 @@ def _enter(folder: int, name: str, *, create: bool) -> int:
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=folder)
     try:
-        inner = os.open(name, _FOLDER, dir_fd=folder)
+        inner = os.open(name, FOLDER_FLAGS, dir_fd=folder)
     except OSError as error:
         is_link = error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(folder, name)
         if is_link:

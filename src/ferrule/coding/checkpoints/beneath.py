@@ -8,15 +8,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
 
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry
 from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, StoreFailed, hash_content, hash_stream
+from ferrule.sandbox.open_beneath import FILE_FLAGS, FOLDER_FLAGS
 
-__all__ = ["FOLDER", "find_stat", "open_folder", "read_chunks", "read_entry", "split_path", "stat_entry"]
-
-FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+__all__ = ["find_stat", "open_folder", "read_chunks", "read_entry", "split_path", "stat_entry"]
 
 
 def split_path(root: str, path: str) -> tuple[str, str, str]:
@@ -26,12 +23,18 @@ def split_path(root: str, path: str) -> tuple[str, str, str]:
 
 
 @contextmanager
-def open_folder(root: str, folder: str) -> Iterator[int]:
-    """Open a folder below a root, name by name. Raises `OSError`, also if a link is on the way."""
-    descriptor = os.open(root, FOLDER)
+def open_folder(root: str, folder: str, *, create: bool = False) -> Iterator[int]:
+    """Open a folder below a root, name by name; `create` makes those that are missing.
+
+    Raises `OSError`, also if a link is on the way.
+    """
+    descriptor = os.open(root, FOLDER_FLAGS)
     try:
         for name in folder.split("/") if folder else ():
-            inner = os.open(name, FOLDER, dir_fd=descriptor)
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            inner = os.open(name, FOLDER_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
         yield descriptor
@@ -58,7 +61,7 @@ def read_entry(folder: int, name: str, status: os.stat_result, store: ObjectStor
     if not stat.S_ISREG(mode):
         return Entry(mode)
     try:
-        file = os.open(name, _FILE, dir_fd=folder)
+        file = os.open(name, FILE_FLAGS, dir_fd=folder)
     except FileNotFoundError:
         raise
     except OSError:

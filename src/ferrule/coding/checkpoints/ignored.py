@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.coding.checkpoints.git import Git
+from ferrule.sandbox.shell.git_repositories import resolve_repository
 
 __all__ = ["IgnoredFiles", "make_repository"]
 
@@ -73,7 +74,7 @@ class IgnoredFiles:
 
         From the user's index, which it doesn't write, it knows which ignored files are tracked nevertheless.
         """
-        repository = _find_repository(self.workspace)
+        repository = resolve_repository(os.path.join(self.workspace, ".git"))
         excludes = os.path.join(repository, "info", "exclude")
         return git.start(
             *("-c", f"core.excludesFile={_find_user_excludes()}", "ls-files", "-o", "-i", "-z", "--directory"),
@@ -122,13 +123,3 @@ def _read_listing(listing: subprocess.Popen[bytes]) -> list[str] | None:
 def _find_user_excludes() -> str:
     folder = os.environ.get("XDG_CONFIG_HOME") or os.path.join(Path.home(), ".config")
     return os.path.join(folder, "git", "ignore")
-
-
-def _find_repository(workspace: str) -> str:
-    """The folder of the workspace's repository, which may lie elsewhere for a worktree or a submodule."""
-    git = os.path.join(workspace, ".git")
-    if os.path.isfile(git):
-        with suppress(OSError, UnicodeDecodeError):
-            text = Path(git).read_text(encoding="utf-8")[:4096]
-            return os.path.normpath(os.path.join(workspace, text.removeprefix("gitdir:").strip()))
-    return git

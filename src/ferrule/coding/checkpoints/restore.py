@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from ferrule.coding.checkpoints.beneath import FOLDER, find_stat, open_folder, read_entry, split_path, stat_entry
+from ferrule.coding.checkpoints.beneath import find_stat, open_folder, read_entry, split_path, stat_entry
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, is_folder, is_unchanged
 from ferrule.coding.checkpoints.objects import ObjectDamaged, ObjectStore
 from ferrule.coding.checkpoints.turns import Change
@@ -235,9 +235,7 @@ def _is_mode_change(change: Change) -> bool:
 @contextmanager
 def _open_writable(root: str, folder: str, *, create: bool = False) -> Iterator[int]:
     """Open a folder for changing entries in it, even if its mode forbids that to its owner; `create` makes it."""
-    if create:
-        _make_parents(root, folder)
-    with open_folder(root, folder) as descriptor:
+    with open_folder(root, folder, create=create) as descriptor:
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         is_shut = mode & 0o300 != 0o300 and os.fstat(descriptor).st_uid == os.geteuid()
         if is_shut:
@@ -247,19 +245,6 @@ def _open_writable(root: str, folder: str, *, create: bool = False) -> Iterator[
         finally:
             if is_shut:
                 os.fchmod(descriptor, mode)
-
-
-def _make_parents(root: str, folder: str) -> None:
-    descriptor = os.open(root, FOLDER)
-    try:
-        for name in folder.split("/") if folder else ():
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=descriptor)
-            inner = os.open(name, FOLDER, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
-    finally:
-        os.close(descriptor)
 
 
 def _change_mode(parent: int, name: str, mode: int) -> None:

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ferrule.coding.checkpoints.beneath import FOLDER, open_folder, read_chunks, read_entry
+from ferrule.coding.checkpoints.beneath import open_folder, read_chunks, read_entry
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree
 from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content
+from ferrule.sandbox.open_beneath import FOLDER_FLAGS
 from ferrule.sandbox.shell.placeholders import is_placeholder
 
 __all__ = ["FileRecord", "FolderRecord", "FolderVisit", "ScanStopped", "TreeScan"]
@@ -133,7 +134,7 @@ class TreeScan:
         visit = FolderVisit(path, mode, self.records.get(path), {}, [], [])
         try:
             # By a descriptor, from which the entries are found faster than by their whole paths.
-            folder = os.open(f"{self.root}/{path}", FOLDER)
+            folder = os.open(f"{self.root}/{path}", FOLDER_FLAGS)
             try:
                 with os.scandir(folder) as entries:
                     self._read_entries(visit, entries)

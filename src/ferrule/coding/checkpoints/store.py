@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ferrule._util.user_folders import find_data_folder
+from ferrule._util.user_folders import find_data_folder, name_after_folder
 from ferrule.coding.checkpoints.entries import decode_tree, is_folder
 from ferrule.coding.checkpoints.git import Git, find_git
 from ferrule.coding.checkpoints.ignored import make_repository
@@ -46,9 +46,7 @@ class StoreUnusable(Exception):  # noqa: N818 - a state
 
 def find_store_folder(workspace: str | os.PathLike[str]) -> Path:
     """The folder of a workspace's store, in the user's data folder, existing or not."""
-    real = os.path.realpath(workspace)
-    name = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
-    return find_data_folder() / "checkpoints" / name
+    return find_data_folder() / "checkpoints" / name_after_folder(workspace)
 
 
 class CheckpointStore:

@@ -14,7 +14,7 @@ from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.regular_files import open_regular_file
 from ferrule.sandbox.visible_paths import is_within
 
-__all__ = ["REDIRECT", "find_locked_parts", "find_protected_repository", "find_writable_paths"]
+__all__ = ["REDIRECT", "find_locked_parts", "find_protected_repository", "find_writable_paths", "resolve_repository"]
 
 _POINTER = "gitdir: "
 _MAX_POINTER_BYTES = 8192
@@ -35,6 +35,11 @@ def find_protected_repository(git: str, workspace: str) -> list[str]:
         if each and each != workspace and is_within(each, workspace)
     ]
     return [each for each in found if os.path.lexists(os.path.join(each, "HEAD"))]
+
+
+def resolve_repository(git: str) -> str:
+    """The folder of the repository that `.git` is, or that it names for a worktree or a submodule."""
+    return _read_pointer(git) or git
 
 
 def find_writable_paths(git: str) -> list[str]:
