@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -26,7 +25,7 @@ _USAGE = {
     "/help": "lists this",
     "Ctrl-C": "stops an answer",
 }
-_COMMAND = re.compile(r"/[A-Za-z][\w-]*")
+_COMMANDS = (*(usage.split()[0] for usage in _USAGE if usage.startswith("/")), "/exit")
 _LISTED_TOOLS = 8
 _Outcome: TypeAlias = Literal["succeeded", "failed", "interrupted", "ended"]
 """What came of one line."""
@@ -110,6 +109,7 @@ def _report_errors(act: Callable[[], bool]) -> _Outcome:
 
 def _handle_line(runner: SessionRunner, line: str) -> bool:
     """Run a command, or ask the model; returns whether it succeeded."""
+    from ferrule.session.slash_commands import describe_unknown_command, looks_like_command
     from ferrule.session.terminal_output import print_notice
 
     word, _, rest = line.strip().partition(" ")
@@ -119,30 +119,12 @@ def _handle_line(runner: SessionRunner, line: str) -> bool:
         _save(runner.session.conversation, rest.strip())
     elif word == "/help":
         print_help()
-    elif is_unknown_command(line):
-        print_notice(describe_unknown_command(word))
+    elif looks_like_command(line):
+        print_notice(describe_unknown_command(word, _COMMANDS))
         return False
     elif word:
         return runner.ask(line).stopped == "done"
     return True
-
-
-def is_unknown_command(line: str) -> bool:
-    """Whether a line that begins with none of the commands was meant as one: `/sav x`, but not `/etc/hosts what?`.
-
-    Nor is a line after a space, or one that begins with an existing path (`/tmp`).
-    """
-    word = line.partition(" ")[0].rstrip()
-    return _COMMAND.fullmatch(word) is not None and not Path(word).exists()
-
-
-def describe_unknown_command(word: str) -> str:
-    """Describe an unknown command, with the nearest one, and how to ask what it says."""
-    from ferrule.tools.registry import find_nearest_names
-
-    near = find_nearest_names(word, (*(usage.split()[0] for usage in _USAGE if usage.startswith("/")), "/exit"))
-    meant = f"did you mean {near[0]}? " if near else ""
-    return f"unknown command {word}; {meant}/help lists the commands, and a space before it makes it a question"
 
 
 def print_help() -> None:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line, escape_text
 from ferrule.errors import SettingsError
 from ferrule.execution.profiles import Profile
-from ferrule.tools.registry import find_nearest_names
+from ferrule.session.project import describe_rule
+from ferrule.session.slash_commands import describe_unknown_command, looks_like_command
 
 if TYPE_CHECKING:
     from ferrule.coding.program import CodingSession
 
 Lines: TypeAlias = list[str]
-_WORD = re.compile(r"/[A-Za-z][\w-]*")
 _LISTED = 20
 
 
@@ -41,8 +39,7 @@ class Command:
 
 def is_command(line: str) -> bool:
     """Whether a line is meant as a command: `/sav x`, but neither `/etc/hosts what?` nor a line after a space."""
-    word = line.partition(" ")[0].rstrip()
-    return word in COMMANDS or (_WORD.fullmatch(word) is not None and not Path(word).exists())
+    return line.partition(" ")[0].rstrip() in COMMANDS or looks_like_command(line)
 
 
 def find_command(line: str) -> tuple[Command, str]:
@@ -50,11 +47,7 @@ def find_command(line: str) -> tuple[Command, str]:
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
     if command is None:
-        near = find_nearest_names(word, tuple(COMMANDS))
-        meant = f"did you mean {near[0]}? " if near else ""
-        raise SettingsError(
-            f"unknown command {word}; {meant}/help lists the commands, and a space before it makes it a question"
-        )
+        raise SettingsError(describe_unknown_command(word, COMMANDS))
     return command, rest.strip()
 
 
@@ -105,7 +98,7 @@ def _describe_policy(coding: CodingSession) -> Iterator[str]:
     yield f"profile {coding.profile}: {_PROFILES[coding.profile]}"
     granted = () if policy.grants is None else policy.grants.rules
     for head, rules in (("rule", policy.rules), ("allowed by an earlier answer", (*policy.always, *granted))):
-        yield from (escape_line(f"{head}: {rule}") for rule in rules)
+        yield from (escape_line(f"{head}: {rule.action} {describe_rule(rule)}") for rule in rules)
     yield f"/policy NAME changes the profile for this session: {', '.join(get_args(Profile))}"
 
 

@@ -111,8 +111,10 @@ class TerminalRenderer:
         rest = self._text.rest or self._reasoning.rest
         if rest:
             width = max(4, self._find_width() - 1)
-            lines = [piece for line in rest.split("\n") for piece in _fold(line, width)]
-            yield from lines[-max(1, height - len(self._started)) :]
+            shown = max(1, height - len(self._started))
+            # Drawn again with each token: of a long text only the end is looked at.
+            lines = [piece for line in rest.split("\n")[-shown:] for piece in _fold(line, width)]
+            yield from lines[-shown:]
         now = time.monotonic()
         for call_id, started in list(self._started.items())[:height]:
             progress = self._progress.get(call_id, "")
