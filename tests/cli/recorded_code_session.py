@@ -43,7 +43,7 @@ class FetchTest(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "can't be fetched"):
             api.fetch("file:///missing")
 """
-CHECK = "python -B -m unittest 2>&1 | tail -1"
+CHECK = "python3 -B -m unittest 2>&1 | tail -1"
 SCRIPT = (
     calls(("call_1", "read_file", json.dumps({"path": "api.py"}))),
     calls(("call_2", "edit_file", json.dumps({"path": "api.py", "edits": [{"old": OLD, "new": NEW}]}))),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,7 @@ def results(scripted: ScriptedServer) -> list[str]:
 
 def test_a_session_reads_edits_tests_and_fixes_and_its_undo_restores_every_byte(project: Path) -> None:
     edit = {"old": "first - second", "new": "first + second"}
-    run_tests = "python -m pytest -q -p no:cacheprovider"
+    run_tests = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
     script = (
         call("call_1", "search", pattern="def add"),
         call("call_2", "read_file", path="numbers_of.py"),

@@ -1,6 +1,7 @@
 """Random trees and random turns: undo and redo bring back each state, byte for byte."""
 
 import asyncio
+import os
 import random
 import stat
 import tempfile
@@ -94,8 +95,9 @@ async def take_turn(checkpoints: Checkpoints, chance: random.Random) -> None:
 
 
 def change_as_user(workspace: Path, chance: random.Random) -> None:
-    """Write to some of the files that exist, and beside them."""
+    """Write to some of the files that exist and can be written, and beside them."""
     files = [path for path in read_tree(workspace) if (workspace / path).is_file()]
+    files = [path for path in files if os.access(workspace / path, os.W_OK)]
     for path in [*chance.sample(files, min(len(files), 2)), f"user-{chance.randrange(3)}"]:
         if not (workspace / path).is_symlink():
             (workspace / path).write_bytes(b"by the user " + chance.randbytes(4))

@@ -96,9 +96,8 @@ ROWS: list[Row] = [
         "loop/x",
     ),
     *no("{outside}/new.txt", "~/.ssh/id_ed25519", "{home}/.ssh/id_ed25519"),
-    *no(
-        "{home}/.config/token", "{home}/.netrc", "/root/.ssh/id_rsa", "/etc/shadow", "/proc/1/environ", "/proc/self/mem"
-    ),
+    *no("{home}/.config/token", "{home}/.netrc", "/root/.ssh/id_rsa", "/etc/shadow", "/proc/1/environ"),
+    *unlike((False, os.geteuid() != 0), "a user's command may open its own memory, root's may not", "/proc/self/mem"),
     *no("/dev/mem", "/dev/sda", "/sys/kernel/notes", "/", "..", "../..", "/proc/self/root/etc/shadow"),
     *unlike((True, False), "commands read the system", "/etc/passwd", "link-to-passwd", "/usr/../etc/passwd"),
     *unlike((False, True), "commands have a /tmp of their own", "../outside.txt", "sub/../../outside.txt"),
