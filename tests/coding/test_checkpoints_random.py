@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from checkpoint_trees import NAMES, change_randomly, read_tree
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ferrule.coding.checkpoints import Checkpoints
@@ -171,6 +171,7 @@ def test_undo_and_redo_bring_back_each_state_a_thousand_times(seed: int) -> None
 
 
 @given(st.integers(0, 2**32))
+@example(3795)
 @settings(max_examples=40)
 def test_what_the_user_changed_stays(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -166,7 +166,7 @@ async def test_numbers_that_cannot_be_read_are_not_invented(workspace: Workspace
     assert result.text.endswith("all is well")
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo isn't installed")
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")
 async def test_cargo(workspace: Workspace) -> None:
     tests = '#[test] fn adds() {}\n#[test] fn fails() { assert_eq!(1, 2, "wrong"); }\n#[test] #[ignore] fn later() {}\n'
     write(
@@ -179,7 +179,7 @@ async def test_cargo(workspace: Workspace) -> None:
     assert (await run(workspace, pattern="adds")).text.startswith("passed: 1 test passed")
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="npm isn't installed")
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is missing")
 async def test_npm(workspace: Workspace) -> None:
     tests = "const test = require('node:test'); const assert = require('assert');\n"
     tests += "test('adds', () => {}); test('later', {skip: true}, () => {});\n"

@@ -26,6 +26,7 @@ from ferrule.coding.checkpoints.turns import Change
 __all__ = ["Restoration", "Restored", "read_path", "remove_temporary_files"]
 
 _TEMPORARY = re.compile(r"\.ferrule-[0-9a-f]{16}\.tmp")
+_REPLACED = "something else is in the place of its folder"
 _CHANGED = "it was changed afterwards"
 _Maker: TypeAlias = Callable[[Change, int, str, os.stat_result | None], None]
 _Action: TypeAlias = Literal["created", "restored", "removed", "mode", "kept", "failed"]
@@ -69,7 +70,7 @@ class Restoration:
             if problem:
                 self._report(change.path, "failed", problem)
             elif change.before is not None and change.path.startswith(tuple(replaced)):
-                self._report(change.path, "kept", "something else is in the place of its folder")
+                self._report(change.path, "kept", _REPLACED)
             elif force or is_unchanged(change.after, current):
                 chosen.append(change)
             else:
@@ -149,7 +150,9 @@ class Restoration:
                 status = find_stat(parent, name)
                 make(change, parent, name, status)
         except (OSError, ObjectDamaged) as error:
-            self._report(change.path, "failed", _describe(error))
+            is_replaced = isinstance(error, OSError) and error.errno in (errno.ENOTDIR, errno.ELOOP)
+            reason = _REPLACED if is_replaced else _describe(error)
+            self._report(change.path, "kept" if is_replaced else "failed", reason)
             return
         is_new = status is None and change.path not in removed
         self._report(change.path, "created" if is_new else _name_action(change))
