@@ -38,8 +38,10 @@ def read_defaults(command: str | None) -> dict[str, Mapping[str, Any]]:
         return {}
     from ferrule.cli.settings import UserSettings, read_settings
     from ferrule.models.prices import VARIABLE as PRICES
+    from ferrule.sandbox.own_files import protect_own_file
 
     settings = read_settings(UserSettings, path, ())
+    protect_own_file(path, "the user's configuration")
     folder = path.expanduser().absolute().parent
     if settings.prices is not None:
         os.environ.setdefault(PRICES, _resolve(settings.prices, folder))

@@ -22,6 +22,7 @@ from ferrule.execution.decisions import Pending
 from ferrule.execution.proposals import PermittedCall, ProposedCall, RefusedCall, decode_for_journal
 from ferrule.execution.rules import HINTS, Verdict
 from ferrule.execution.secrets import scrub_secrets
+from ferrule.sandbox.own_files import hide_own_file
 from ferrule.tools.intent import Effect, Intent
 
 JournalEvent = Literal["started", "authorization", "finished", "late", "refused", "pending"]
@@ -58,7 +59,8 @@ class FileJournal:
     """A journal in an append-only file, with one `write` per line; several processes may share it.
 
     `who` is the caller to record. Raises `OSError` if a line can't be written: a call that can't be recorded is not
-    run. There is no `fsync`, so the last lines may be lost in a power failure.
+    run. There is no `fsync`, so the last lines may be lost in a power failure. While it is open, tools can neither read
+    nor write the file.
     """
 
     def __init__(self, path: str | Path, who: str = "") -> None:
@@ -70,6 +72,7 @@ class FileJournal:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Arguments may be private, so only the owner can read them.
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._release = hide_own_file(path, "the journal of this session")
         self._lock = threading.Lock()
         self._is_open = True
         self._who = who
@@ -107,6 +110,7 @@ class FileJournal:
             if self._is_open:
                 self._is_open = False
                 os.close(self._file)
+                self._release()
 
     def __enter__(self) -> FileJournal:
         return self

@@ -25,6 +25,7 @@ from ferrule.execution.policy import Policy
 from ferrule.execution.profiles import Profile
 from ferrule.execution.rule_examples import Example, check_examples
 from ferrule.execution.rules import Action, Rule
+from ferrule.sandbox.own_files import protect_own_file
 from ferrule.tools.intent import EffectKind
 from ferrule.tools.registry import find_nearest_names
 
@@ -90,11 +91,15 @@ def _make_rule(data: RuleData, source: str) -> Rule:
 
 
 def read_policy(path: str | Path) -> Policy:
-    """Read a policy from a TOML file. Raises `PolicyError`, whose text names the file and field."""
+    """Read a policy from a TOML file, which tools can't change from then on.
+
+    Raises `PolicyError`, whose text names the file and field.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise PolicyError(f"{path}: can't be read: {error.strerror or error}") from error
+    protect_own_file(path, "a policy of this session")
     return parse_policy(parse_toml(data, str(path)), str(path))
 
 

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 
 from ferrule.errors import SettingsError
 from ferrule.events import Usage
+from ferrule.sandbox.own_files import protect_own_file
 
 VARIABLE = "FERRULE_PRICES"
 
@@ -140,6 +141,8 @@ def _load_file(path: str) -> dict[str, Price]:
     from importlib.resources import files
 
     where = path or "ferrule's own prices.toml"
+    if path:
+        protect_own_file(path, "the prices of this session")
     try:
         text = Path(path).read_text("utf-8") if path else files("ferrule.models").joinpath("prices.toml").read_text()
         return _read_table(tomllib.loads(text), where)

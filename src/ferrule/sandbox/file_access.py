@@ -25,6 +25,7 @@ from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FileAccessRefused, choose_advice
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, open_folder_beneath
+from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell.access_plan import Access, AccessPlanner, list_ancestors
 from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
 from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
@@ -102,9 +103,11 @@ class FileAccess:
         if found is Access.HIDDEN:
             raise FileAccessRefused(self._explain_hidden(path, real))
         if access is Access.WRITE and found is not Access.WRITE:
+            own = describe_own_file(real)
+            reason = f"it is {own}" if own else "other programs run what is written there"
             raise FileAccessRefused(
-                f"{self._describe_way(path, real)} is protected: it can be read but not changed by tools, since other "
-                "programs run what is written there. Ask the user to change it"
+                f"{self._describe_way(path, real)} is protected: it can be read but not changed by tools, since "
+                f"{reason}. Ask the user to change it"
             )
         return real
 
@@ -188,6 +191,9 @@ class FileAccess:
         return shown if is_same else f"{shown}, which leads to {target},"
 
     def _explain_hidden(self, path: str | os.PathLike[str], real: str) -> str:
+        shown, own = self._describe_way(path, real), describe_own_file(real)
+        if own:
+            return f"{shown} is hidden: it is {own}, which tools can't read or write. Ask the user for what you need"
         folder = self.find_folder(real)
         has_name = folder is None or self._planners[0].scan.find_hidden_name(real, str(folder)) is not None
         reason = (
@@ -195,7 +201,6 @@ class FileAccess:
             if has_name
             else "it may hold secrets (by the settings, a link with such a name, or since it can't be searched for any)"
         )
-        shown = self._describe_way(path, real)
         return f"{shown} is hidden: {reason}, so tools can't read or write it. Ask the user for what you need of it"
 
     def _explain_outside(self, path: str | os.PathLike[str], real: str, access: Access) -> str:

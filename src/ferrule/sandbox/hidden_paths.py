@@ -16,6 +16,7 @@ from fnmatch import translate
 from pathlib import Path
 
 from ferrule._util.user_folders import find_config_folder, find_data_folder, find_state_folder
+from ferrule.sandbox.own_files import list_hidden_files
 from ferrule.sandbox.regular_files import open_regular_file
 
 __all__ = ["HIDDEN", "PROTECTED", "HiddenPaths", "holds_private_key", "is_settled", "list_home_folders"]
@@ -109,7 +110,8 @@ class HiddenPaths:
         return cls(_compile_names(names), elsewhere)
 
     def find_existing(self) -> Iterator[str]:
-        """The paths in `elsewhere` that exist now, with links resolved."""
+        """The paths in `elsewhere`, and the files that ferrule itself uses, that exist now, with links resolved."""
+        yield from filter(os.path.lexists, list_hidden_files())
         for folder, names in self.elsewhere.items():
             try:
                 changed = os.stat(folder).st_mtime_ns

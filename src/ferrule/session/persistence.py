@@ -134,9 +134,15 @@ class Autosave:
         self._id = self._id_before_question
 
     def report_ids(self) -> None:
-        """Notify the person of the ids under which conversations were saved."""
-        if self._ids:
-            self.notify(f"saved as {', '.join(self._ids)}")
+        """Notify the person of the ids under which conversations were saved, or that they are lost."""
+        if not self._ids or self.store is None:
+            return
+        try:
+            self.store.check_file()
+        except ConversationError as error:
+            self.notify(f"the conversation is not saved: {error}")
+            return
+        self.notify(f"saved as {', '.join(self._ids)}")
 
 
 @contextmanager

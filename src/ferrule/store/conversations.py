@@ -60,6 +60,10 @@ class Store:
         """Close the file."""
         self._database.close()
 
+    def check_file(self) -> None:
+        """Raise `ConversationError` if the file was removed or replaced since it was opened: what is saved is lost."""
+        self._database.check_file()
+
     def save(
         self,
         conversation: Conversation,

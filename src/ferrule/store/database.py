@@ -7,14 +7,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os.path import samestat
 from pathlib import Path
 
 from ferrule.errors import ConversationError
+from ferrule.sandbox.own_files import hide_own_file
 
 VERSION = 1
 _APPLICATION = 0x66727243  # "frrC": marks the file as ours
 _LOCK_TIMEOUT = 30.0
 _IN_MEMORY = ":memory:"
+_ENDINGS = ("-wal", "-shm", "-journal")
+"""What SQLite adds to the name for its own files."""
 
 # A conversation is a head in a tree of nodes, each a message after a parent (0 at the beginning), so that forks share
 # their rows. Message ids are never reused: a stale entry of the index can't refer to another message.
@@ -73,11 +77,29 @@ class Database:
         except BaseException:
             self._connection.close()
             raise
+        is_file = str(path) != _IN_MEMORY
+        self._release = hide_own_file(path, "the store of conversations", *_ENDINGS) if is_file else lambda: None
+        self._opened = (path.absolute(), path.stat()) if is_file else None
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._connection.close()
+            self._release()
+
+    def check_file(self) -> None:
+        """Raise `ConversationError` if the file was removed or replaced since it was opened: what is saved is lost."""
+        if self._opened is None:
+            return
+        path, opened = self._opened
+        try:
+            is_same = samestat(path.stat(), opened)
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise ConversationError(
+                f"{self._path}: removed or replaced while it was in use, and what was saved with it"
+            )
 
     @contextmanager
     def read_transaction(self) -> Iterator[sqlite3.Connection]:

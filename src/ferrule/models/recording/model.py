@@ -21,6 +21,7 @@ from ferrule.models.recording.differences import describe_differences, find_near
 from ferrule.models.recording.file import Exchange, RecordingFile, find_prefix, make_model_row, make_row
 from ferrule.models.recording.request import Request, Row, make_request
 from ferrule.models.recording.secrets import SecretFinder
+from ferrule.sandbox.own_files import hide_own_file
 from ferrule.toolspec import ToolSpec
 
 RecordMode: TypeAlias = Literal["once", "replay", "refresh"]
@@ -93,6 +94,7 @@ class RecordedModel:
             if mode != "refresh":
                 self._answers.setdefault(exchange.request.key, []).append(exchange)
             self._continuable[find_prefix(exchange)] = exchange
+        self._release = hide_own_file(path, "the recording of the model's answers")
         self._numbers = count()
         self._burst = _Burst()
 
@@ -229,7 +231,8 @@ class RecordedModel:
                 self._file.reorder(ordered)
 
     async def aclose(self) -> None:
-        """Close the model that is recorded."""
+        """Close the model that is recorded. Until then, tools can neither read nor write the file."""
+        self._release()
         if self._inner is not None:
             await self._inner.aclose()
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.hidden_paths import HiddenPaths
+from ferrule.sandbox.own_files import list_hidden_files
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.git_repositories import REDIRECT
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths
@@ -159,7 +160,8 @@ class AccessPlanner:
         """
         found = self.scan.walk()
         protected = self._find_protected(found.protected, (), self.mode)
-        return tuple(self._make_rules(self._find_hidden(found), protected, (), self.mode))
+        hidden = (*self._find_hidden(found), *list_hidden_files())
+        return tuple(self._make_rules(hidden, protected, (), self.mode))
 
     def _narrow(self, mode: Mode | None) -> Mode:
         if mode is None:
@@ -188,7 +190,8 @@ class AccessPlanner:
             )
         hidden = [path for path in (*found, *self._hidden_paths.find_existing()) if path != "/"]
         if self._first_hidden is None:
-            self._first_hidden = frozenset(hidden)
+            # The files that ferrule uses are hidden only as long as it does.
+            self._first_hidden = frozenset(hidden).difference(list_hidden_files())
         # A command may have deleted a link to a secret, but not the secret.
         hidden += filter(os.path.lexists, self._first_hidden.difference(hidden))
         if self.workspace in hidden:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from ferrule.errors import SandboxInputError, SandboxUnavailable, choose_advice
 from ferrule.sandbox.hidden_paths import PROTECTED
 from ferrule.sandbox.installation import Installation
+from ferrule.sandbox.own_files import list_protected_files
 from ferrule.sandbox.shell.git_repositories import find_locked_parts, find_protected_repository, find_writable_paths
 from ferrule.sandbox.visible_paths import is_within, is_within_any
 
@@ -96,8 +97,8 @@ class ProtectedPaths:
     def list_protected_paths(self, found: Sequence[str], writable_paths: Sequence[str]) -> list[str]:
         """The paths that may not change, existing or not, except `writable_paths`; links along with their targets.
 
-        `found` are the existing paths with a protected name. In a writable repository git's hooks and settings stay
-        protected unless they are writable too.
+        `found` are the existing paths with a protected name; files that ferrule itself uses are added. In a writable
+        repository git's hooks and settings stay protected unless they are writable too.
         """
         protected = [self._resolve_name(name) for name in self.protected]
         protected += [target for path in protected if (target := self._resolve_target(path))]
@@ -107,7 +108,7 @@ class ProtectedPaths:
         protected += [part for git in repositories for part in find_protected_repository(git, self.workspace)]
         kept = [path for path in protected if not is_within_any(path, writable_paths)]
         kept += [part for each in writable_paths for part in find_locked_parts(each) if part not in writable_paths]
-        return list(dict.fromkeys([*kept, *self.installation]))
+        return list(dict.fromkeys([*kept, *list_protected_files(), *self.installation]))
 
     def make_hint(self, output: str) -> str:
         """An explanation if `output` shows a refused write to the installation; else empty."""

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence as SequenceOf
 
 from ferrule.sandbox.hidden_paths import PROTECTED
+from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell.command_line.builtins import (
     UNREADABLE_BUILTINS,
     is_harmless_assignment,
@@ -397,7 +398,7 @@ def _find_starts(arguments: SequenceOf[Word]) -> list[Word]:
 
 
 def _is_protected(path: str) -> bool:
-    return any(part.casefold() in _PROTECTED_NAMES for part in path.split("/"))
+    return any(part.casefold() in _PROTECTED_NAMES for part in path.split("/")) or bool(describe_own_file(path))
 
 
 def _map_bytes(text: str) -> list[int]:
