@@ -6,6 +6,7 @@ protected from commands, and a command that only reads runs where nothing can be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,8 +33,8 @@ def _names(text: str) -> frozenset[str]:
 # --textconv) or
 # reads outside of the repository (--no-index).
 _SHOWING = OptionTable(
-    "pusabwRzq0123456789cmtrDiEFGPlLMCe",
-    "nUSG",
+    "pusabwRzq0123456789cmtrDiEFPlLMCeUn",
+    "nUSGLMC",
     _names(
         "stat shortstat numstat name-only name-status cached staged oneline graph all patch no-patch raw summary "
         "word-diff color no-color no-ext-diff no-textconv no-renames find-renames find-copies follow "
@@ -42,12 +43,12 @@ _SHOWING = OptionTable(
         "branches tags remotes "
         "ignore-all-space ignore-space-change ignore-blank-lines minimal patience histogram exit-code quiet check "
         "full-index binary unified merge-base left-right cherry-pick show-signature shortstat dirstat compact-summary "
-        "pretty abbrev no-prefix relative"
+        "pretty abbrev no-prefix relative submodule ignore-submodules no-walk"
     ),
     _names(
         "max-count since until after before author committer grep format pretty date unified diff-filter "
         "decorate abbrev "
-        "color word-diff stat skip find-renames diff-algorithm relative"
+        "color word-diff stat skip find-renames diff-algorithm relative submodule ignore-submodules"
     ),
 )
 _PLAIN = OptionTable(
@@ -58,16 +59,17 @@ _PLAIN = OptionTable(
         "cached deleted others modified stage unmerged error-unmatch exclude-standard full-name git-dir "
         "is-inside-work-tree "
         "is-inside-git-dir show-prefix show-cdup count heads refs merged no-merged contains numbered summary email "
-        "untracked-files recurse-submodules absolute-git-dir symbolic-full-name quiet"
+        "untracked-files recurse-submodules absolute-git-dir symbolic-full-name quiet pretty"
     ),
-    _names("untracked-files porcelain abbrev abbrev-ref exclude format sort ignored count pretty max-count"),
+    _names("untracked-files porcelain abbrev abbrev-ref exclude format sort ignored count pretty max-count short"),
 )
 _LETTERLESS_GREP = OptionTable(
     "aiIwvhHnlLcoqrzEGPFpW0123456789",
     "efABCm",
     _names(
         "ignore-case word-regexp invert-match line-number files-with-matches name-only count fixed-strings "
-        "extended-regexp perl-regexp basic-regexp cached untracked no-index show-function and or not all-match quiet"
+        "extended-regexp perl-regexp basic-regexp cached untracked no-index show-function and or not all-match quiet "
+        "color"
     ),
     _names("context after-context before-context max-depth max-count threads color"),
 )
@@ -117,10 +119,11 @@ _LIST_OPTIONS: dict[str, OptionTable] = {
         _names("all remotes list show-current verbose color no-color ignore-case"),
         _names("sort format color"),
     ),
-    "tag": OptionTable("ln", "", _names("list"), _names("sort format color")),
+    "tag": OptionTable("ln", "", _names("list color"), _names("sort format color")),
     "remote": OptionTable("v", "", _names("verbose")),
 }
 _CONFIG_READING = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l"})
+_CONFIG_KEY = re.compile(r"[A-Za-z][\w-]*\.[^-\s]\S*")
 _CONFIG_OPTIONS = frozenset({"--show-origin", "--show-scope", "--name-only", "--global", "--local", "--system", "-z"})
 
 _WRITING = _names(
@@ -186,6 +189,8 @@ def read_git(arguments: Sequence[Word]) -> GitCommand:
 def _only_reads(verb: str, words: Sequence[Word]) -> bool:
     first = words[0].text if words else None
     if verb == "config":
+        if len(words) == 1 and first and _CONFIG_KEY.fullmatch(first):
+            return True
         return first in _CONFIG_READING and all(
             word.text is not None and (word.text[:1] != "-" or word.text in _CONFIG_OPTIONS) for word in words[1:]
         )

@@ -18,7 +18,8 @@ class UnsureError(Exception):
 class OptionTable:
     """The options of a program: letters, and names without dashes, each with or without a value.
 
-    With `any_others`, unknown options are taken as options without a value; else they make a program's effects unknown.
+    One that is listed both with and without a value has it only in the same word, as `--stat=80` and `-U3` do. With
+    `any_others`, unknown options are taken as options without a value; else they make a program's effects unknown.
     """
 
     letters: str = ""
@@ -77,18 +78,21 @@ def _read_option(word: Word, following: Word | None, table: OptionTable, found: 
     text = word.text or ""
     if text.startswith("--"):
         name, has_value, value = text[2:].partition("=")
-        if name in table.names_with_value:
-            found.given.append((f"--{name}", _part_of(word, value) if has_value else _require(following, text)))
-            return 0 if has_value else 1
-        if (name in table.names and not has_value) or table.any_others:
+        is_required = name in table.names_with_value and name not in table.names
+        if is_required and not has_value:
+            found.given.append((f"--{name}", _require(following, text)))
+            return 1
+        if name in (table.names_with_value if has_value else table.names) or table.any_others:
             found.given.append((f"--{name}", _part_of(word, value) if has_value else None))
             return 0
         raise UnsureError(f"the option {text}")
     for position, letter in enumerate(text[1:], 2):
         if letter in table.letters_with_value:
             rest = text[position:]
-            found.given.append((f"-{letter}", _part_of(word, rest) if rest else _require(following, text)))
-            return 0 if rest else 1
+            takes_next = not rest and letter not in table.letters
+            value = _require(following, text) if takes_next else _part_of(word, rest) if rest else None
+            found.given.append((f"-{letter}", value))
+            return 1 if takes_next else 0
         if letter not in table.letters and not table.any_others:
             raise UnsureError(f"the option -{letter}")
         found.given.append((f"-{letter}", None))

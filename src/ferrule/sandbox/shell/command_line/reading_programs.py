@@ -24,7 +24,7 @@ class ReadingProgram:
 
     `skipped` operands come before the paths; the options in `instead` take their place. `paths` is whether the other
     operands are paths, `path_options` have one as their value, and `outputs` one that is written. `check` names
-    a further check in `program_checks.py`.
+    a further check in `outcome.py`.
     """
 
     table: OptionTable = ANY
@@ -68,7 +68,6 @@ _GREP = ReadingProgram(
     instead=("-e", "-f", "--regexp", "--file"),
     path_options=("-f", "--file"),
 )
-_BASE64 = ReadingProgram(OptionTable("dDi", "w", _names("decode ignore-garbage"), _names("wrap")))
 _RG_NAMES = (
     "ignore-case smart-case case-sensitive fixed-strings word-regexp line-regexp line-number no-line-number "
     "files-with-matches files-without-match count count-matches only-matching hidden no-ignore no-ignore-vcs "
