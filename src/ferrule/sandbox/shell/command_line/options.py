@@ -90,8 +90,8 @@ def _read_option(word: Word, following: Word | None, table: OptionTable, found: 
         if letter in table.letters_with_value:
             rest = text[position:]
             takes_next = not rest and letter not in table.letters
-            value = _require(following, text) if takes_next else _part_of(word, rest) if rest else None
-            found.given.append((f"-{letter}", value))
+            attached = _part_of(word, rest) if rest else None
+            found.given.append((f"-{letter}", _require(following, text) if takes_next else attached))
             return 1 if takes_next else 0
         if letter not in table.letters and not table.any_others:
             raise UnsureError(f"the option -{letter}")
