@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ferrule import Decision, Policy, ToolCall, ToolRegistry, calculator, model, tool
+from ferrule.agent.hooks import Hooks, RunState
 from ferrule.agent.run import Run
 from ferrule.capabilities import Loss
 from ferrule.cli.errors import run_command
@@ -227,6 +228,33 @@ def test_a_session_on_a_pipe_loads_neither_the_command_line_nor_rich() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "Hello\n[]\n"
+
+
+class News(Hooks):
+    """Tells the model something before each request."""
+
+    comes_first = True
+
+    async def before_request(self, state: RunState) -> None:
+        state.say("news")
+
+
+async def test_what_the_model_is_told_is_saved_before_it_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "kept.db"
+    saved: list[list[str]] = []
+
+    class Watching(ScriptedModel):
+        def stream(self, *arguments: Any, **settings: Any) -> Any:
+            with Store(path, create=False) as store:
+                (kept,) = store.list()
+                saved.append([one.text for one in store.load(kept.id).conversation.messages])
+            return super().stream(*arguments, **settings)
+
+    with open_autosave(StoreOptions(path)) as autosave:
+        pipeline = model(Watching(send_call("a"), "Done.")).hook(News())
+        session = Session(pipeline, [send], permissions=Permissions(), renderer=Log(), autosave=autosave)
+        await session.ask("Send a.")
+    assert [texts[-1] for texts in saved] == ["news", "news"]
 
 
 async def test_tools_may_come_as_a_registry() -> None:

@@ -331,15 +331,26 @@ class Session:
 
 
 class _SaveMessages(Hooks):
-    """Saves each message before its calls run, and all their results."""
+    """Saves each message before its calls run, all their results, and what else the model is about to be told."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._saved: Conversation | None = None
+
+    async def before_request(self, state: RunState) -> None:
+        # Other hooks may have added to it, such as news of files that changed. The question itself is saved by then.
+        turn = self._session._turn
+        if state.conversation is not self._saved and (turn is None or state.conversation != turn.start):
+            self._save(state)
 
     async def after_message(self, state: RunState) -> None:
-        self._session.save_progress(state.conversation)
+        self._save(state)
 
     async def after_results(self, state: RunState) -> None:
+        self._save(state)
+
+    def _save(self, state: RunState) -> None:
+        self._saved = state.conversation
         self._session.save_progress(state.conversation)
 
 
