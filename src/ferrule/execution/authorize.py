@@ -158,10 +158,14 @@ class Authorizer:
         try:
             now = await self._read_intent(proposal.tool, proposal.arguments, scope)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an intent that fails now counts as changed
-            if not permitted.follows_conflict or isinstance(error, IntentTimeout):
+            if isinstance(error, IntentTimeout):
                 return proposal.deny(_CHANGED, _EXECUTOR)
-            call = proposal.call  # its own earlier call is what the model must hear about
-            result = make_error_result(call.id, call.name, *describe_failure(error, call.arguments))
+            call = proposal.call
+            status, reason = describe_failure(error, call.arguments)
+            if not permitted.follows_conflict:
+                return proposal.deny(f"{_CHANGED}: {reason}", _EXECUTOR)
+            # Its own earlier call is what the model must hear about.
+            result = make_error_result(call.id, call.name, status, reason)
             return RefusedCall(call, result, proposal.plain, permitted.verdict)
         is_same = now.precondition == before.precondition and before.precondition is not None
         if is_same or (permitted.follows_conflict and is_same_change(before, now)):
