@@ -234,12 +234,6 @@ async def test_binary_files_are_not_shown_and_said(project: Path) -> None:
     assert "a.bin" in note
 
 
-async def test_other_encodings_are_shown_as_far_as_they_can_be(project: Path) -> None:
-    (project / "latin.txt").write_bytes("caf\xe9 needle\n".encode("latin-1"))
-    (project / "utf8.txt").write_text("café needle\n")
-    assert body(await search(project, "needle")) == ["latin.txt:1: caf\ufffd needle", "utf8.txt:1: café needle"]
-
-
 async def test_a_pattern_that_would_take_forever_is_stopped(project: Path, engine: str) -> None:
     (project / "a.txt").write_text("a" * 40 + "!\n")
     tools = [replace(each, timeout=8.0) for each in make_search_tools(Workspace(project))]
@@ -363,3 +357,18 @@ async def test_a_large_tree_is_bounded_and_what_is_left_out_is_counted(project: 
     assert "  [28 more files here and below]" in lines
     few = body(await list_files(project, max_entries=5))
     assert few == ["./", *(f"d{n:02}/ (30 files)" for n in range(5)), "[450 more files here and below]"]
+
+
+async def test_lines_are_shown_in_the_encoding_of_their_file(project: Path) -> None:
+    (project / "a.txt").write_bytes("a naïve café\nplain café\n".encode("cp1252"))
+    (project / "b.txt").write_bytes("а".encode("cp1251") + b" caf\n# " + "загружает настройки".encode("cp1251"))
+    (project / "c.txt").write_bytes("ñandú, café, señor ".encode() + b"\xff\n")
+    (project / "e.txt").write_text("café\n", encoding="utf-8")
+    (project / "d.txt").write_bytes(b"# coding: iso8859-2\n" + "caf žluť\n".encode("iso8859-2"))
+    result = await search(project, "caf")
+    assert body(result) == [
+        "a.txt:1: a naïve café", "a.txt:2: plain café", "b.txt:1: а caf", "c.txt:1: ñandú, café, señor \\xff",
+        "d.txt:2: caf žluť", "e.txt:1: café",
+    ]  # fmt: skip
+    none = await search(project, "cafétière")
+    assert body(none)[1:] == ["[in files that are neither UTF-8 nor UTF-16 only ASCII text is found]"]

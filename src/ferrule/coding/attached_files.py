@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ferrule._util.background import run_synchronously
 from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file
+from ferrule.coding.files.text_files import show_bad_bytes, split_lines
 from ferrule.coding.search.listing import list_files_below
 from ferrule.conversation import Image, Text
 from ferrule.errors import SandboxInputError, SandboxUnavailable, SettingsError, ToolFailed
@@ -61,7 +62,8 @@ def load_attachment(path: str, workspace: Workspace) -> Attachment:
         return Image(loaded.data, image_type)
     if loaded.text is None:
         raise SettingsError(f"@{path}: {loaded.kind}, which can't be attached; only text and images can")
-    return Text(f"\n\n{frame_text(loaded.path, _cut(loaded, workspace))}")
+    note = f"\n[{loaded.path}: {loaded.text.description}]" if loaded.text.description else ""
+    return Text(f"\n\n{frame_text(loaded.path, _cut(loaded, workspace))}{note}")
 
 
 def _cut(loaded: LoadedFile, workspace: Workspace) -> str:
@@ -70,10 +72,10 @@ def _cut(loaded: LoadedFile, workspace: Workspace) -> str:
     text = loaded.text.text
     if len(text) <= _LONGEST:
         workspace.files.remember(loaded.real, loaded.digest, loaded.status)
-        return text
+        return show_bad_bytes(text)
     kept = text[:_LONGEST].rpartition("\n")[0] or text[:_LONGEST]
-    lines = kept.count("\n") + 1
-    return f"{kept}\n[cut after line {lines} of {text.count(chr(10)) + 1}: read the rest with read_file]"
+    lines, of = len(split_lines(kept)), len(split_lines(text))
+    return f"{show_bad_bytes(kept)}\n[cut after line {lines:,} of {of:,}: read the rest with read_file]"
 
 
 class FileNames:

@@ -9,9 +9,9 @@ from typing import Final
 
 from ferrule._util.line_diff import diff_texts
 from ferrule.coding.files.changes import FileChange
-from ferrule.coding.files.loading import LoadedFile, show_bad_bytes
+from ferrule.coding.files.loading import LoadedFile
 from ferrule.coding.files.records import hash_content
-from ferrule.coding.files.text_files import TextFile
+from ferrule.coding.files.text_files import TextFile, show_bad_bytes
 from ferrule.errors import ToolRetry
 from ferrule.tools.intent import Diff, Effect, Intent, Preview
 
@@ -57,7 +57,7 @@ class ChangePlan:
 def plan_change(
     file: LoadedFile, text: TextFile, new: TextFile, *, is_known: bool = True, notes: Sequence[str] = ()
 ) -> ChangePlan:
-    """The plan that gives an existing file a new text. Raises `ToolFailed` if it can't be encoded."""
+    """The plan that gives an existing file a new text."""
     change = FileChange(file.path, file.real, file.digest, new.encode(), file.status)
     extra = [text.description] if text.description else []
     return ChangePlan(change, text.raw, new.raw, file.origin, is_known, notes=(*notes, *extra))

@@ -61,6 +61,10 @@ def _apply_edit(file: TextFile, edit: Edit, exact_only: bool) -> tuple[TextFile,
         return file.replace_all(old, new), f"{count} occurrences were replaced"
     if count:
         raise ToolFailed(_describe_several(_list_lines(file.text, old), count))
+    shown = file.read_shown(old) if file.bad_bytes else old
+    if shown != old and shown in file.text:
+        changed, note = _apply_edit(file, {**edit, "old": shown, "new": file.read_shown(new)}, exact_only)
+        return changed, "; ".join(filter(None, ("\\x.. was taken for the invalid bytes that it stands for", note)))
     if exact_only:
         raise ToolFailed(f"`old` isn't in the file as you gave it. Read the file first. {_describe(file, old)}")
     return _apply_forgivingly(file, old, new)

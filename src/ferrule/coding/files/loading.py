@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from ferrule.coding.files.changes import describe_os_error
+from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.records import FileRecord, hash_content
 from ferrule.coding.files.text_files import TextFile, decode_file
 from ferrule.coding.workspace import Workspace
@@ -55,6 +55,8 @@ class LoadedFile:
     status: os.stat_result
     record: FileRecord | None
     """What the model knows of it."""
+    charset: str | None = None
+    """What an `.editorconfig` says of its encoding."""
 
     @cached_property
     def digest(self) -> str:
@@ -66,7 +68,7 @@ class LoadedFile:
     @cached_property
     def text(self) -> TextFile | None:
         """Its text; None if it is binary."""
-        return decode_file(self.data)
+        return decode_file(self.data, self.charset)
 
     @property
     def is_as_known(self) -> bool:
@@ -111,7 +113,8 @@ def load_file(workspace: Workspace, path: str, snapshot: AccessSnapshot | None =
                 f"{shown} has {describe_size(status.st_size)}, too much to read at once: look at parts of it with bash "
                 "(head, tail, sed -n '100,200p') or search in it"
             )
-        return LoadedFile(shown, real, file.read(), status, workspace.files.get(real))
+        charset = find_charset(workspace.access, real, snapshot)
+        return LoadedFile(shown, real, file.read(), status, workspace.files.get(real), charset)
 
 
 def suggest_names(workspace: Workspace, path: str) -> str:
@@ -136,11 +139,6 @@ def suggest_names(workspace: Workspace, path: str) -> str:
 def describe_size(size: int) -> str:
     """A number of bytes as people read it: "12,345 bytes", "3.4 MB"."""
     return f"{size:,} bytes" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
-
-
-def show_bad_bytes(text: str) -> str:
-    """A text in which bytes that couldn't be decoded are written as `\\x..`."""
-    return re.sub("[\udc80-\udcff]", lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", text)
 
 
 def _list_names(folder: str) -> list[str]:

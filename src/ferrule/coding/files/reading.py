@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.coding.files.loading import LoadedFile, describe_size, show_bad_bytes
-from ferrule.coding.files.text_files import TextFile, split_lines
+from ferrule.coding.files.loading import LoadedFile, describe_size
+from ferrule.coding.files.text_files import TextFile, show_bad_bytes, split_lines
 from ferrule.conversation import Image, Text
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.media import find_image_type

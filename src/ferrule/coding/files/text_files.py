@@ -6,14 +6,22 @@ import codecs
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 from ferrule._util.line_diff import count_common_end, count_common_start, find_changes
+from ferrule._util.pluralize import pluralize
+from ferrule.coding.files.encodings import (
+    ESCAPED,
+    decode_with,
+    find_declared,
+    guess_encoding,
+    normalize_encoding,
+)
 from ferrule.errors import ToolFailed
 
-__all__ = ["TextFile", "decode_file", "split_lines"]
+__all__ = ["TextFile", "decode_file", "make_empty", "show_bad_bytes", "split_lines"]
 
 _BOMS: Final = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -25,6 +33,9 @@ _BOMS: Final = (
 _SAMPLE: Final = 65_536
 _CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\x0b\x0c\r\x1b"})
 _LINE_END: Final = re.compile(r"\r\n|\n")
+_HIGH: Final = bytes(range(128, 256))
+_NOT_ASCII: Final = re.compile("[^\x00-\x7f]+")
+_SHOWN: Final = re.compile(r"\\x([89a-f][0-9a-f])")
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class TextFile:
     bom: bytes = b""
     bad_bytes: int = 0
     """Bytes that aren't valid in the encoding; they are kept, as surrogates."""
+    reason: str = ""
+    """Why this encoding: it is declared or assumed; empty for UTF-8 and where a byte order mark says it."""
 
     @cached_property
     def text(self) -> str:
@@ -49,10 +62,13 @@ class TextFile:
     def description(self) -> str:
         """What is unusual about it: encoding and line ends; empty for UTF-8 with `\\n`."""
         notes = []
-        if self.encoding != "utf-8" or self.bom:
+        if self.reason:
+            notes.append(f"encoding {self.encoding}, {self.reason}")
+        elif self.encoding != "utf-8" or self.bom:
             notes.append(self.encoding + (" with a byte order mark" if self.bom else ""))
         if self.bad_bytes:
-            notes.append(f"{self.bad_bytes} invalid bytes, shown as \\x.., are kept")
+            are = "is" if self.bad_bytes == 1 else "are"
+            notes.append(f"{pluralize(self.bad_bytes, 'invalid byte')}, shown as \\x.., {are} kept")
         if self.line_end != "\n":
             notes.append({"\r\n": "CRLF line ends", "\r": "CR line ends"}[self.line_end] + " are kept")
         elif self._has_returns and "\r\n" in self.raw:
@@ -83,8 +99,12 @@ class TextFile:
         return [found.start() - number for number, found in enumerate(re.finditer("\r\n", self.raw))]
 
     def replace(self, start: int, end: int, new: str) -> TextFile:
-        """This file with `text[start:end]` replaced; new lines get the ends of those they replace, or of most."""
+        """This file with `text[start:end]` replaced; new lines get the ends of those they replace, or of most.
+
+        Raises `ToolFailed` for a character that its encoding doesn't have.
+        """
         raw_start, raw_end = self._find_raw(start), self._find_raw(end)
+        self._check_new(new, self.raw[raw_start:raw_end])
         if not self._has_returns:
             return self._with_raw("".join((self.raw[:raw_start], new, self.raw[raw_end:])))
         written = self._give_line_ends(self.raw[raw_start:raw_end], new.replace("\r\n", "\n"), raw_start)
@@ -113,6 +133,7 @@ class TextFile:
     def replace_all(self, old: str, new: str) -> TextFile:
         """This file with every `old` of its text replaced; line ends as in `replace`."""
         if not self._has_returns:
+            self._check_new(new, old)
             return self._with_raw(self.raw.replace(old, new))
         changed = self
         for start in reversed(list(_find_all(self.text, old))):
@@ -120,34 +141,58 @@ class TextFile:
         return changed
 
     def rewrite(self, text: str) -> TextFile:
-        """This file with another text: its line ends are kept where lines stay, and the newline at its end."""
+        """This file with another text: its line ends are kept where lines stay, and the newline at its end.
+
+        Lines that are as they are shown keep their bad bytes. Raises as `replace` does.
+        """
+        if self.bad_bytes:
+            text = self._restore_bad_lines(text)
         if "\r" in text:
+            self._check_new(text, self.raw)
             return self._with_raw(text)  # whoever writes them means them
         old = self.text
         if old.endswith("\n") and text and not text.endswith("\n"):
             text += "\n"
-        if not self._has_returns:
-            return self._with_raw(text)
         start, end = _find_common(old, text)
         return self.replace(start, len(old) - end, text[start : len(text) - end])
 
+    def read_shown(self, text: str) -> str:
+        """A text in which bad bytes are written as `\\x..`, as they are shown, with the bytes in their place."""
+        return _SHOWN.sub(lambda found: chr(0xDC00 + int(found[1], 16)), text)
+
     def encode(self) -> bytes:
-        """The bytes of the file. Raises `ToolFailed` for a character that its encoding doesn't have."""
+        """The bytes of the file: of what wasn't replaced, the same as before."""
+        return self.bom + self.raw.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
+
+    def _check_new(self, new: str, old: str) -> None:
+        """Raise `ToolFailed` if `new`, in place of `old`, can't be encoded; bad bytes of `old` may stay."""
+        if new.isascii():
+            return
+        kept = set(ESCAPED.findall(old)) if self.bad_bytes else None
+        text = "".join(each for each in new if each not in kept) if kept else new
         try:
-            return self.bom + self.raw.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
+            text.encode(self.encoding)
         except UnicodeEncodeError as error:
-            character = self.raw[error.start]
+            character = text[error.start]
             if "\ud800" <= character <= "\udfff":
                 raise ToolFailed(
                     f"the text holds {character!a}, half of a surrogate pair, which no file can hold"
                 ) from error
             raise ToolFailed(
-                f"{character!r} can't be written in {self.encoding}, which the file is in: use other characters, or "
-                "convert the file to UTF-8 first"
+                f"{character!r} (U+{ord(character):04X}) can't be written in {self.encoding}, which the file is in: "
+                "write it in ASCII, such as by an escape of the language, or convert the file to UTF-8 first (iconv)"
             ) from error
 
+    def _restore_bad_lines(self, text: str) -> str:
+        """A new text with the bytes of each line that is just as a line with bad bytes is shown."""
+        lines = set(self.text.split("\n"))
+        bad = {show_bad_bytes(line): line for line in lines if ESCAPED.search(line)}
+        for shown in lines.intersection(bad):
+            del bad[shown]
+        return "\n".join(bad.get(line, line) for line in text.split("\n"))
+
     def _with_raw(self, raw: str) -> TextFile:
-        return TextFile(raw, self.encoding, self.bom, self.bad_bytes)
+        return replace(self, raw=raw)
 
     def _find_raw(self, offset: int) -> int:
         """The offset in `raw` of an offset in `text`."""
@@ -163,23 +208,40 @@ class TextFile:
         return "\r\n" if found > 0 and self.raw[found - 1] == "\r" else "\n"
 
 
-def decode_file(data: bytes) -> TextFile | None:
-    """The text of a file; None if it is binary."""
+def decode_file(data: bytes, charset: str | None = None) -> TextFile | None:
+    """The text of a file; None if it is binary. `charset` is what an `.editorconfig` says of it."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             try:
                 return TextFile(data[len(bom) :].decode(encoding), encoding, bom)
             except UnicodeDecodeError:
-                return None if encoding != "utf-8" else _guess(data)
+                return None if encoding != "utf-8" else _decode_other(data, charset)
     if b"\0" in data:
         return _decode_wide(data)
     sample = data[:_SAMPLE]
     if len(sample.translate(None, _CONTROLS)) * 20 < len(sample) * 19:
         return None
     try:
-        return TextFile(data.decode())
+        text = data.decode()
     except UnicodeDecodeError:
-        return _guess(data)
+        return _decode_other(data, charset)
+    # What is added to a file in ASCII has to be in the encoding that it declares.
+    encoding, reason = _find_declared(data, charset) if data.isascii() else ("utf-8", "")
+    return TextFile(text, encoding, reason=reason)
+
+
+def make_empty(content: str, charset: str | None = None) -> TextFile:
+    """An empty file in the encoding for a new one with that content: what it declares, else what `charset` says."""
+    for bom, encoding in _BOMS:
+        if charset == ("utf-8-bom" if encoding == "utf-8" else encoding.replace("-le", "le").replace("-be", "be")):
+            return TextFile("", encoding, bom)
+    encoding, reason = _find_declared(content[:_SAMPLE].encode("utf-8", "replace"), charset)
+    return TextFile("", encoding, reason=reason)
+
+
+def show_bad_bytes(text: str) -> str:
+    """A text in which bytes that couldn't be decoded are written as `\\x..`."""
+    return ESCAPED.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", text)
 
 
 def split_lines(text: str) -> list[str]:
@@ -212,31 +274,30 @@ def _decode_wide(data: bytes) -> TextFile | None:
     return None
 
 
-def _guess(data: bytes) -> TextFile:
-    """Text that isn't valid UTF-8: UTF-8 with some bad bytes, or an older encoding. Encodes to the same bytes again."""
-    raw = data.decode("utf-8", "surrogateescape")
-    bad = sum("\udc80" <= character <= "\udcff" for character in raw)
-    good = sum(character > "\x7f" for character in raw) - bad
-    if good > bad:
-        return TextFile(raw, bad_bytes=bad)
-    for encoding in (_guess_encoding(data), "cp1252", "latin-1"):
-        try:
-            raw = data.decode(encoding)
-            if raw.encode(encoding) == data:
-                return TextFile(raw, encoding)
-        except (UnicodeError, LookupError):
-            continue
-    raise AssertionError("latin-1 has a character for every byte")
+def _decode_other(data: bytes, charset: str | None) -> TextFile:
+    """Text that isn't valid UTF-8: as it is declared, UTF-8 with some bad bytes, or in an older encoding."""
+    encoding, reason = _find_declared(data, charset)
+    if encoding != "utf-8":
+        declared = _make_text(data, encoding, reason)
+        if declared.bad_bytes * 10 <= len(data) - len(data.translate(None, _HIGH)):
+            return declared
+    mixed = _make_text(data, "utf-8", "")
+    if sum(map(len, _NOT_ASCII.findall(mixed.raw))) > 2 * mixed.bad_bytes:
+        return mixed
+    return _make_text(data, guess_encoding(data), "assumed since it isn't UTF-8")
 
 
-def _guess_encoding(data: bytes) -> str:
-    first = next(offset for offset, byte in enumerate(data) if byte > 127)
-    try:
-        from charset_normalizer import from_bytes
-    except ImportError:
-        return "cp1252"
-    best = from_bytes(data[max(0, first - _SAMPLE // 2) : first + _SAMPLE // 2]).best()
-    return "cp1252" if best is None else best.encoding.replace("_", "-")
+def _make_text(data: bytes, encoding: str, reason: str) -> TextFile:
+    raw = decode_with(data, encoding)
+    return TextFile(raw, encoding, bad_bytes=len(ESCAPED.findall(raw)), reason=reason)
+
+
+def _find_declared(data: bytes, charset: str | None) -> tuple[str, str]:
+    """The encoding that is declared, and where; "utf-8" if none is."""
+    if (encoding := find_declared(data)) is not None:
+        return encoding, "as it declares" if encoding != "utf-8" else ""
+    encoding = normalize_encoding(charset) if charset is not None else None
+    return (encoding, "as .editorconfig says") if encoding not in (None, "utf-8") else ("utf-8", "")
 
 
 def _find_common(old: str, new: str) -> tuple[int, int]:

@@ -19,13 +19,14 @@ from pydantic import Field
 
 from ferrule.coding.files.change_plans import ChangePlan, describe_plan, make_intent, plan_change, refuse_if_changed
 from ferrule.coding.files.changes import FileChange, apply_changes
+from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.edits import Edit, apply_edits
 from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file, suggest_names
 from ferrule.coding.files.patch_notation import FilePatch, parse_patch
 from ferrule.coding.files.patches import patch_text
 from ferrule.coding.files.reading import render_file
 from ferrule.coding.files.records import hash_content
-from ferrule.coding.files.text_files import TextFile
+from ferrule.coding.files.text_files import TextFile, make_empty
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import Image, Text
 from ferrule.errors import ToolFailed, ToolRetry
@@ -120,7 +121,9 @@ class FileTools(Toolset):
 
     def _plan_creating(self, real: str, content: str) -> ChangePlan:
         shown = self._workspace.access.describe(real)
-        return ChangePlan(FileChange(shown, real, None, TextFile(content).encode()), "", content)
+        text = make_empty(content, find_charset(self._workspace.access, real)).rewrite(content)
+        notes = (text.description,) if text.encoding != "utf-8" or text.bom else ()
+        return ChangePlan(FileChange(shown, real, None, text.encode()), "", content, notes=notes)
 
     def _intend_editing(self, arguments: Mapping[str, Any]) -> Intent:
         return make_intent([self._plan_editing(str(arguments["path"]), arguments["edits"])])

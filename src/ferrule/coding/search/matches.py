@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
+from ferrule.coding.files.encodings import ESCAPED, decode_with
+from ferrule.coding.files.text_files import show_bad_bytes
 
 __all__ = ["FileMatches", "MatchCollector", "render_matches"]
 
@@ -104,19 +106,33 @@ def _read_bytes(value: dict[str, str]) -> bytes:
 
 
 def cut_line(text: bytes, start: int) -> str:
-    """A line with the match at the byte `start`; of a long one, the part around the match."""
+    """A line with the match at the byte `start`; of a long one, the part around the match.
+
+    Bytes that aren't valid UTF-8 are kept as surrogates.
+    """
     if len(text) <= _LINE_WIDTH:
-        return text.decode("utf-8", "replace")
+        return text.decode("utf-8", "surrogateescape")
     first = max(0, min(start - _BEFORE_MATCH, len(text) - _LINE_WIDTH))
     last = first + _LINE_WIDTH
-    shown = text[first:last].decode("utf-8", "replace").strip("\ufffd")
+    shown = _strip_cut(text[first:last]).decode("utf-8", "surrogateescape")
     before = f"[{first:,} bytes] … " if first else ""
     after = f" … [{len(text) - last:,} bytes]" if last < len(text) else ""
     return f"{before}{shown}{after}"
 
 
-def render_matches(collector: MatchCollector, most: int, show_path: Callable[[str], str]) -> str:
-    """The matches, at most `most`, and lines that say how many were left out. Empty if there are none."""
+def _strip_cut(text: bytes) -> bytes:
+    """A part of a text without what is left of the characters at its ends."""
+    text = re.sub(rb"^[\x80-\xbf]{1,3}", b"", text)
+    return re.sub(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})$", b"", text)
+
+
+def render_matches(
+    collector: MatchCollector, most: int, show_path: Callable[[str], str], find_encoding: Callable[[str], str]
+) -> str:
+    """The matches, at most `most`, and lines that say how many were left out. Empty if there are none.
+
+    Lines that aren't UTF-8 are decoded by the encoding that `find_encoding` gives for the file.
+    """
     texts = {path: found for path, found in sorted(collector.files.items()) if not found.is_binary and found.count}
     binaries = [path for path, found in sorted(collector.files.items()) if found.is_binary]
     total = sum(found.count for found in texts.values())
@@ -126,7 +142,7 @@ def render_matches(collector: MatchCollector, most: int, show_path: Callable[[st
         if room <= 0:
             break
         name = escape_line(show_path(path))
-        kept = _choose_lines(found, room)
+        kept = _decode_lines(_choose_lines(found, room), path, find_encoding)
         lines += [
             f"{name}:{number or '?'}: {text}" if is_match else f"{name}-{number}- {text}"
             for number, is_match, text in kept
@@ -152,6 +168,18 @@ def _choose_lines(found: FileMatches, room: int) -> list[tuple[int, bool, str]]:
             room -= 1
         kept.append((number, is_match, text))
     return kept
+
+
+def _decode_lines(
+    lines: list[tuple[int, bool, str]], path: str, find_encoding: Callable[[str], str]
+) -> list[tuple[int, bool, str]]:
+    if not any(ESCAPED.search(text) for _, _, text in lines):
+        return lines
+    encoding = find_encoding(path)
+    return [
+        (number, is_match, show_bad_bytes(decode_with(text.encode("utf-8", "surrogateescape"), encoding)))
+        for number, is_match, text in lines
+    ]
 
 
 def _describe_rest(shown: int, total: int, shown_files: int, files: int, *, is_full: bool) -> str:

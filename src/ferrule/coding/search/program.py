@@ -8,6 +8,7 @@ invalid pattern and for files that couldn't be read.
 # Run by its path, without ferrule.
 # ruff: noqa: PTH123
 
+import base64
 import json
 import os
 import re
@@ -49,7 +50,7 @@ def _search_file(path: str, pattern: re.Pattern[bytes], context: int) -> Iterato
     shown = {each for number in matches for each in range(number - context, number + context + 1)}
     for number in sorted(shown.intersection(range(len(lines)))):
         match = matches.get(number)
-        data = {"path": {"text": path}, "lines": {"text": lines[number].decode("utf-8", "replace")}}
+        data = {"path": {"text": path}, "lines": _write_bytes(lines[number])}
         spans = [{"start": match.start(), "end": match.end()}] if match else []
         yield {
             "type": "match" if match else "context",
@@ -57,6 +58,13 @@ def _search_file(path: str, pattern: re.Pattern[bytes], context: int) -> Iterato
         }
     if matches and b"\0" in content:
         yield {"type": "end", "data": {"path": {"text": path}, "binary_offset": content.index(b"\0")}}
+
+
+def _write_bytes(line: bytes) -> dict[str, str]:
+    try:
+        return {"text": line.decode()}
+    except UnicodeDecodeError:
+        return {"bytes": base64.b64encode(line).decode()}
 
 
 def _read(path: str) -> bytes | None:

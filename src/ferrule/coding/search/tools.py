@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from ferrule._util.pluralize import pluralize
+from ferrule.coding.files.editor_config import find_charset
+from ferrule.coding.files.text_files import decode_file
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import GlobInvalid, compile_glob
 from ferrule.coding.search.listing import NO_RIPGREP, list_files_below
@@ -37,6 +39,8 @@ SECONDS: Final = 20.0
 MOST_RESULTS: Final = 20
 LARGEST_RESULTS: Final = 500
 _MOST_CONTEXT: Final = 20
+_MOST_DECODED: Final = 1024 * 1024
+"""The bytes of a file by which its encoding is found."""
 _UNREADABLE: Final = re.compile(r"\(os error \d+\)$|, not searched$")
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 _READS: Final = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -112,7 +116,9 @@ class _Search:
         except OSError:  # ripgrep was removed, or can't be run
             find_ripgrep.cache_clear()
             collector, end = await self._search_with_python()
-        text = render_matches(collector, self._most, self._access.describe)
+        text = await asyncio.to_thread(
+            render_matches, collector, self._most, self._access.describe, self._find_encoding
+        )
         if end.is_out_of_time:
             self._notes.append(f"not complete: stopped after {self._seconds:g} seconds; narrow the path or the pattern")
         elif end.status is not None and end.status > 1:
@@ -161,6 +167,15 @@ class _Search:
         )
         return collector, end
 
+    def _find_encoding(self, path: str) -> str:
+        """The encoding of a file, as `read_file` finds it."""
+        try:
+            with open(self._access.open_file(path, snapshot=self._snapshot), "rb") as file:  # noqa: PTH123
+                text = decode_file(file.read(_MOST_DECODED), find_charset(self._access, path, self._snapshot))
+        except (OSError, FileAccessRefused):
+            text = None
+        return "utf-8" if text is None else text.encoding
+
     def _is_allowed(self, path: str) -> bool:
         """Whether matches in a file may be shown: it isn't hidden or reached by a link, and the glob matches."""
         glob = self._request.glob
@@ -191,9 +206,11 @@ class _Search:
         request = self._request
         where = self._access.describe(request.root)
         files = f" in files that match {request.glob}" if request.glob else ""
-        return (
-            f"No matches found for {'text' if request.is_literal else 'pattern'} {request.pattern!r} in {where}{files}"
-        )
+        kind = "text" if request.is_literal else "pattern"
+        found = f"No matches found for {kind} {request.pattern!r} in {where}{files}"
+        if request.pattern.isascii():
+            return found
+        return f"{found}\n[in files that are neither UTF-8 nor UTF-16 only ASCII text is found]"
 
 
 def _resolve(workspace: Workspace, path: str) -> tuple[str, str, AccessSnapshot]:
