@@ -71,7 +71,7 @@ async def test_pytest_by_its_report(workspace: Workspace) -> None:
     assert lines[1:4] == ["Failing:", "- tests/test_a.py::test_fails", "- tests/test_a.py::TestMore::test_also_fails"]
     assert lines[4] == "First failure, tests/test_a.py::test_fails:"
     assert "assert (1 + 1) == 3" in result.text
-    assert lines[-1] == "[pytest, because of conftest.py]"
+    assert lines[-1] == "[pytest, because there is conftest.py]"
     assert result.data["failing"] == ["tests/test_a.py::test_fails", "tests/test_a.py::TestMore::test_also_fails"]
     assert (result.data["passed"], result.data["failed"], result.data["skipped"]) == (1, 2, 1)
 
@@ -109,7 +109,7 @@ async def test_what_passes_says_so_and_warnings_come_with_it(workspace: Workspac
     write(workspace, {"checks.py": "def test_a(): ...\n"})
     result = await run(workspace)
     assert result.text.startswith("passed: 1 test passed, 0 failed, 0 skipped\nWarnings:\ncareful\n")
-    assert result.text.endswith("[make, because of Makefile has a target `test`]")
+    assert result.text.endswith("[make, because Makefile has a target `test`]")
 
 
 async def test_a_file_that_cannot_be_collected_is_a_failure(workspace: Workspace) -> None:
@@ -119,11 +119,19 @@ async def test_a_file_that_cannot_be_collected_is_a_failure(workspace: Workspace
     assert "nothing_of_this_name" in result.text
 
 
-async def test_no_match_is_not_a_pass(workspace: Workspace) -> None:
-    write(workspace, {"conftest.py": "", "test_a.py": "def test_a(): ...\n"})
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"conftest.py": "", "test_a.py": "def test_a(): ...\n"},
+        {"test_a.py": "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): ...\n"},
+    ],
+    ids=["pytest", "unittest"],
+)
+async def test_no_match_is_not_a_pass(workspace: Workspace, files: dict[str, str]) -> None:
+    write(workspace, files)
     result = await run(workspace, pattern="nothing_of_this_name")
     assert result.status == "error"
-    assert "no test was found that matches" in result.text
+    assert "no test was run: there is none, or none matches the pattern" in result.text
 
 
 UNITTEST = """\
@@ -146,7 +154,7 @@ async def test_unittest_by_its_text(workspace: Workspace) -> None:
     result = await run(workspace)
     assert result.text.startswith("FAILED: 1 test passed, 1 failed, 1 skipped\nFailing:\n- test_a.Case.test_fails\n")
     assert "the sum is wrong" in result.text
-    assert result.text.endswith("[unittest, because of tests/test_a.py has test cases of unittest]")
+    assert result.text.endswith("[unittest, because tests/test_a.py has test cases of unittest]")
     assert (await run(workspace, pattern="adds")).text.startswith("passed: 1 test passed, 0 failed, 0 skipped")
 
 
@@ -213,7 +221,7 @@ async def test_of_several_runners_one_can_be_chosen(workspace: Workspace) -> Non
     assert "[also found: make; `runner` chooses]" in (await run(workspace)).text
     made = await run(workspace, runner="make")
     assert made.text.startswith("passed: 1 test passed")
-    assert "[make, because of Makefile has a target `test`]" in made.text
+    assert "[make, because Makefile has a target `test`]" in made.text
     assert "no tests for go found" in (await run(workspace, runner="go")).text
 
 
@@ -224,7 +232,7 @@ async def test_a_command_of_the_settings_is_used(workspace: Workspace) -> None:
     assert (await run(workspace, command=command, pattern="adds")).data["passed"] == 1
     filled = await run(workspace, command=["python3", "-m", "pytest", "checks.py::{pattern}"], pattern="test_adds")
     assert filled.data["passed"] == 1
-    assert "because of the settings name it" in filled.text
+    assert "because the settings name it" in filled.text
 
 
 async def test_a_missing_runner_is_said(workspace: Workspace) -> None:

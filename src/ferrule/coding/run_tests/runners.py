@@ -144,7 +144,7 @@ def _find_pytest(files: _Files) -> Iterator[TestRunner]:
     command = (files.find_python(), "-m", "pytest", "-q")
     for name in ("pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"):
         if files.read(name) is not None:
-            yield TestRunner("pytest", name, command)
+            yield TestRunner("pytest", f"there is {name}", command)
             return
     for name, section in _PYTEST_SECTIONS.items():
         if section in (files.read(name) or ""):
@@ -170,12 +170,12 @@ def _find_unittest(files: _Files) -> Iterator[TestRunner]:
 
 def _find_cargo(files: _Files) -> Iterator[TestRunner]:
     if files.read("Cargo.toml") is not None:
-        yield TestRunner("cargo", "Cargo.toml", ("cargo", "test", "--no-fail-fast"))
+        yield TestRunner("cargo", "there is Cargo.toml", ("cargo", "test", "--no-fail-fast"))
 
 
 def _find_go(files: _Files) -> Iterator[TestRunner]:
     if files.read("go.mod") is not None:
-        yield TestRunner("go", "go.mod", ("go", "test", "-json"))
+        yield TestRunner("go", "there is go.mod", ("go", "test", "-json"))
 
 
 def _find_npm(files: _Files) -> Iterator[TestRunner]:

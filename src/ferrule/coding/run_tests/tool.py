@@ -72,7 +72,7 @@ def make_run_tests(workspace: Workspace, command: Sequence[str] | None = None) -
         chosen, _ = _choose(workspace, command, arguments.get("runner"))
         words = tuple(chosen.make_arguments(str(arguments.get("pattern") or ""), _REPORT))
         shown, folder = shlex.join(words), str(workspace.folder)
-        notes = [f"in {folder}", f"{chosen.name}, because of {chosen.reason}"]
+        notes = [f"in {folder}", f"{chosen.name}, because {chosen.reason}"]
         notes += ["again after each change, in the background"] if arguments.get("watch") else []
         effects = (Effect("run", shown, words), Effect("write", folder, words))
         return Intent(effects, f"$ {shown}\n[{'; '.join(notes)}]")
@@ -137,10 +137,10 @@ def _answer(
     runner: TestRunner, others: Sequence[TestRunner], done: CommandResult, report: TestReport | None
 ) -> ToolOutput:
     """The result of a run. Raises `ToolFailed` if the tests didn't run to their end, or it can't be said how."""
-    notes = [f"[{runner.name}, because of {runner.reason}]"]
+    notes = [f"[{runner.name}, because {runner.reason}]"]
     if others:
         notes.append(f"[also found: {', '.join(each.name for each in others)}; `runner` chooses]")
-    if done.ended != "exit" or report is None or (report.total == 0 and done.exit_code != 0):
+    if done.ended != "exit" or report is None or report.total == 0:
         raise ToolFailed(
             "\n".join([_explain_unread(runner, done, report), *notes, _cut(render_output(done), _OUTPUT_CHARACTERS)])
         )
@@ -177,8 +177,8 @@ def _explain_unread(runner: TestRunner, done: CommandResult, report: TestReport 
         return f"the tests were not run: {runner.command[0]} isn't installed here"
     if re.search(rf"No module named '?{re.escape(runner.name)}", done.errors or ""):
         return f"the tests were not run: {runner.name} isn't installed for {runner.command[0]}"
-    if done.exit_code == _NO_TESTS.get(runner.name):
-        return "no test was found that matches"
+    if done.exit_code == _NO_TESTS.get(runner.name) or (report is not None and done.exit_code == 0):
+        return "no test was run: there is none, or none matches the pattern"
     if report is not None:
         return f"no test was run; {describe_end(done)}"
     return f"{describe_end(done)}; the numbers of tests can't be read from the output"
