@@ -202,7 +202,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "words"), BAD)
-def test_a_damaged_file_is_one_line_and_the_session_goes_on_strictly(workspace, text, words):
+def test_a_damaged_file_is_one_line_and_every_call_is_asked_about(workspace, text, words):
     path = workspace / "ferrule.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SettingsError) as caught:
@@ -212,10 +212,13 @@ def test_a_damaged_file_is_one_line_and_the_session_goes_on_strictly(workspace, 
     (problem,) = project.problems
     assert problem.startswith(str(path))
     assert "\n" not in problem
-    assert problem.endswith("until it is mended, everything but reading is asked, and no rule allows anything")
+    assert problem.endswith("; mend the file, or move it away")
+    assert project.notices == (f"{problem}; until then every call is asked about",)
+    with pytest.raises(SettingsError, match="nothing runs without its rules"):
+        project.check_readable()
     policy = project.make_policy(Policy((Rule("allow"),), "all"), always=(Rule("allow"),))
     assert judge(policy, "make") == "ask"
-    assert judge(policy, "ls", kind="read") == "allow"
+    assert judge(policy, "ls", kind="read") == "ask"  # it may have denied this, too
     assert judge(project.make_policy(profile="plan"), "make") == "deny"
     assert (project.tools, project.servers, project.list_untrusted()) == ((), {}, [])
     with pytest.raises(SettingsError, match=r"no ferrule\.toml here that can be trusted"):
@@ -231,11 +234,49 @@ def test_a_damaged_file_of_the_user_is_read_as_strictly(tmp_path, workspace):
     assert (judge(policy, "make"), judge(policy, "rm x")) == ("ask", "deny")
 
 
-def test_an_always_still_counts_beside_a_damaged_file(workspace):
+def test_no_always_counts_beside_a_damaged_file(workspace):
     (workspace / "ferrule.toml").write_text("[policy")
     policy = load_project(workspace).make_policy(grants=SessionGrants())
     policy = policy.with_always(derive_always(BASH, Intent((Effect("run", "make", ("make",)),)), trusted=True))
-    assert judge(policy, "make") == "allow"
+    assert judge(policy, "make") == "ask"
+
+
+def test_rules_of_the_user_stay_beside_a_given_policy(tmp_path, workspace):
+    write_user(
+        tmp_path,
+        '[[policy.rules]]\ncommand = "git push"\naction = "deny"\n[[policy.rules]]\ncommand = "ls"\naction = "allow"',
+    )
+    policy = load_project(workspace).make_policy(Policy((Rule("allow", command="git"),)))
+    assert [judge(policy, command) for command in ("git push", "git pull", "ls")] == ["deny", "allow", "ask"]
+
+
+def test_files_up_to_the_root_of_the_repository_tighten(workspace):
+    (workspace / ".git").mkdir()
+    (workspace / "ferrule.toml").write_text(
+        '[[policy.rules]]\ncommand = "git push"\naction = "deny"\n[[policy.rules]]\ncommand = "ls"\naction = "allow"'
+    )
+    inner = workspace / "src" / "deep"
+    inner.mkdir(parents=True)
+    (inner / "ferrule.toml").write_text('[[policy.rules]]\ncommand = "git"\naction = "allow"')
+    load_project(workspace).trust()
+    policy = load_project(inner).trust().make_policy()
+    assert [judge(policy, command) for command in ("git push", "git pull", "ls")] == ["deny", "allow", "ask"]
+    (workspace / "ferrule.toml").write_text("[policy")
+    assert load_project(inner).problems
+    (workspace / ".git").rmdir()  # without a repository, nobody says where the project ends
+    assert load_project(inner).problems == ()
+
+
+def test_a_record_of_trust_that_cannot_be_read_trusts_nothing_and_keeps_the_rules(tmp_path, workspace):
+    (workspace / "ferrule.toml").write_text(WHOLE)
+    load_project(workspace).trust()
+    (tmp_path / "data" / "ferrule" / "trust.json").write_text("{")
+    project = load_project(workspace)
+    assert project.problems == ()
+    (notice,) = project.notices
+    assert notice.endswith(f"until then {workspace / 'ferrule.toml'} is not trusted")
+    assert judge(project.make_policy(), "git push") == "deny"
+    assert judge(project.make_policy(), "npm test") == "ask"
 
 
 def test_what_is_no_file_does_not_block(workspace):

@@ -255,19 +255,18 @@ def _open_runner(given: CodingOptions, options: SessionOptions, can_ask: bool) -
     """Open a session that shows lines of text, or JSON; with `can_ask` a person is asked, if there is one."""
     import asyncio
 
-    from ferrule.coding.opening import HINT, open_coding_session
+    from ferrule.coding.opening import open_coding_session
     from ferrule.coding.program import CodingRunner
     from ferrule.execution.tool_output import route_tool_output
-    from ferrule.session.approvals import open_permissions
+    from ferrule.session.approvals import open_approver
 
     renderer = make_renderer(options)
     with (
         route_tool_output(),
-        open_permissions(given.allows_all or not can_ask, None, None, HINT) as asking,
+        open_approver(given.allows_all, can_ask) as (approver, answers),
         asyncio.Runner() as runner,
     ):
-        approver = asking.approver if can_ask else None
-        opening = open_coding_session(given, renderer, approver, asking.answers)
+        opening = open_coding_session(given, renderer, approver, answers)
         opened = runner.run(opening.__aenter__())
         try:
             yield CodingRunner(opened, runner)

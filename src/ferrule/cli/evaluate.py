@@ -99,11 +99,16 @@ async def _ask_cases(options: SessionOptions, cases: Sequence[Case], concurrency
     from ferrule.session.approvals import open_permissions
 
     pipeline = make_pipeline(options)
-    with route_tool_output(), open_permissions(options.yes, options.policy, None, APPROVAL_HINT) as permissions:
-        # Many are asked at once, so nobody can be asked about a call of one.
-        approver = permissions.approver if options.yes else None
+    # Many are asked at once, so nobody can be asked about a call of one.
+    with (
+        route_tool_output(),
+        open_permissions(options.yes, options.policy, None, APPROVAL_HINT, can_ask=False) as permissions,
+    ):
         prepared = pipeline.using(
-            collect_tools(options.tools or []), policy=permissions.policy, approver=approver, workspace=Path.cwd()
+            collect_tools(options.tools or []),
+            policy=permissions.policy,
+            approver=permissions.approver,
+            workspace=Path.cwd(),
         )
         try:
             return await run_cases(prepared, cases, concurrency)

@@ -50,8 +50,9 @@ def _serve(
     """
     from ferrule.session.approvals import open_permissions
 
-    with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
-        serve_tools([*(folders or ()), *(tools or ())], http, permissions, yes)
+    # Without --http, stdin is the client's, so nobody can be asked there.
+    with open_permissions(yes, policy, journal, APPROVAL_HINT, can_ask=http is not None) as permissions:
+        serve_tools([*(folders or ()), *(tools or ())], http, permissions)
 
 
 @mcp.command("list")
@@ -141,7 +142,7 @@ def log_in(address: str, timeout: float) -> None:
     typer.echo(f"logged in; the tokens are in {file}" if file.exists() else "connected; this server asks for no login")
 
 
-def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissions, yes: bool) -> None:
+def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissions) -> None:
     """Serve the tools of the folders. Raises `SettingsError` for an invalid address, and `OSError`."""
     import asyncio
     from contextlib import nullcontext
@@ -150,7 +151,6 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     from ferrule.cli.tools import collect_tools
     from ferrule.mcp.serving import serve
     from ferrule.mcp.stdio import redirect_stdout
-    from ferrule.session.approvals import DenyAll
     from ferrule.session.terminal_output import print_notice
 
     host, port = ("", 0) if http is None else _parse_address(http)
@@ -158,8 +158,6 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
         registry = collect_tools(folders)
     if "coding" in map(str, folders) and "task" in registry:
         registry = registry.without("task")  # a sub-agent needs the model of a run, and a server has none
-    # Stdin is the client's, so nobody can be asked there.
-    approver = DenyAll() if http is None and not yes else permissions.approver
     if http is not None and host not in _LOOPBACK:
         print_notice(f"whoever can reach {host} can call these tools: there is no authentication")
     asyncio.run(
@@ -167,7 +165,7 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
             registry,
             policy=permissions.policy,
             journal=permissions.journal,
-            approver=approver,
+            approver=permissions.approver,
             workspace=Path.cwd(),
             transport="stdio" if http is None else "http",
             host=host,

@@ -41,8 +41,8 @@ def make_policy_in_force(file: Path | None, profile: str | None, with_project: b
     project = load_project(Path())
     if not with_project:
         project = Project(project.workspace, project.user)
-    for problem in project.problems:
-        print_notice(problem)
+    for notice in project.notices:
+        print_notice(notice)
     if project.own is not None and project.list_untrusted():
         print_notice(f"{project.own.path} is not trusted: it only tightens; see `ferrule policy trust`")
     given = read_policy(file) if file is not None else None

@@ -77,6 +77,8 @@ def tools(  # noqa: PLR0913 - a command's options are its parameters
         with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
             print_check(paths, permissions, as_json, against)
         return
+    if "coding" in words:
+        _warn_of_project()
     specs = collect_tools((Path(word) for word in words), plugins).specs
     if as_json:
         print_json([tool_to_json(spec) for spec in specs])
@@ -131,9 +133,17 @@ def _make_coding_tools() -> ToolRegistry:
     project = load_project(Path.cwd())
     workspace = close_at_exit(Workspace(Path.cwd(), project.folders))
     found = find_project_tools(workspace, project)
-    for problem in (*project.problems, *found.problems, *found.describe_untrusted()):
+    for problem in (*found.problems, *found.describe_untrusted()):
         _warn(problem)
     return tools(workspace).add(found.registry)
+
+
+def _warn_of_project() -> None:
+    """Print why a `ferrule.toml` can't be used, which commands that run tools say themselves."""
+    from ferrule.session.project import load_project
+
+    for notice in load_project(Path.cwd()).notices:
+        _warn(notice)
 
 
 def _add_plugins(registry: ToolRegistry) -> ToolRegistry:

@@ -56,7 +56,10 @@ async def open_coding_session(
     meter = Meter(options.context_limit)
     shown = MeteredRenderer(renderer, meter)
     async with AsyncExitStack() as opened:
-        project = await _trust_project(load_project(options.folder), approver, shown)
+        project = load_project(options.folder)
+        if options.allows_all or not isinstance(approver, TerminalApprover):
+            project.check_readable()
+        project = await _trust_project(project, approver, shown)
         workspace = _open_workspace(options, project, opened)
         found = await _trust_tools(find_project_tools(workspace, project), approver, shown)
         permissions = _open_permissions(options, project, approver, answers, shown, opened)
@@ -91,8 +94,8 @@ def find_journal(folder: Path) -> Path:
 
 async def _trust_project(project: Project, approver: Approver | None, shown: Renderer) -> Project:
     """Ask whether the project's `ferrule.toml` is trusted, if it grants something."""
-    for problem in project.problems:
-        shown.notify(problem)
+    for notice in project.notices:
+        shown.notify(notice)
     lines = project.list_untrusted()
     try:
         if lines and await _confirm(approver, ["The project's ferrule.toml:", *lines], "Trust it?"):

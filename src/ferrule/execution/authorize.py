@@ -88,7 +88,7 @@ class Authorizer:
         self._timeout = timeout
         self._asking = asyncio.Lock()
         self._defaults: dict[str, dict[str, Any]] = {}
-        if policy.rules:
+        if policy.rules and not policy.is_shared:
             for problem in policy.find_unused(_list_with_nested(registry.tools)):
                 # Not at the line that runs the tools, which is ferrule's own: the rule was written elsewhere.
                 warnings.warn_explicit(problem, PolicyWarning, "<policy>", 0, registry=_warned)

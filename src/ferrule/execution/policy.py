@@ -30,6 +30,7 @@ class Policy:
     has the rules that "always" answers added: they override an ask of the profile, and nothing else. An executor adds
     to them for its own run; with `grants` the answers are stored there instead, for the whole session. `within` is a
     policy that this one can only tighten, such as that of the run above a sub-agent: the stricter verdict counts.
+    `is_shared`: the rules are for more tools than one run offers, so that one which matches none is no mistake.
 
     Raises `PolicyError` for an unknown profile or an invalid rule.
     """
@@ -40,6 +41,7 @@ class Policy:
     always: tuple[Rule, ...] = ()
     grants: SessionGrants | None = None
     within: Policy | None = None
+    is_shared: bool = False
     matches_arguments: bool = field(init=False, repr=False, compare=False)
     """Whether a rule looks at arguments, so that the defaults of a function matter."""
 

@@ -110,7 +110,8 @@ def parse_toml(data: bytes, source: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise PolicyError(f"{source}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise PolicyError(f"{source}: not TOML: {error}") from error
+        last = f"at end of document, line {len(data.splitlines())}"
+        raise PolicyError(f"{source}: not TOML: {str(error).replace('at end of document', last)}") from error
 
 
 def describe_invalid_data(error: ValidationError, source: str, model: type[BaseModel]) -> list[str]:

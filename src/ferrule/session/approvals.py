@@ -117,36 +117,67 @@ def _make_terminal_approver(answers: AnswerInput) -> TerminalApprover:
     return TerminalApprover(cast("TextIO", answers), sys.stderr)
 
 
-@contextmanager
-def open_permissions(
-    allow_all: bool, policy: Path | None, journal: Path | None, hint: str = _HINT
-) -> Iterator[Permissions]:
-    """Open the permissions of a command line; a person is asked at the terminal, unless all calls are allowed.
+def make_policy_in_force(folder: Path, file: Path | None, can_ask: bool) -> Policy:
+    """Make the policy of a command that runs tools in a folder, with the rules of `file`, if there is one.
 
-    That is stdin, or else the terminal of the process, since stdin may be the question.
-
-    Raises `PolicyError` and `OSError` for files of a policy or journal that can't be used.
+    Raises `PolicyError` for a file that can't be used, and `SettingsError` for a `ferrule.toml` of which that is true
+    unless somebody `can_ask` about each call; then it is said, and everything is asked about.
     """
-    rules = Policy()
-    if policy is not None:
+    from ferrule.session.project import load_project
+
+    given = None
+    if file is not None:
         from ferrule.execution.policy_file import read_policy
 
-        rules = read_policy(policy)
-    if rules.profile is None:
-        rules = replace(rules, profile="ask")
-    terminal = None if allow_all or is_interactive() else _open_terminal()
-    answers = AnswerInput(terminal) if not allow_all and (terminal is not None or is_interactive()) else None
-    approver = AllowAll() if allow_all else DenyAll() if answers is None else _make_terminal_approver(answers)
-    opened = FileJournal(journal, "ferrule") if journal is not None else None
+        given = read_policy(file)
+    project = load_project(folder)
+    if not can_ask:
+        project.check_readable()
+    for notice in project.notices:
+        print_notice(notice)
+    return project.make_policy(given)
+
+
+@contextmanager
+def open_approver(allow_all: bool, can_ask: bool = True) -> Iterator[tuple[Approver, AnswerInput | None]]:
+    """Open the approver of a command line, and what reads the answers of a person, if there is one to ask.
+
+    A person is asked at stdin, or else at the terminal of the process, since stdin may be the question; nobody is if
+    all calls are allowed, or without `can_ask`.
+    """
+    if allow_all or not can_ask:
+        yield AllowAll() if allow_all else DenyAll(), None
+        return
+    terminal = None if is_interactive() else _open_terminal()
+    if terminal is None and not is_interactive():
+        yield DenyAll(), None
+        return
+    answers = AnswerInput(terminal)
     try:
-        yield Permissions(rules, approver, opened, answers, hint)
+        yield _make_terminal_approver(answers), answers
     finally:
-        if answers is not None:
-            answers.withdraw()
+        answers.withdraw()
         if terminal is not None:
             terminal.close()
-        if opened is not None:
-            opened.close()
+
+
+@contextmanager
+def open_permissions(
+    allow_all: bool, policy: Path | None, journal: Path | None, hint: str = _HINT, can_ask: bool = True
+) -> Iterator[Permissions]:
+    """Open the permissions of a command line that runs tools in the current folder; see `open_approver`.
+
+    The rules are those of the file `policy`, with those of the user's `ferrule.toml` and of the project's. Raises
+    `PolicyError`, `SettingsError` and `OSError` for files that can't be used.
+    """
+    with open_approver(allow_all, can_ask) as (approver, answers):
+        rules = make_policy_in_force(Path.cwd(), policy, can_ask=answers is not None)
+        opened = FileJournal(journal, "ferrule") if journal is not None else None
+        try:
+            yield Permissions(rules, approver, opened, answers, hint)
+        finally:
+            if opened is not None:
+                opened.close()
 
 
 class SessionApprover:

@@ -6,14 +6,18 @@ start or open something counts after the user trusted the file, by the hash of i
 no rule of the user.
 
     project = load_project(workspace)
-    for problem in project.problems: ...  # one line each; the session goes on with the strictest reading
+    for notice in project.notices: ...  # one line each
     if project.list_untrusted(): ...  # show these lines and ask, then: project = project.trust()
     policy = project.make_policy()
+
+A file that can't be read may have denied anything. So every call is asked about then, and `check_readable` raises where
+nobody looks at each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,12 +38,15 @@ from ferrule.session.project_file import (
 )
 from ferrule.session.trust import hash_content, is_trusted, trust
 
+_CURE = "mend the file, or move it away"
+
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
     """One `ferrule.toml` as it was read: its settings, or why there are none.
 
     `digest` is the hash of its content; `is_trusted` is true of the user's own file and of one that the user trusted.
+    `problem` is why the file can't be used, `trust_problem` why it isn't known whether it is trusted.
     """
 
     path: Path
@@ -47,6 +54,7 @@ class SettingsFile:
     digest: str = ""
     is_trusted: bool = False
     problem: str = ""
+    trust_problem: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -72,16 +80,34 @@ class SettingsFile:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The two files for one workspace: `user` is the user's own, `own` the project's; None where there is none."""
+    """The files for one workspace: `user` is the user's own, `own` the project's; None where there is none.
+
+    `above` are those of the folders around the workspace, up to the root of its repository: they only tighten.
+    """
 
     workspace: Path
     user: SettingsFile | None = None
     own: SettingsFile | None = None
+    above: tuple[SettingsFile, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Why a file can't be used, a line each."""
-        return tuple(one.problem for one in (self.user, self.own) if one is not None and one.problem)
+        return tuple(one.problem for one in self._files if one.problem)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person must know of these files, a line each."""
+        damaged = (f"{problem}; until then every call is asked about" for problem in self.problems)
+        return *damaged, *(one.trust_problem for one in self._files if one.trust_problem)
+
+    def check_readable(self) -> None:
+        """Raise `SettingsError` for a file that can't be used: for where nobody looks at each call.
+
+        Its rules may deny what is allowed otherwise, so nothing runs without them.
+        """
+        if self.problems:
+            raise SettingsError(f"{self.problems[0]}; nothing runs without its rules where nobody decides on each call")
 
     def list_untrusted(self) -> list[str]:
         """What the project's file would allow, start or open if the user trusted it; empty if there is no question."""
@@ -129,11 +155,12 @@ class Project:
     ) -> Policy:
         """Make the policy in force.
 
-        `given` takes the place of the policy in the user's file, `profile` that of its profile, by default `ask`.
-        `always` are rules of earlier "always" answers, `grants` those of this session. A file that can't be read may
-        have denied or asked for anything: everything but reading is asked then.
+        `given` takes the place of what the policy in the user's file allows, and of its profile; `profile` that of
+        both, by default `ask`. Rules that deny or ask stay. `always` are rules of earlier "always" answers, `grants`
+        those of this session. With a file that can't be read, every call is asked about.
         """
-        base = given or (self.user.policy if self.user is not None else Policy())
+        users = self.user.policy if self.user is not None else Policy()
+        base = users if given is None else given
         own = self.own.policy if self.own is not None else Policy()
         is_trusted = self.own is not None and self.own.is_trusted
         allowed = tuple(rule for rule in own.rules if rule.action == "allow") if is_trusted else ()
@@ -143,14 +170,27 @@ class Project:
             trusted=(*base.trusted, *own.trusted) if is_trusted else base.trusted,
             always=(*base.always, *always, *allowed),
             grants=grants,
+            is_shared=given is None,
         )
-        tightening = tuple(rule for rule in own.rules if rule.action != "allow")
         if self.problems:
             policy = replace(policy, rules=tuple(rule for rule in policy.rules if rule.action != "allow"), always=())
-            return policy.narrow(Policy(tightening, "ask", policy.trusted, grants=grants))
-        if not tightening and own.profile is None:
-            return policy
-        return policy.narrow(replace(policy, rules=tightening, profile=own.profile or "all", within=None))
+        for one in self._list_tightening(None if given is None else users):
+            if one.rules or one.profile is not None:
+                policy = policy.narrow(replace(policy, rules=one.rules, profile=one.profile or "all", within=None))
+        return policy
+
+    def _list_tightening(self, users: Policy | None) -> Iterator[Policy]:
+        """What can only tighten, as policies with no rule that allows; `users` is that of the user's own file."""
+        if users is not None:
+            yield Policy(_leave_out_allowing(users))
+        for one in (self.own, *self.above):
+            if one is not None:
+                yield Policy(_leave_out_allowing(one.policy), one.policy.profile)
+        yield Policy(tuple(Rule("ask", reason=problem) for problem in self.problems))
+
+    @property
+    def _files(self) -> list[SettingsFile]:
+        return [one for one in (self.user, self.own, *self.above) if one is not None]
 
     @property
     def _counting(self) -> list[SettingsFile]:
@@ -159,15 +199,40 @@ class Project:
 
 
 def load_project(workspace: Path, user_file: Path | None = None) -> Project:
-    """Read both files for a workspace; `user_file` is by default `ferrule.toml` in the user's configuration folder.
+    """Read the files for a workspace; `user_file` is by default `ferrule.toml` in the user's configuration folder.
 
     A file that can't be used is in `Project.problems`, and nothing of it counts but that it is there.
     """
     user_path = find_config_folder() / FILE_NAME if user_file is None else user_file
-    own = _load(workspace / FILE_NAME, is_own_file=False)
+    user = _load(user_path, is_own_file=True)
+    own, *above = (
+        _load(folder / FILE_NAME, is_own_file=False) for folder in (workspace, *_find_folders_above(workspace))
+    )
     # In the configuration folder itself, the user's file is the project's.
-    is_same = own is not None and user_path.exists() and user_path.samefile(own.path)
-    return Project(workspace, _load(user_path, is_own_file=True), None if is_same else own)
+    others = [
+        None if one is None or (user is not None and _is_same_file(one.path, user_path)) else one
+        for one in (own, *above)
+    ]
+    return Project(workspace, user, others[0], tuple(one for one in others[1:] if one is not None))
+
+
+def _find_folders_above(workspace: Path) -> list[Path]:
+    """The folders around a workspace, up to the root of its repository; none without one."""
+    real = Path(os.path.realpath(workspace))
+    folders = [real, *real.parents]
+    root = next((index for index, folder in enumerate(folders) if os.path.lexists(folder / ".git")), 0)
+    return folders[1 : root + 1]
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _leave_out_allowing(policy: Policy) -> tuple[Rule, ...]:
+    return tuple(rule for rule in policy.rules if rule.action != "allow")
 
 
 def describe_rule(rule: Rule) -> str:
@@ -183,19 +248,24 @@ def describe_rule(rule: Rule) -> str:
 
 
 def _load(path: Path, is_own_file: bool) -> SettingsFile | None:
-    if not (path.exists() or path.is_symlink()):
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        return SettingsFile(path, problem=f"{path}: can't be read: {error.strerror or error}; {_CURE}")
     try:
         data, settings = read_project_file(path)
-        digest = hash_content(data)
-        return SettingsFile(path, settings, digest, is_own_file or is_trusted("project", path, digest))
     except (SettingsError, OSError) as error:
-        return SettingsFile(path, problem=_explain(path, str(error)))
-
-
-def _explain(path: Path, problem: str) -> str:
-    named = problem if str(path) in problem else f"{path}: {problem}"
-    return f"{named}; until it is mended, everything but reading is asked, and no rule allows anything"
+        named = str(error) if str(path) in str(error) else f"{path}: {error}"
+        return SettingsFile(path, problem=f"{named}; {_CURE}")
+    digest = hash_content(data)
+    if is_own_file:
+        return SettingsFile(path, settings, digest, is_trusted=True)
+    try:
+        return SettingsFile(path, settings, digest, is_trusted("project", path, digest))
+    except (SettingsError, OSError) as error:
+        return SettingsFile(path, settings, digest, trust_problem=f"{error}; until then {path} is not trusted")
 
 
 def _describe_server(server: ServerData) -> str:
