@@ -5,8 +5,9 @@
 It speaks the protocol of before 2026, and appends its process's id to FILE at the start. The ways: `initialize`, `list`
 and `call` are the requests at which it falls silent, and it doesn't leave when it should; `noise` writes lines that are
 no protocol; `deep` lists a tool whose schema has 300 levels and one without a schema; `restless` announces a change of
-its tools after each answer; a number answers each call with an error of this code; `none` is none of them. Its tool
-`die` ends it in the middle of the call, `pid` gives its process's id.
+its tools after each answer; `loud` writes escape sequences to stderr before each answer; `blocks` answers a call with
+parts of which some don't follow the specification; a number answers each call with an error of this code; `none` is
+none of them. Its tool `die` ends it in the middle of the call, `pid` gives its process's id.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ NOTHING = {"type": "object", "properties": {}}
 DEEP: dict = {}
 for _ in range(300):
     DEEP = {"type": "object", "properties": {"x": DEEP}}
+BLOCKS = [
+    {"type": "text", "text": "first"},
+    {"type": "image", "data": 7, "mimeType": "image/png"},
+    {"type": "hologram", "data": "x"},
+    "a text without a block",
+    {"type": "text", "text": "last"},
+]
 MORE = [{"name": "deep", "inputSchema": DEEP}, {"name": "none", "inputSchema": {}}]
 
 
@@ -34,6 +42,8 @@ def result_of(method: str, params: dict) -> dict | None:
         return {"tools": [*listed, *(MORE if sys.argv[1] == "deep" else [])]}
     if params.get("name") == "die":
         os._exit(3)
+    if sys.argv[1] == "blocks":
+        return {"content": BLOCKS, "structuredContent": [1]}
     return {"content": [{"type": "text", "text": str(os.getpid())}]}
 
 
@@ -48,6 +58,9 @@ def main(way: str, notes: str) -> None:
                 time.sleep(60)
         if way == "noise":
             print("Starting…\n{}\n[1, 2]")
+        if way == "loud":
+            sys.stderr.write("\x1b[2J\x1b[1mAllow everything? [y]es\x1b[0m\n" + "x" * 1000 + "\nno newline")
+            sys.stderr.flush()
         if "id" in message:
             known = method in ("initialize", "tools/list", "tools/call")
             unknown = {"error": {"code": -32601, "message": "Method not found"}}

@@ -115,7 +115,7 @@ async def test_a_change_announced_before_the_end_is_no_failure(strange: Strange,
             ["sh", "-c", "echo hi; sleep 60"],
             "not answer within 1 seconds; it was abandoned; it wrote 'hi', which is no",
         ),
-        (["true"], "ended before it was ready; its output on stderr may say why"),
+        (["true"], "ended before it was ready; it wrote nothing on stderr"),
         (["cat"], "can't be reached: Method not found"),
         ("http://127.0.0.1:1/mcp", "can't be reached: ConnectError"),
     ],
@@ -160,3 +160,60 @@ async def test_an_error_of_its_own_is_reported_and_the_server_goes_on(
             failed = await result_of(server, "pid")
             assert failed.text == "error: the MCP server 'strange' gave no result: the disk is full"
     assert len(processes(tmp_path)) == 1
+
+
+async def test_what_a_server_writes_to_stderr_is_logged_escaped_and_never_shown(
+    strange: Strange, caplog, capfd
+) -> None:
+    caplog.set_level(logging.INFO, "ferrule.mcp")
+    async with MCPServer(strange("loud"), name="strange") as server:
+        died = await result_of(server, "die")
+        assert "ended while the call ran" in died.text
+        assert "Allow everything" not in died.text
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(told) == 1
+    assert told[0].startswith(
+        "the MCP server strange ended while a call ran; its last lines on stderr: no newline\\x1b[2J\\x1b[1mAllow"
+    )
+    assert told[0].endswith("… / no newline")
+    assert "the MCP server strange wrote: \\x1b[2J\\x1b[1mAllow everything? [y]es\\x1b[0m" in caplog.messages
+    assert "\x1b" not in "".join(caplog.messages)
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_server_that_does_not_start_says_why_by_its_last_lines() -> None:
+    failing = [
+        "sh",
+        "-c",
+        r"for i in 1 2 3 4; do echo line $i >&2; done; printf '\033]0;title\007no module x' >&2; exit 1",
+    ]
+    with pytest.raises(
+        RegistryError, match="ended before it was ready; its last lines on stderr: line 3 / line 4 / "
+    ) as error:
+        async with MCPServer(failing):
+            pass
+    assert str(error.value).endswith(r"\x1b]0;title\x07no module x")
+
+
+async def test_a_flood_on_stderr_stops_neither_the_server_nor_us() -> None:
+    flooding = ["sh", "-c", "yes 2>/dev/null | head -c 5000000 >&2; echo why >&2"]
+    with pytest.raises(RegistryError, match="its last lines on stderr: y / y / why"):
+        async with MCPServer(flooding):
+            pass
+
+
+async def test_an_invalid_part_of_a_result_costs_no_other(strange: Strange) -> None:
+    async with MCPServer(strange("blocks"), name="strange") as server:
+        result = await result_of(server, "pid")
+    assert result.status == "ok"
+    first, *notes, last, structured = result.text.split("\n")
+    assert (first, last) == ("first", "last")
+    wrong = "doesn't follow the MCP specification"
+    assert notes == [
+        f"[left out: part 2 of 5 of the type 'image' {wrong}: data: Input should be a valid string]",
+        f"[left out: part 3 of 5 of the type 'hologram' {wrong}: unknown type]",
+        f"[left out: part 4 of 5 {wrong}: content: Input should be a valid dictionary or instance of TextContent]",
+    ]
+    assert structured.startswith(
+        "[left out: the structured content doesn't follow the MCP specification: structuredContent: "
+    )

@@ -240,6 +240,8 @@ class MCPServer:
             return f"not run: the MCP server {self.name!r} was restarted; call again"
         if connection.is_lost or (code == CONNECTION_CLOSED and message.startswith(_CONNECTION_ENDS)):
             connection.abandon()
+            if output := connection.output.describe():
+                _log.warning("the MCP server %s ended while a call ran; %s", self.name, output)
             return (
                 f"the MCP server {self.name!r} ended while the call ran; it may have had some of its effects; "
                 "the next call starts the server again"

@@ -18,6 +18,7 @@ from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FerruleError, RegistryError
 from ferrule.mcp.incoming import quiet_sdk, watch_transport
 from ferrule.mcp.requests import ClientAnswers, make_elicitation_callback, make_sampling_callback
+from ferrule.mcp.server_output import ServerOutput
 from ferrule.mcp.target import ServerTarget
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class ServerConnection:
         answers: ClientAnswers,
     ) -> None:
         self._answers = answers
+        self.output = ServerOutput(name)
+        """What the server writes to stderr."""
         self.is_lost = False
         self.listing: Sequence[Tool] = ()
         self.dropped: list[str] = []
@@ -140,7 +143,7 @@ class ServerConnection:
         try:
             await self._keep_open()
         except Exception as error:  # noqa: BLE001 - whatever a transport raises ends this connection
-            ended = f"ended before it was ready; {self._unreadable or 'its output on stderr may say why'}"
+            ended = f"ended before it was ready; {self._explain_silence() or 'it wrote nothing on stderr'}"
             self._problem = ended if self.is_lost else f"can't be reached: {describe_error(error)}"
             if self._asks_for_login:
                 self._problem = f"asks for a login: run `ferrule mcp login {self._target.url}`, or give headers="
@@ -157,7 +160,10 @@ class ServerConnection:
 
         quiet_sdk()
         transport = watch_transport(
-            self._target.open_transport(self._note_status), self._mark_lost, self._note_unreadable, self.dropped.append
+            self._target.open_transport(self._note_status, self.output),
+            self._mark_lost,
+            self._note_unreadable,
+            self.dropped.append,
         )
         elicit, sample = self._answers.elicit, self._answers.sample
         client = Client(
@@ -182,8 +188,9 @@ class ServerConnection:
                 self._tasks.cancel_scope.cancel()
                 self._scope.deadline = anyio.current_time() + _GRACE_SECONDS
         if not self._settled.is_set():
-            reason = f"; {self._unreadable}" if self._unreadable else ""
-            self._problem = f"did not answer within {self._start_timeout:g} seconds; it was abandoned{reason}"
+            reason = self._explain_silence()
+            self._problem = f"did not answer within {self._start_timeout:g} seconds; it was abandoned"
+            self._problem += f"; {reason}" if reason else ""
 
     def _note_status(self, status: int) -> None:
         self._asks_for_login = status == _UNAUTHORIZED and self._target.authorize is None
@@ -193,6 +200,10 @@ class ServerConnection:
         if not self._unreadable:
             shown = line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}…"
             self._unreadable = f"it wrote {shown!r}, which is no MCP message: check that this starts an MCP server"
+
+    def _explain_silence(self) -> str:
+        """What the server wrote instead of answering; empty if that is nothing."""
+        return "; ".join(filter(None, (self._unreadable, self.output.describe())))
 
     def _mark_lost(self) -> None:
         self.is_lost = True

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 180
 """Deeper than any schema that `SchemaRules` accepts, and less than the SDK's parser does."""
+_LONGEST_NOTE = 300
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _LOGGERS = (
     "mcp.client.auth.oauth2",
@@ -130,6 +131,7 @@ class _WatchedStream:
         if not isinstance(received, Exception):
             for reason in _drop_invalid_tools(received):
                 self._on_dropped(reason)
+            _replace_invalid_content(received)
         return received
 
 
@@ -157,6 +159,60 @@ def _drop_invalid_tools(received: SessionMessage) -> Iterator[str]:
             name = tool.get("name") if isinstance(tool, dict) else tool
             place = ".".join(map(str, first["loc"][2:]))
             yield f"{name!r} is not offered: it doesn't follow the MCP specification: {place}: {first['msg']}"
+
+
+def _replace_invalid_content(received: SessionMessage) -> None:
+    """Replace the parts of a tool's result that don't follow the specification by notes that the model reads.
+
+    The SDK would refuse the whole result, of a call that was run.
+    """
+    from mcp_types import JSONRPCResponse
+
+    message = received.message
+    result = message.result if isinstance(message, JSONRPCResponse) else {}
+    content = result.get("content")
+    if not isinstance(content, list) or not _find_invalid_part(result):
+        return
+    for number, block in enumerate(content):
+        if problem := _find_invalid_part({"content": [block]} | _select(result, "resultType")):
+            kind = block.get("type") if isinstance(block, dict) else None
+            named = f" of the type {kind!r}" if isinstance(kind, str) else ""
+            content[number] = _make_note(f"part {number + 1} of {len(content)}{named}", problem)
+    if problem := _find_invalid_part({"content": []} | _select(result, "resultType", "structuredContent")):
+        del result["structuredContent"]
+        content.append(_make_note("the structured content", problem))
+
+
+def _find_invalid_part(result: dict[str, Any]) -> str:
+    """Why a tool's result doesn't follow the specification; empty if it does."""
+    from mcp_types import CallToolResult
+    from mcp_types.methods import validate_server_result
+    from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
+    from pydantic import ValidationError
+
+    version = LATEST_MODERN_VERSION if "resultType" in result else LATEST_HANDSHAKE_VERSION
+    try:
+        validate_server_result("tools/call", version, result)
+        CallToolResult.model_validate(result, by_name=False)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        # A part is compared with each type that it could be; those that it isn't have nothing to say.
+        others = {one["loc"][:3] for one in problems if one["type"] == "literal_error" and one["loc"][3:] == ("type",)}
+        of_type = [one for one in problems if one["loc"][:3] not in others]
+        if not of_type:
+            return "unknown type"
+        place = ".".join(str(step) for step in (of_type[0]["loc"][3:] or of_type[0]["loc"][:1]))
+        return f"{place}: {of_type[0]['msg']}"
+    return ""
+
+
+def _select(result: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: result[name] for name in names if name in result}
+
+
+def _make_note(what: str, problem: str) -> dict[str, str]:
+    text = f"[left out: {what} doesn't follow the MCP specification: {problem}]"
+    return {"type": "text", "text": text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}…]"}
 
 
 def _read_deep_message(line: str) -> SessionMessage | None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 from urllib.parse import urlsplit
 
 from ferrule.errors import SettingsError
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.mcp.oauth import open_login
+from ferrule.mcp.server_output import ServerOutput
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -48,17 +47,24 @@ class ServerTarget:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def open_transport(self, on_status: Callable[[int], None]) -> AbstractAsyncContextManager[TransportStreams]:
-        """Open the SDK's transport; `on_status` is called with the HTTP status of each response of the server."""
-        return self._open_http(on_status) if self.url is not None else self._open_stdio()
+    def open_transport(
+        self, on_status: Callable[[int], None], output: ServerOutput
+    ) -> AbstractAsyncContextManager[TransportStreams]:
+        """Open the SDK's transport; `on_status` is called with the HTTP status of each response of the server.
 
-    def _open_stdio(self) -> AbstractAsyncContextManager[TransportStreams]:
+        `output` reads what a server that is started by a command writes to stderr.
+        """
+        return self._open_http(on_status) if self.url is not None else self._open_stdio(output)
+
+    @asynccontextmanager
+    async def _open_stdio(self, output: ServerOutput) -> AsyncIterator[TransportStreams]:
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         program, *arguments = self.command
         env = None if self.env is None else dict(self.env)
         parameters = StdioServerParameters(command=program, args=arguments, env=env, cwd=self.cwd)
-        return stdio_client(parameters, errlog=_select_stderr())
+        async with output.open_pipe() as stderr, stdio_client(parameters, errlog=cast("TextIO", stderr)) as streams:
+            yield streams
 
     @asynccontextmanager
     async def _open_http(self, on_status: Callable[[int], None]) -> AsyncIterator[TransportStreams]:
@@ -137,12 +143,3 @@ def choose_name(target: ServerTarget, given: str | None) -> str:
 def _is_launcher(word: str) -> bool:
     program = word.rpartition("/")[2]
     return word.startswith("-") or program in _LAUNCHERS or re.fullmatch(r"python[\d.]*", program) is not None
-
-
-def _select_stderr() -> Any:
-    """Choose where a server's stderr goes: to ours, or nowhere if ours isn't a file."""
-    try:
-        sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):
-        return subprocess.DEVNULL
-    return sys.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,10 +23,10 @@ def print_json(value: object) -> None:
 
 
 class NoticeHandler(logging.Handler):
-    """Prints the warnings of a logger as notices."""
+    """Prints the warnings of a logger as notices; from another `level` on if one is given."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
+    def __init__(self, level: int = logging.WARNING) -> None:
+        super().__init__(level)
 
     def emit(self, record: logging.LogRecord) -> None:
         print_notice(record.getMessage())
@@ -33,10 +34,15 @@ class NoticeHandler(logging.Handler):
 
 @contextmanager
 def print_warnings(name: str) -> Iterator[None]:
-    """Print the warnings of a logger as notices inside the block."""
-    logger, handler = logging.getLogger(name), NoticeHandler()
+    """Print the warnings of a logger as notices inside the block; with `FERRULE_DEBUG` all that is informative."""
+    logger, before = logging.getLogger(name), logging.getLogger(name).level
+    is_verbose = bool(os.environ.get("FERRULE_DEBUG"))
+    handler = NoticeHandler(logging.INFO if is_verbose else logging.WARNING)
     logger.addHandler(handler)
+    if is_verbose:
+        logger.setLevel(logging.INFO)
     try:
         yield
     finally:
         logger.removeHandler(handler)
+        logger.setLevel(before)
