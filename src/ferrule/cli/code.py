@@ -18,11 +18,13 @@ from ferrule.cli.session_options import SessionOptions, add_session_options, mak
 
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
+    from ferrule.coding.checkpoints import Report, TurnChanges
     from ferrule.coding.program import CodingOptions, CodingRunner
     from ferrule.execution.profiles import Profile
     from ferrule.session.session import SessionRunner
 
 _WITHOUT = ("schema", "no_tools", "keep")
+_LISTED_TURNS = 5
 _CHOOSE_MODEL = (
     "choose one by --model (such as openai:gpt-5 or ollama:qwen3-coder), FERRULE_MODEL, or `model` in the "
     "configuration file; `ferrule models` lists the providers"
@@ -40,7 +42,7 @@ def run_code(
         str | None,
         typer.Argument(
             help="What to do; at a terminal, the conversation then goes on. Or undo, redo or diff: takes back, makes"
-            " again or shows what the last turn changed."
+            " again or shows what the last turn changed; undo shows it first and asks."
         ),
     ] = None,
     *,
@@ -80,7 +82,7 @@ def run_code(
     it isn't, 2 wrong input, 3 the provider failed, 130 Ctrl-C.
     """
     if question in ("undo", "redo", "diff") and not only_print:
-        _restore(question, force)
+        _take_back(question, force, options)
         return
     prepare = partial(_make_options, options, added or [], profile, context_limit)
     if not only_print and not options.as_json and can_show_prompt():
@@ -95,18 +97,61 @@ def run_code(
 code = add_session_options(run_code, without=_WITHOUT, in_folder=True)
 
 
-def _restore(action: str, force: bool) -> None:
+def _take_back(action: str, force: bool, options: SessionOptions) -> None:
     """Undo, redo or show what the last turn in this folder changed; the exit status is 1 if that wasn't possible."""
-    from ferrule._util.terminal_text import escape_text
-    from ferrule.coding.checkpoints import diff_last_turn, redo_last_turn, undo_last_turn
+    from ferrule.coding.checkpoints import find_last_changes, plan_last_undo, redo_last_turn, undo_last_turn
 
     if action == "diff":
-        typer.echo(escape_text(diff_last_turn(Path.cwd())).rstrip("\n") or "the last turn changed no file")
+        _show(find_last_changes(Path.cwd()), options.as_json)
         return
+    if action == "undo":
+        plan = plan_last_undo(Path.cwd(), force=force)
+        if plan.turn is not None and not options.yes and not _confirm_undo(plan, options.as_json):
+            return
     report = (undo_last_turn if action == "undo" else redo_last_turn)(Path.cwd(), force=force)
-    typer.echo(str(report))
+    _show(report, options.as_json)
     if not report.is_complete:
         raise typer.Exit(1)
+
+
+def _show(what: Report | TurnChanges | str, as_json: bool) -> None:
+    """Print what was done or changed: for people, or all of it as JSON. A text says why that can't be said."""
+    from ferrule.session.terminal_output import print_json
+
+    if isinstance(what, str):
+        from ferrule.errors import SettingsError
+
+        raise SettingsError(what)
+    if as_json:
+        print_json(what.to_json())
+    else:
+        typer.echo(str(what) or "no turn has changed a file in this folder")
+
+
+def _confirm_undo(plan: Report, as_json: bool) -> bool:
+    """Show what undo would do and ask; as JSON, only show it. Raises `SettingsError` where nobody can be asked."""
+    from ferrule._util.pluralize import pluralize
+    from ferrule.coding.checkpoints import list_last_turns
+    from ferrule.coding.checkpoints.report import describe_age
+    from ferrule.errors import SettingsError
+    from ferrule.session.approvals import is_interactive
+
+    _show(plan, as_json)
+    if as_json:
+        return False
+    earlier = [one for one in list_last_turns(Path.cwd()) if plan.turn and one.number < plan.turn.number]
+    for one in reversed(earlier[-_LISTED_TURNS:]):
+        typer.echo(f"before it: {one.describe()}, {describe_age(one.started)}, {pluralize(one.files, 'path')}")
+    if not is_interactive():
+        raise SettingsError("nothing was undone, since nobody can be asked here; --yes undoes it without asking")
+    while True:
+        typer.echo("Undo it? [y]es, [n]o: ", nl=False)
+        answer = sys.stdin.readline().strip().casefold()
+        if answer in ("y", "yes"):
+            return True
+        if answer in ("n", "no", ""):
+            typer.echo("nothing was undone")
+            return False
 
 
 def _make_options(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 from ferrule._util.pluralize import pluralize
-from ferrule._util.terminal_text import escape_line, escape_text
+from ferrule._util.terminal_text import escape_line
 from ferrule.errors import SettingsError
 from ferrule.execution.profiles import Profile
 from ferrule.session.project import describe_rule
@@ -151,14 +151,21 @@ def _is_forced(command: str, rest: str) -> bool:
 
 
 async def _diff(coding: CodingSession, rest: str) -> Lines:
-    if rest and not rest.isdigit():
+    if rest and not rest.isdecimal():
         raise SettingsError("/diff takes the number of a turn, by default the last one's")
-    changes = await coding.checkpoints.diff(int(rest) if rest else None)
-    return escape_text(changes).splitlines() or ["the last turn changed no file"]
+    changes = await coding.checkpoints.find_changes(int(rest) if rest else None)
+    if isinstance(changes, str):
+        raise SettingsError(changes)
+    turn = changes.turn
+    if turn is None:
+        return [f"there is no turn {rest}, or it changed no file" if rest else "this conversation has changed no file"]
+    if turn.status == "undone" and not rest:
+        return [f"{turn.describe()} is undone; /redo makes its changes again, /diff {turn.number} shows them"]
+    return str(changes).splitlines()
 
 
 async def _new(coding: CodingSession, _: str) -> Lines:
-    coding.session.start_new()
+    coding.start_new()
     return ["a new conversation; the old one stays saved"]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -79,9 +80,16 @@ class CodingSession:
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
     _names: FileNames = field(init=False)
+    _unsaved: str = field(init=False)
+    """Stands for the id of a conversation that isn't saved."""
 
     def __post_init__(self) -> None:
         self._names = FileNames(self.workspace)
+        self._unsaved = _make_token()
+        self.checkpoints.find_conversation = self._find_conversation
+
+    def _find_conversation(self) -> str:
+        return self.session.autosave.conversation_id or self._unsaved
 
     @property
     def profile(self) -> Profile:
@@ -131,6 +139,11 @@ class CodingSession:
         """Find the size of the model's context, for the meter; it may be a server that says it."""
         self.meter.context_size = self.options.context_limit or await find_context_size(self.session.pipeline.model)
 
+    def start_new(self) -> None:
+        """Begin a new conversation; what was saved of the old one stays."""
+        self.session.start_new()
+        self._unsaved = _make_token()
+
     def resume(self, name: str) -> None:
         """Go on with a saved conversation and its model. Raises `ConversationError`, and `ModelError` for its model."""
         self.session.resume(name)
@@ -157,6 +170,10 @@ class CodingSession:
         prepared = prepare_pipeline(pipeline, self.options.context_limit)
         self.session.change_model(prepared.hook(*make_hooks(self.workspace)))
         self.meter.context_size = self.options.context_limit
+
+
+def _make_token() -> str:
+    return f"unsaved-{os.urandom(8).hex()}"
 
 
 class CodingRunner(SessionRunner):

@@ -14,7 +14,16 @@ The store is never the user's repository: neither its index, HEAD, refs, setting
 settings apply. So the bytes of a file come back as they were, whatever its attributes say of line ends and filters.
 """
 
-from ferrule.coding.checkpoints.checkpoints import Checkpoints, diff_last_turn, redo_last_turn, undo_last_turn
+from ferrule.coding.checkpoints.checkpoints import (
+    Checkpoints,
+    diff_last_turn,
+    find_last_changes,
+    list_last_turns,
+    plan_last_undo,
+    redo_last_turn,
+    undo_last_turn,
+)
+from ferrule.coding.checkpoints.diff import TurnChanges
 from ferrule.coding.checkpoints.history import Limits
 from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.restore import Restored
@@ -24,8 +33,12 @@ __all__ = [
     "Limits",
     "Report",
     "Restored",
+    "TurnChanges",
     "TurnSummary",
     "diff_last_turn",
+    "find_last_changes",
+    "list_last_turns",
+    "plan_last_undo",
     "redo_last_turn",
     "undo_last_turn",
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ferrule._util.background import run_synchronously
-from ferrule.coding.checkpoints.diff import write_diff
+from ferrule.coding.checkpoints.diff import TurnChanges, find_turn_changes, write_diff
 from ferrule.coding.checkpoints.history import Limits, TurnHistory
 from ferrule.coding.checkpoints.objects import ObjectDamaged
 from ferrule.coding.checkpoints.report import Report, TurnSummary
@@ -35,6 +35,8 @@ class Checkpoints:
     `begin_turn`, then `before_write` or `before_command` before each change, then `end_turn`. A turn's checkpoint is
     made before its first change; one that changes nothing leaves none.
 
+    `find_conversation` says to which conversation a turn belongs; undo, redo and changes are then of its turns alone.
+
     A store that can't be used never stops the session: it goes on without undo, and `take_announcements` says so once.
     """
 
@@ -51,6 +53,7 @@ class Checkpoints:
         self.store = Path(os.path.realpath(store or find_store_folder(self.workspace)))
         self._hidden = _HiddenFiles(access or FileAccess(self.workspace))
         self._limits = limits
+        self.find_conversation: Callable[[], str | None] = _find_none
         self._history: TurnHistory | None = None
         self._turn: Turn | None = None
         self._ended: Turn | None = None
@@ -110,23 +113,43 @@ class Checkpoints:
         What was changed after the turn is kept and named; `force` overwrites it, and redo brings it back. After an
         undo that kept something, `force` overwrites that.
         """
+        return await self._undo(force, plans=False)
+
+    async def plan_undo(self, *, force: bool = False) -> Report:
+        """What `undo` would do; the current turn is ended."""
+        return await self._undo(force, plans=True)
+
+    async def _undo(self, force: bool, plans: bool) -> Report:
+        conversation = self.find_conversation()
 
         def end_and_undo(history: TurnHistory) -> Report:
             self._end_turn(history)
             missing, self._missing = self._missing, ""
             if missing:
                 return Report("undo", problems=(f"the last turn has no checkpoint: {missing}", _UNDO_AGAIN))
-            return history.undo(force=force)
+            return history.undo(force=force, conversation=conversation, plans=plans)
 
         return await self._call(end_and_undo, self._refuse("undo"))
 
     async def redo(self, *, force: bool = False) -> Report:
         """Make again the turn that was undone last, exactly as it was."""
-        return await self._call(lambda history: history.redo(force=force), self._refuse("redo"))
+        conversation = self.find_conversation()
+        return await self._call(
+            lambda history: history.redo(force=force, conversation=conversation), self._refuse("redo")
+        )
 
     async def diff(self, number: int | None = None) -> str:
-        """What a turn changed, by default the last one, as a unified diff. Empty if there is nothing."""
+        """What a turn changed, by default the last one that isn't undone, as a unified diff; empty without one."""
         return await self._call(lambda history: write_diff(history, number), str)
+
+    async def find_changes(self, number: int | None = None) -> TurnChanges | str:
+        """What a turn changed, by default the last one, undone or not; a text if that can't be said."""
+        conversation = self.find_conversation()
+
+        def find(history: TurnHistory) -> TurnChanges | str:
+            return find_turn_changes(history, number, conversation)
+
+        return await self._call(find, str)
 
     async def list_turns(self) -> list[TurnSummary]:
         """The turns that can be undone or redone, oldest first."""
@@ -204,7 +227,7 @@ class Checkpoints:
         """The current turn, begun with its first change."""
         self._finish_ended(history)
         if self._turn is None:
-            self._turn, self._missing = history.begin(self._label), ""
+            self._turn, self._missing = history.begin(self._label, self.find_conversation() or ""), ""
         return self._turn
 
     def _end_turn(self, history: TurnHistory) -> None:
@@ -228,6 +251,10 @@ class Checkpoints:
             if history is not None:
                 with suppress(OSError, StoreUnusable):
                     history.close()
+
+
+def _find_none() -> None:
+    """All turns are those of one program."""
 
 
 def _ignore(_: str) -> None:
@@ -261,6 +288,11 @@ def undo_last_turn(workspace: Path | str, *, force: bool = False) -> Report:
     return _run_alone(workspace, lambda checkpoints: checkpoints.undo(force=force))
 
 
+def plan_last_undo(workspace: Path | str, *, force: bool = False) -> Report:
+    """What `undo_last_turn` would do."""
+    return _run_alone(workspace, lambda checkpoints: checkpoints.plan_undo(force=force))
+
+
 def redo_last_turn(workspace: Path | str, *, force: bool = False) -> Report:
     """Make again the turn that was undone last: see `Checkpoints.redo`."""
     return _run_alone(workspace, lambda checkpoints: checkpoints.redo(force=force))
@@ -269,6 +301,16 @@ def redo_last_turn(workspace: Path | str, *, force: bool = False) -> Report:
 def diff_last_turn(workspace: Path | str, number: int | None = None) -> str:
     """What the last turn, or the one of that number, changed: see `Checkpoints.diff`."""
     return _run_alone(workspace, lambda checkpoints: checkpoints.diff(number))
+
+
+def find_last_changes(workspace: Path | str) -> TurnChanges | str:
+    """What the last turn changed, undone or not; a text if that can't be said. See `Checkpoints.find_changes`."""
+    return _run_alone(workspace, lambda checkpoints: checkpoints.find_changes())
+
+
+def list_last_turns(workspace: Path | str) -> list[TurnSummary]:
+    """The turns that can be undone or redone, oldest first."""
+    return _run_alone(workspace, lambda checkpoints: checkpoints.list_turns())
 
 
 def _run_alone(workspace: Path | str, work: Callable[[Checkpoints], Coroutine[Any, Any, Result]]) -> Result:

@@ -2,24 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ferrule._util.terminal_text import escape_text
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree, is_folder
 from ferrule.coding.checkpoints.history import TurnHistory
 from ferrule.coding.checkpoints.objects import ObjectStore
+from ferrule.coding.checkpoints.path_lists import PathNote, list_paths
+from ferrule.coding.checkpoints.report import TurnSummary, describe_age
 from ferrule.coding.checkpoints.turns import Change
 from ferrule.tools.intent import Diff
 
-__all__ = ["write_diff"]
+__all__ = ["TurnChanges", "find_turn_changes", "write_diff"]
 
 _MAX_CHARACTERS = 1_000_000
+_MOST_LISTED = 20
 _EXECUTABLE, _PLAIN, _LINK, _FOLDER = 0o100755, 0o100644, 0o120777, 0o040755
 
 
+@dataclass(frozen=True, slots=True)
+class TurnChanges:
+    """What a turn changed. `str(changes)` is its text for people."""
+
+    turn: TurnSummary | None
+    """None if there is no such turn."""
+    paths: tuple[tuple[str, str], ...] = ()
+    """What was done, `created`, `changed` or `removed`, and the path, of all of them."""
+    ignored: frozenset[str] = frozenset()
+    """Those of the paths that git ignores."""
+    diff: str = ""
+    """The changes of files and links that aren't ignored, as a unified diff."""
+
+    def __str__(self) -> str:
+        """The turn on a line, its diff, and what the diff doesn't show, one line a folder."""
+        if self.turn is None:
+            return ""
+        state = ", which is undone" if self.turn.status == "undone" else f", {describe_age(self.turn.started)}"
+        shown = self.ignored if self.diff else frozenset(path for _, path in self.paths)
+        notes = [PathNote(path, f"  {verb} ") for verb, path in self.paths if path in shown]
+        lines = list_paths(notes, self.ignored, _MOST_LISTED)
+        return "\n".join([f"{self.turn.describe()}{state}:", *escape_text(self.diff).splitlines(), *lines])
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON data, each path by itself."""
+        paths = [{"path": path, "action": verb, "ignored": path in self.ignored} for verb, path in self.paths]
+        return {"turn": None if self.turn is None else asdict(self.turn), "paths": paths, "diff": self.diff}
+
+
+def find_turn_changes(history: TurnHistory, number: int | None, conversation: str | None) -> TurnChanges:
+    """Find what a turn changed: that of a number, or the last one of a conversation, or of all."""
+    turn, changes = history.find_changes(number, conversation)
+    if turn is None:
+        return TurnChanges(None)
+    ignored = history.select_ignored(change.path for change in changes)
+    paths = tuple((_name_change(change), change.path) for change in changes)
+    diff = write_changes(history, [change for change in changes if change.path not in ignored])
+    return TurnChanges(replace(TurnSummary.of(turn), files=len(changes)), paths, ignored, diff)
+
+
 def write_diff(history: TurnHistory, number: int | None) -> str:
-    """What a turn changed in files and links; the content of what checkpoints don't include isn't shown."""
-    _, changes = history.find_changes(number)
+    """What a turn changed, by default the last one that isn't undone, as a unified diff."""
+    return write_changes(history, history.find_changes(number, skips_undone=True)[1])
+
+
+def write_changes(history: TurnHistory, changes: Sequence[Change]) -> str:
+    """Write changes of files and links as a unified diff; what checkpoints don't include isn't shown."""
     shown = [change for change in changes if _is_shown(change)]
     git = history.store.git
     if git is None:
@@ -30,6 +79,12 @@ def write_diff(history: TurnHistory, number: int | None) -> str:
     ]
     options = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "-p")
     return _cut(git.run("-c", "core.quotePath=false", "diff", *options, *trees).decode("utf-8", "replace"))
+
+
+def _name_change(change: Change) -> str:
+    if change.before is None:
+        return "created"
+    return "removed" if change.after is None else "changed"
 
 
 def _is_shown(change: Change) -> bool:

@@ -19,7 +19,7 @@ from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, decode_tree, i
 from ferrule.coding.checkpoints.ignored import IgnoredFiles
 from ferrule.coding.checkpoints.objects import ObjectStore
 from ferrule.coding.checkpoints.report import NEVER_RESTORED, Report, TurnSummary
-from ferrule.coding.checkpoints.restore import Restoration, remove_temporary_files
+from ferrule.coding.checkpoints.restore import Restoration, Restored, remove_temporary_files
 from ferrule.coding.checkpoints.scan import TreeScan
 from ferrule.coding.checkpoints.store import CheckpointStore, remove_abandoned
 from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_session_alive
@@ -99,8 +99,8 @@ class TurnHistory:
         with self.store.lock():
             self._prune()
 
-    def begin(self, label: str) -> Turn:
-        """Begin a turn, just before its first change, which has to be recorded next.
+    def begin(self, label: str, conversation: str = "") -> Turn:
+        """Begin a turn of a conversation, just before its first change, which has to be recorded next.
 
         Turns that were undone can't be redone from now on.
         """
@@ -111,7 +111,7 @@ class TurnHistory:
                     self.store.turns.remove(turn)
                 elif turn.status == "open" and not self._is_alive(turn):
                     self._finish(turn, interrupted=True)
-        return Turn(0, label, time.time(), self._session.name)
+        return Turn(0, label, time.time(), self._session.name, conversation)
 
     def record_files(self, turn: Turn, paths: Iterable[str]) -> None:
         """Keep what is at the paths now, and which of their folders don't exist."""
@@ -141,22 +141,23 @@ class TurnHistory:
         with self.store.lock():
             self._finish(turn)
 
-    def undo(self, *, force: bool = False) -> Report:
-        """Take back the last turn, which must have ended if it is this session's.
+    def undo(self, *, force: bool = False, conversation: str | None = None, plans: bool = False) -> Report:
+        """Take back the last turn, of a conversation or of all, which must have ended if it is this session's.
 
-        `force` overwrites what was changed since; if the last undo kept such paths, it does so for them.
+        `force` overwrites what was changed since; if the last undo kept such paths, it does so for them. With `plans`
+        nothing is done.
         """
         with self.store.lock():
-            turn, problem = self._find_last(force)
+            turn, problem = self._find_last(force, conversation)
             if turn is None:
                 return Report("undo", problems=(problem,))
-            return self._take_back(turn, "undo", force)
+            return self._take_back(turn, "undo", force, plans)
 
-    def redo(self, *, force: bool = False) -> Report:
-        """Make again what the last undo took back."""
+    def redo(self, *, force: bool = False, conversation: str | None = None) -> Report:
+        """Make again what the last undo took back, of a conversation or of all."""
         with self.store.lock():
             turns, _ = self.store.turns.list()
-            undone = [turn for turn in turns if turn.status == "undone"]
+            undone = [turn for turn in turns if turn.status == "undone" and _is_of(turn, conversation)]
             if not undone:
                 return Report("redo", problems=("there is nothing to redo: no turn was undone since the last change",))
             return self._take_back(undone[0], "redo", force)
@@ -165,20 +166,30 @@ class TurnHistory:
         """The turns, oldest first."""
         return [TurnSummary.of(turn) for turn in self.store.turns.list()[0]]
 
-    def find_changes(self, number: int | None) -> tuple[Turn | None, list[Change]]:
-        """A turn's changes, by default the last turn's; of one that is open, those so far."""
+    def find_changes(
+        self, number: int | None, conversation: str | None = None, *, skips_undone: bool = False
+    ) -> tuple[Turn | None, list[Change]]:
+        """A turn's changes, by default the last one's, of a conversation or of all; of an open one, those so far."""
         with self.store.lock():
-            turns = [turn for turn in self.store.turns.list()[0] if number in (None, turn.number)]
-            turns = [turn for turn in turns if number is not None or turn.status != "undone"]
+            turns = self.store.turns.list()[0]
+            if number is not None:
+                turns = [turn for turn in turns if turn.number == number]
+            else:
+                turns = [turn for turn in turns if _is_of(turn, conversation)]
+                turns = [turn for turn in turns if not (skips_undone and turn.status == "undone")]
             if not turns:
                 return None, []
             turn = turns[-1]
             return turn, self._compare(turn) if turn.status == "open" else turn.changes
 
-    def _find_last(self, force: bool) -> tuple[Turn | None, str]:
+    def select_ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths that git ignores."""
+        return self._ignored.select(list(paths))
+
+    def _find_last(self, force: bool, conversation: str | None) -> tuple[Turn | None, str]:
         """The turn to undo, or why there is none."""
         turns, damaged = self.store.turns.list()
-        unfinished = [turn for turn in turns if turn.status == "undone" and turn.kept]
+        unfinished = [turn for turn in turns if turn.status == "undone" and turn.kept and _is_of(turn, conversation)]
         if force and unfinished:
             return unfinished[0], ""
         for turn in reversed(turns):
@@ -188,13 +199,15 @@ class TurnHistory:
                 return None, "another session is in the middle of a turn in this workspace: stop it first"
             if turn.status == "open":
                 self._finish(turn, interrupted=True)
-            if turn.status == "done" and turn.changes:
+            if turn.status == "done" and turn.changes and _is_of(turn, conversation):
                 return turn, ""
         if damaged:
             return None, f"the record of a turn, {damaged[-1]}, is damaged: remove it to undo the turns before it"
+        if any(turn.status == "done" for turn in turns):
+            return None, f"this conversation has changed nothing {_more(turns, conversation)}"
         return None, "there is nothing to undo in this workspace"
 
-    def _take_back(self, turn: Turn, action: Literal["undo", "redo"], force: bool) -> Report:
+    def _take_back(self, turn: Turn, action: Literal["undo", "redo"], force: bool, plans: bool = False) -> Report:
         self._remove_temporary_files(change.path for change in turn.changes)
         restoration = Restoration(self.workspace, self.objects)
         is_rest = action == "undo" and turn.status == "undone"
@@ -202,6 +215,9 @@ class TurnHistory:
         if action == "redo":
             changes = [Change(change.path, change.after, change.before) for change in changes]
         chosen = restoration.choose(changes, force)
+        if plans:
+            planned = [Restored(change.path, _name_action(change)) for change in chosen]
+            return self._report(action, turn, (*planned, *restoration.results), is_planned=True)
         if force:
             self._keep_overwritten(turn, chosen, action)
         restoration.apply(chosen)
@@ -212,9 +228,15 @@ class TurnHistory:
             turn.status = "undone" if action == "undo" else "done"
             turn.kept = left if action == "undo" else []
             self.store.turns.save(turn)
+        return self._report(action, turn, results)
+
+    def _report(
+        self, action: Literal["undo", "redo"], turn: Turn, results: tuple[Restored, ...], is_planned: bool = False
+    ) -> Report:
         not_restored = (*NEVER_RESTORED, *self.not_included, *turn.left_out) if turn.ran_command else ()
         notes, problems = tuple(_make_notes(turn)), tuple(turn.problems)
-        return Report(action, TurnSummary.of(turn), results, not_restored, notes, problems)
+        ignored = self.select_ignored(each.path for each in results)
+        return Report(action, TurnSummary.of(turn), results, not_restored, notes, problems, ignored, is_planned)
 
     def _keep_overwritten(self, turn: Turn, chosen: Sequence[Change], action: str) -> None:
         """Keep what somebody else has written and is about to be overwritten, so that redo, or undo, brings it back."""
@@ -330,6 +352,23 @@ class TurnHistory:
             kept.update(oid for oid in (tree, *(each[2] for each in files.values())) if len(oid) == 64)
         self.objects.repack(kept)
         self._save_index()
+
+
+def _is_of(turn: Turn, conversation: str | None) -> bool:
+    return conversation is None or turn.conversation == conversation
+
+
+def _more(turns: Iterable[Turn], conversation: str | None) -> str:
+    """The end of a sentence that says why there is nothing to undo in a conversation."""
+    has_undone = any(turn.status == "undone" and _is_of(turn, conversation) for turn in turns)
+    return f"{'more' if has_undone else 'yet'}; `ferrule code undo` takes back what earlier ones changed"
+
+
+def _name_action(change: Change) -> Literal["created", "restored", "removed"]:
+    """What taking back a change does to its path."""
+    if change.before is None:
+        return "removed"
+    return "created" if change.after is None else "restored"
 
 
 def diff_trees(objects: ObjectStore, one: str, other: str, folder: str = "") -> Iterator[Change]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,11 @@ from pathlib import Path
 from ferrule.coding.checkpoints.git import Git
 from ferrule.sandbox.shell.git_repositories import resolve_repository
 
-__all__ = ["IgnoredFiles", "make_repository"]
+__all__ = ["GENERATED", "IgnoredFiles", "make_repository"]
 
 _MAX_FILES = 20_000
 _SECONDS = 30.0
-_GENERATED = ("node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+GENERATED = frozenset(("node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"))
 """Folders that count as ignored also where nothing says so: they are made by programs, and large."""
 
 
@@ -69,6 +70,25 @@ class IgnoredFiles:
         self.left_out = large | added
         return self.left_out
 
+    def select(self, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, relative to the workspace, that are ignored and not tracked: for lists that people read.
+
+        They needn't exist. What only the repository's own `info/exclude` names isn't found.
+        """
+        generated = {path for path in paths if not GENERATED.isdisjoint(path.split("/"))}
+        asked = [path for path in paths if path not in generated and path and not path.startswith("/")]
+        if self.git is None or not asked:
+            return frozenset(generated)
+        repository = resolve_repository(os.path.join(self.workspace, ".git"))
+        asking = self.git.start(
+            *("-c", f"core.excludesFile={_find_user_excludes()}", "check-ignore", "-z", "--stdin"),
+            folder=self.workspace,
+            environment={"GIT_WORK_TREE": self.workspace, "GIT_INDEX_FILE": os.path.join(repository, "index")},
+        )
+        # With a slash, too: a pattern for folders doesn't match what is no longer there.
+        listed = _read_listing(asking, b"".join(os.fsencode(f"{path}\0{path}/\0") for path in asked))
+        return frozenset(generated.union(listed or ()))
+
     def _start_listing(self, git: Git, *, has_index: bool) -> subprocess.Popen[bytes]:
         """Start git, to list what is ignored: a folder in place of all that is in it.
 
@@ -80,7 +100,7 @@ class IgnoredFiles:
             *("-c", f"core.excludesFile={_find_user_excludes()}", "ls-files", "-o", "-i", "-z", "--directory"),
             *((f"--exclude-from={excludes}",) if os.path.isfile(excludes) else ()),
             "--exclude-standard",
-            *(f"--exclude={name}/" for name in _GENERATED),
+            *(f"--exclude={name}/" for name in sorted(GENERATED)),
             folder=self.workspace,
             environment={
                 "GIT_WORK_TREE": self.workspace,
@@ -109,10 +129,10 @@ class IgnoredFiles:
         return self.limit + 1 if waiting or count > _MAX_FILES else size
 
 
-def _read_listing(listing: subprocess.Popen[bytes]) -> list[str] | None:
+def _read_listing(listing: subprocess.Popen[bytes], given: bytes | None = None) -> list[str] | None:
     """The paths, relative to the workspace, that git lists; None if it fails or takes too long."""
     try:
-        found, _ = listing.communicate(timeout=_SECONDS)
+        found, _ = listing.communicate(given, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
         listing.kill()
         listing.communicate()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
+from ferrule.coding.checkpoints.path_lists import PathNote, list_paths
 from ferrule.coding.checkpoints.restore import Restored
 from ferrule.coding.checkpoints.turns import Turn
 
-__all__ = ["NEVER_RESTORED", "Report", "TurnSummary"]
+__all__ = ["NEVER_RESTORED", "Report", "TurnSummary", "describe_age"]
 
 NEVER_RESTORED = (".git", "the network", "running processes")
 """What commands may have changed that no checkpoint includes."""
@@ -31,17 +33,32 @@ class TurnSummary:
     """How many paths it changed."""
     ran_command: bool
     is_interrupted: bool
+    conversation: str = ""
+    """The conversation that it belongs to, if its program has one."""
+
+    def describe(self) -> str:
+        """Its number, with its label."""
+        return f"turn {self.number}{f' ({escape_line(self.label)})' if self.label else ''}"
 
     @classmethod
     def of(cls, turn: Turn) -> TurnSummary:
         """Summarize a turn's record."""
         files = len(turn.changes)
-        return cls(turn.number, turn.label, turn.started, turn.status, files, turn.ran_command, turn.is_interrupted)
+        return cls(
+            turn.number,
+            turn.label,
+            turn.started,
+            turn.status,
+            files,
+            turn.ran_command,
+            turn.is_interrupted,
+            turn.conversation,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What undo or redo did. `str(report)` is its text."""
+    """What undo or redo did, or would do. `str(report)` is its text."""
 
     action: Literal["undo", "redo"]
     turn: TurnSummary | None = None
@@ -52,6 +69,10 @@ class Report:
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     """Why nothing was done, or why the checkpoint isn't complete."""
+    ignored: frozenset[str] = frozenset()
+    """Those of the paths that git ignores."""
+    is_planned: bool = False
+    """Whether nothing was done, and this says what would be."""
 
     @property
     def kept(self) -> tuple[Restored, ...]:
@@ -69,31 +90,61 @@ class Report:
         return self.turn is not None and not self.kept and not self.failed and not self.problems
 
     def __str__(self) -> str:
-        """A first line that says what was done, then what wasn't."""
+        """A first line that says what was done, then what wasn't. Many paths of one folder are one line."""
         if self.turn is None:
             return "\n".join(self.problems)
         done = [each for each in self.paths if each.action not in ("kept", "failed")]
-        verb = "Undid" if self.action == "undo" else "Redid"
-        label = f" ({escape_line(self.turn.label)})" if self.turn.label else ""
-        lines = [f"{verb} turn {self.turn.number}{label}: {_count(done)}"]
-        lines += _list([f"  {_VERBS[each.action]} {escape_line(each.path)}" for each in done])
-        lines += _list([f"Kept {escape_line(each.path)}: {each.reason}" for each in self.kept])
-        lines += _list([f"Failed: {escape_line(each.path)}: {each.reason}" for each in self.failed])
-        if self.kept:
+        lines = [f"{self._describe_action()} {self.turn.describe()}: {self._count(done)}"]
+        verbs = _PLANNED if self.is_planned else _VERBS
+        lines += self._list(PathNote(each.path, f"  {verbs[each.action]} ") for each in done)
+        kept, failed = ("Keeps ", "Can't restore ") if self.is_planned else ("Kept ", "Failed: ")
+        lines += self._list(PathNote(each.path, kept, f": {each.reason}") for each in self.kept)
+        lines += self._list(PathNote(each.path, failed, f": {each.reason}") for each in self.failed)
+        if self.kept and not self.is_planned:
             lines.append(f"{self.action.capitalize()} again with force to overwrite what was kept.")
         if self.not_restored:
             lines.append("Not restored: " + "; ".join(map(escape_line, self.not_restored)))
         problems = [f"The checkpoint isn't complete: {each}" for each in self.problems]
         return "\n".join([*lines, *self.notes, *problems])
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON data, each path by itself."""
+        return {
+            "action": self.action,
+            "planned": self.is_planned,
+            "complete": self.is_complete,
+            "turn": None if self.turn is None else asdict(self.turn),
+            "paths": [{**asdict(each), "ignored": each.path in self.ignored} for each in self.paths],
+            "not_restored": list(self.not_restored),
+            "notes": list(self.notes),
+            "problems": list(self.problems),
+        }
+
+    def _describe_action(self) -> str:
+        if self.is_planned:
+            return f"Would {self.action}"
+        return "Undid" if self.action == "undo" else "Redid"
+
+    def _count(self, done: Sequence[Restored]) -> str:
+        if not done:
+            return "nothing has to be restored" if self.is_planned else "nothing had to be restored"
+        ignored = sum(each.path in self.ignored for each in done)
+        counts = [pluralize(len(done) - ignored, "path")] if ignored < len(done) else []
+        counts += [pluralize(ignored, "ignored path")] if ignored else []
+        return f"{' and '.join(counts)}{' to restore' if self.is_planned else ' restored'}"
+
+    def _list(self, notes: Iterable[PathNote]) -> list[str]:
+        return list_paths(list(notes), self.ignored, _SHOWN)
+
 
 _VERBS = {"created": "created", "restored": "restored", "removed": "removed", "mode": "mode of"}
+_PLANNED = {"created": "create", "restored": "restore", "removed": "remove", "mode": "mode of"}
 
 
-def _count(done: Sequence[Restored]) -> str:
-    return f"{pluralize(len(done), 'path')} restored" if done else "nothing had to be restored"
-
-
-def _list(lines: Sequence[str]) -> list[str]:
-    hidden = len(lines) - _SHOWN
-    return [*lines[:_SHOWN], f"  and {hidden:,} more"] if hidden > 0 else list(lines)
+def describe_age(started: float) -> str:
+    """Describe how long ago something was, as exactly as people need it."""
+    seconds = max(0.0, time.time() - started)
+    for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= size:
+            return f"{pluralize(int(seconds // size), unit)} ago"
+    return "just now"

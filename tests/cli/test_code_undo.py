@@ -1,0 +1,39 @@
+"""`ferrule code undo`, `redo` and `diff` in a folder where a session has changed files."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from terminals import ferrule
+
+from ferrule.coding.checkpoints import Checkpoints
+
+
+async def make_a_file(workspace: Path) -> None:
+    checkpoints = Checkpoints(workspace)
+    checkpoints.begin_turn("make a")
+    await checkpoints.before_write([workspace / "a"])
+    (workspace / "a").write_text("a")
+    await checkpoints.aclose()
+
+
+def test_undo_from_the_shell_shows_what_it_would_do_and_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    home = {"XDG_DATA_HOME": str(tmp_path / "home")}
+    monkeypatch.setenv("XDG_DATA_HOME", home["XDG_DATA_HOME"])
+    asyncio.run(make_a_file(workspace))
+    refused = ferrule("code", "undo", folder=workspace, **home)
+    assert refused.returncode == 2
+    assert refused.stdout.startswith("Would undo turn 1 (make a): 1 path to restore\n  remove a\n")
+    assert refused.stderr == (
+        "ferrule: nothing was undone, since nobody can be asked here; --yes undoes it without asking\n"
+    )
+    planned = json.loads(ferrule("code", "undo", "--json", folder=workspace, **home).stdout)
+    assert (planned["planned"], planned["paths"][0]["action"]) == (True, "removed")
+    assert (workspace / "a").exists()
+    assert ferrule("code", "undo", "--yes", folder=workspace, **home).stdout.startswith("Undid turn 1 (make a)")
+    assert not (workspace / "a").exists()
+    assert ferrule("code", "diff", folder=workspace, **home).stdout.startswith("turn 1 (make a), which is undone:\n")
+    assert ferrule("code", "redo", folder=workspace, **home).stdout.startswith("Redid turn 1 (make a)")
