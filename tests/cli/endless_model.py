@@ -70,8 +70,8 @@ class EndlessModel:
         if refusal := openai_judge(request):
             assert request.path == "/v1/models", refusal
             return refusal
-        last = request.body["messages"][-1]
-        question = str(last["content"]) if last["role"] == "user" else ""
+        asked = [str(one["content"]) for one in request.body["messages"] if one["role"] == "user"]
+        question = next(text for text in reversed(asked) if not text.startswith("[Not from the user"))
         if question.startswith("question ") and question not in self.states:
             self.questions.append(question)
             self.states[question] = read_state(self.folder)
@@ -136,5 +136,7 @@ class EndlessModel:
             f"({sleep} &) ; setsid {sleep} & (trap '' TERM HUP; {sleep}) & echo x > made.pid; sleep 0.3",
             f"echo x >> made.log; {sleep}",
         ]
-        command = self._chance.choice(commands)
-        yield calls(self._call("bash", command=command, background=self._chance.random() < 0.3))
+        # A job of one turn would change what the next one finds; these only wait.
+        jobs = [sleep, f"{sleep} & {sleep}", f"setsid -f {sleep}; exit 3"]
+        is_job = self._chance.random() < 0.3
+        yield calls(self._call("bash", command=self._chance.choice(jobs if is_job else commands), background=is_job))

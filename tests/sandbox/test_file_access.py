@@ -5,24 +5,20 @@ from __future__ import annotations
 import os
 import random
 import shlex
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from file_access_table import ROWS, Row, build
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from link_trees import CANARY, PLACES, TREES, make_swapped_tree, plant, read_all, swapping
 
 from ferrule.errors import FerruleError, FileAccessRefused, SandboxInputError
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.access_plan import Access
-
-CANARY = b"the-canary-secret"
 
 
 def can_read(access: FileAccess, path: str) -> bool:
@@ -164,34 +160,6 @@ def test_a_secret_that_appears_is_hidden_at_once(names: dict[str, str]) -> None:
 
 # Random trees, and races
 
-NAMES = ["a", "b", "c", "d"]
-TARGETS = st.sampled_from([
-    *NAMES, "a/b", "../c", "../../b", "..", ".", "a/../../d", "{out}", "{out}/a", "{out}/new", "{ws}/a", "{ws}/b/c",
-    "../out/a", "/proc/self/cwd", "/proc/self/root{out}/a", "/etc/hostname",
-])  # fmt: skip
-PLACES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
-TREES = st.lists(st.tuples(PLACES, st.one_of(st.just("file"), st.just("folder"), TARGETS)), max_size=12)
-
-
-def plant(workspace: Path, outside: Path, tree: list[tuple[str, str]]) -> None:
-    for place, kind in tree:
-        path = workspace / place
-        try:
-            if kind == "folder":
-                path.mkdir(parents=True)
-            elif kind == "file":
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if path.parent.resolve().is_relative_to(workspace) and not path.is_symlink():
-                    path.write_bytes(b"inside")
-            elif path.parent.resolve().is_relative_to(workspace):
-                path.symlink_to(kind.format(out=outside, ws=workspace))
-        except (OSError, RuntimeError):
-            continue  # taken, below a file, or a loop of links
-
-
-def read_all(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
 
 @given(TREES, st.lists(PLACES, min_size=1, max_size=6))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -221,46 +189,8 @@ def test_random_links_lead_nowhere_outside(
     assert read_all(outside) == before
 
 
-SWAPPER = """
-import os, sys
-workspace, outside = sys.argv[1:]
-os.chdir(workspace)
-print("swapping", flush=True)
-os.symlink(outside, "folder-link")
-os.symlink(outside + "/a", "file-link")
-os.symlink("inner/a", "inside-link")
-parent = os.getppid()
-while os.getppid() == parent:
-    for name in ("folder", "file", "link", "deep/er"):
-        other = "folder-link" if name in ("folder", "deep/er") else "file-link"
-        os.rename(name, "aside")
-        os.rename(other, name)
-        os.rename(name, other)
-        os.rename("aside", name)
-    os.replace("inside-link", "link"); os.symlink("inner/a", "inside-link")
-"""
-
-
-@contextmanager
-def swapping(workspace: Path, outside: Path) -> Iterator[None]:
-    command = [sys.executable, "-c", SWAPPER, str(workspace), str(outside)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            yield
-            assert process.poll() is None
-        finally:
-            process.kill()
-
-
 def test_links_swapped_while_files_are_read_and_written(tmp_path: Path) -> None:
-    workspace, outside = tmp_path / "ws", tmp_path / "out"
-    for folder in (workspace / "folder", workspace / "inner", workspace / "deep/er", outside):
-        folder.mkdir(parents=True)
-        (folder / "a").write_bytes(CANARY if folder == outside else b"inside")
-    (workspace / "file").write_bytes(b"inside")
-    (workspace / "link").symlink_to("inner/a")
+    workspace, outside = make_swapped_tree(tmp_path)
     access = FileAccess(workspace)
     access.take_snapshot()
     found, choose = set(), random.Random(1)
