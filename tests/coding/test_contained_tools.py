@@ -1,4 +1,4 @@
-"""No tool of the coding agent reads or changes anything outside, in random trees of links and while links are swapped."""
+"""No tool of the coding agent reads or changes anything outside, on random links and while links are swapped."""
 
 from __future__ import annotations
 

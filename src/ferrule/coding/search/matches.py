@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from ferrule._util.terminal_text import escape_line
 from ferrule.coding.files.encodings import ESCAPED, decode_with
 from ferrule.coding.files.text_files import show_bad_bytes
 
-__all__ = ["FileMatches", "MatchCollector", "render_matches"]
+__all__ = ["FoundLine", "MatchCollector", "fingerprint_line", "render_matches"]
 
 MOST_COUNTED: Final = 20_000
 """Matching lines after which a search is stopped."""
@@ -28,10 +28,22 @@ _PATH: Final = re.compile(rb'"path":\{"text":("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(slots=True)
-class FileMatches:
-    """The matching lines of one file, and those around them: their numbers, whether they match, and their texts."""
+class FoundLine:
+    """A line that matches, or is around one that does; its number is 0 if it is too long to be reported."""
 
-    lines: list[tuple[int, bool, str]] = field(default_factory=list)
+    number: int
+    is_match: bool
+    text: str
+    """As it is shown: the part around the match of a long one."""
+    fingerprint: int
+    """That of the whole line: see `fingerprint_line`."""
+
+
+@dataclass(slots=True)
+class FileMatches:
+    """The matching lines of one file, and those around them."""
+
+    lines: list[FoundLine] = field(default_factory=list)
     count: int = 0
     is_binary: bool = False
 
@@ -70,16 +82,17 @@ class MatchCollector:
         if is_match:
             self._count(found)
         if len(found.lines) < _MOST_KEPT_IN_A_FILE:
-            text = _read_bytes(data["lines"]).rstrip(b"\r\n")
+            text = _read_bytes(data["lines"])
             start = data["submatches"][0]["start"] if is_match and data["submatches"] else 0
-            found.lines.append((data["line_number"] or 0, is_match, cut_line(text, start)))
+            shown = cut_line(text.rstrip(b"\r\n"), start)
+            found.lines.append(FoundLine(data["line_number"] or 0, is_match, shown, fingerprint_line(text)))
 
     def _take_cut(self, line: bytes) -> None:
         named = _PATH.search(line[:100_000])
         found = self._find(json.loads(named[1])) if named and b'"type":"match"' in line[:100] else None
         if found is not None:
             self._count(found)
-            found.lines.append((0, True, "[a line of more than 8 MB matches]"))
+            found.lines.append(FoundLine(0, True, "[a line of more than 8 MB matches]", 0))
 
     def _count(self, found: FileMatches) -> None:
         found.count += 1
@@ -105,6 +118,11 @@ def _read_bytes(value: dict[str, str]) -> bytes:
     return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])
 
 
+def fingerprint_line(text: bytes) -> int:
+    """A number that tells a line from others, in this process; its end and bytes that aren't UTF-8 don't count."""
+    return hash(text.decode("utf-8", "replace").rstrip("\r\n").removeprefix("\ufeff"))
+
+
 def cut_line(text: bytes, start: int) -> str:
     """A line with the match at the byte `start`; of a long one, the part around the match.
 
@@ -127,30 +145,38 @@ def _strip_cut(text: bytes) -> bytes:
 
 
 def render_matches(
-    collector: MatchCollector, most: int, show_path: Callable[[str], str], find_encoding: Callable[[str], str]
+    collector: MatchCollector,
+    most: int,
+    show_path: Callable[[str], str],
+    find_encoding: Callable[[str], str],
+    is_there: Callable[[str, Sequence[FoundLine]], bool],
 ) -> str:
     """The matches, at most `most`, and lines that say how many were left out. Empty if there are none.
 
-    Lines that aren't UTF-8 are decoded by the encoding that `find_encoding` gives for the file.
+    Lines that aren't UTF-8 are decoded by the encoding that `find_encoding` gives for the file. `is_there` says whether
+    a file has these lines: if not, none of it is shown.
     """
     texts = {path: found for path, found in sorted(collector.files.items()) if not found.is_binary and found.count}
     binaries = [path for path, found in sorted(collector.files.items()) if found.is_binary]
     total = sum(found.count for found in texts.values())
-    shown, shown_files, lines = 0, 0, []
+    shown, shown_files, changed, lines = 0, 0, 0, list[str]()
     for path, found in texts.items():
         room = most - shown if total <= most else min(most - shown, MOST_IN_A_FILE)
         if room <= 0:
             break
         name = escape_line(show_path(path))
-        kept = _decode_lines(_choose_lines(found, room), path, find_encoding)
-        lines += [
-            f"{name}:{number or '?'}: {text}" if is_match else f"{name}-{number}- {text}"
-            for number, is_match, text in kept
-        ]
-        shown += sum(is_match for _, is_match, _ in kept)
+        kept = _choose_lines(found, room)
+        if not is_there(path, kept):
+            changed, total = changed + 1, total - found.count
+            continue
+        lines += _write_lines(name, kept, path, find_encoding)
+        shown += sum(line.is_match for line in kept)
         shown_files += 1
     if shown < total or collector.is_full:
-        lines.append(_describe_rest(shown, total, shown_files, len(texts), is_full=collector.is_full))
+        lines.append(_describe_rest(shown, total, shown_files, len(texts) - changed, is_full=collector.is_full))
+    if changed:
+        files = pluralize(changed, "file")
+        lines.append(f"[not shown: matches in {files} that changed during the search; search again]")
     if binaries:
         named = ", ".join(escape_line(show_path(path)) for path in binaries[:5])
         more = f" and {len(binaries) - 5} more" if len(binaries) > 5 else ""
@@ -158,27 +184,26 @@ def render_matches(
     return "\n".join(lines)
 
 
-def _choose_lines(found: FileMatches, room: int) -> list[tuple[int, bool, str]]:
+def _choose_lines(found: FileMatches, room: int) -> list[FoundLine]:
     """The lines up to the match after the last one that there is room for, without that match's context."""
-    kept: list[tuple[int, bool, str]] = []
-    for number, is_match, text in found.lines:
-        if is_match:
+    kept: list[FoundLine] = []
+    for line in found.lines:
+        if line.is_match:
             if room == 0:
                 break
             room -= 1
-        kept.append((number, is_match, text))
+        kept.append(line)
     return kept
 
 
-def _decode_lines(
-    lines: list[tuple[int, bool, str]], path: str, find_encoding: Callable[[str], str]
-) -> list[tuple[int, bool, str]]:
-    if not any(ESCAPED.search(text) for _, _, text in lines):
-        return lines
-    encoding = find_encoding(path)
+def _write_lines(name: str, lines: list[FoundLine], path: str, find_encoding: Callable[[str], str]) -> list[str]:
+    texts = [line.text for line in lines]
+    if any(map(ESCAPED.search, texts)):
+        encoding = find_encoding(path)
+        texts = [show_bad_bytes(decode_with(text.encode("utf-8", "surrogateescape"), encoding)) for text in texts]
     return [
-        (number, is_match, show_bad_bytes(decode_with(text.encode("utf-8", "surrogateescape"), encoding)))
-        for number, is_match, text in lines
+        f"{name}:{line.number or '?'}: {text}" if line.is_match else f"{name}-{line.number}- {text}"
+        for line, text in zip(lines, texts, strict=True)
     ]
 
 

@@ -6,13 +6,15 @@ Both read only what `FileAccess` allows: hidden files are excluded from the sear
 from __future__ import annotations
 
 import asyncio
+import codecs
+import io
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, BinaryIO, Final
 
 from ferrule._util.pluralize import pluralize
 from ferrule.coding.files.editor_config import find_charset
@@ -20,7 +22,7 @@ from ferrule.coding.files.text_files import decode_file
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import GlobInvalid, compile_glob
 from ferrule.coding.search.listing import NO_RIPGREP, list_files_below
-from ferrule.coding.search.matches import MatchCollector, render_matches
+from ferrule.coding.search.matches import FoundLine, MatchCollector, fingerprint_line, render_matches
 from ferrule.coding.search.ripgrep import SearchRequest, find_ripgrep, list_search_arguments, open_glob_file
 from ferrule.coding.search.tree import render_tree
 from ferrule.coding.workspace import Workspace
@@ -117,7 +119,7 @@ class _Search:
             find_ripgrep.cache_clear()
             collector, end = await self._search_with_python()
         text = await asyncio.to_thread(
-            render_matches, collector, self._most, self._access.describe, self._find_encoding
+            render_matches, collector, self._most, self._access.describe, self._find_encoding, self._is_there
         )
         if end.is_out_of_time:
             self._notes.append(f"not complete: stopped after {self._seconds:g} seconds; narrow the path or the pattern")
@@ -188,6 +190,23 @@ class _Search:
         real = os.path.realpath(path)
         return real == path and self._snapshot.decide(real) in (Access.READ, Access.WRITE)
 
+    def _is_there(self, path: str, lines: Sequence[FoundLine]) -> bool:
+        """Whether a file has these lines, read as file tools read: no link is followed that has taken its place.
+
+        What searched has opened files by their names, and so may have been led to another one.
+        """
+        wanted = {line.number: line.fingerprint for line in lines if line.number}
+        try:
+            with open(self._access.open_file(path, snapshot=self._snapshot), "rb") as file:  # noqa: PTH123 - a descriptor
+                for number, text in enumerate(_decode_lines(file), 1):
+                    if wanted and wanted.pop(number, None) not in (None, fingerprint_line(text)):
+                        return False
+                    if not wanted:
+                        break
+        except (OSError, FileAccessRefused):
+            return False
+        return not wanted
+
     def _note_errors(self, end: HelperEnd, *, has_matches: bool) -> None:
         """Note files that couldn't be read. Raises unless that is all that went wrong."""
         lines = [line.removeprefix("rg: ") for line in end.errors.splitlines()]
@@ -211,6 +230,17 @@ class _Search:
         if request.pattern.isascii():
             return found
         return f"{found}\n[in files that are neither UTF-8 nor UTF-16 only ASCII text is found]"
+
+
+def _decode_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file as ripgrep reports them: those of UTF-16, by its byte order mark, in UTF-8."""
+    is_wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    file.seek(0)
+    if not is_wide:
+        yield from file
+        return
+    for line in io.TextIOWrapper(file, "utf-16", "replace", newline="\n"):
+        yield line.encode("utf-8", "replace")
 
 
 def _resolve(workspace: Workspace, path: str) -> tuple[str, str, AccessSnapshot]:
