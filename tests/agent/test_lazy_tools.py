@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,20 @@ async def test_a_tool_that_must_be_called_is_offered() -> None:
     scripted = Watched(ToolCall("a", "lock_garden", "{}"), "Locked.")
     await model(scripted).chat("Lock it.").using(*many(), choice="lock_garden").run()
     assert scripted.offers[0] == (NAME, "lock_garden")
+
+
+async def test_tools_that_are_always_offered_are_neither_counted_nor_searched_for() -> None:
+    own = [replace(made(f"paint_{number}", "Paint the printer."), always_offered=True) for number in range(MANY)]
+    scripted = Watched(search("a", "repair a printer"), "Hi.")
+    run = await model(scripted).chat("Hi").using(*own, *many()).run()
+    names = tuple(tool.name for tool in own)
+    assert scripted.offers[0] == (NAME, *names)
+    found = run.conversation.messages[2].result.text
+    assert "repair_printer" in found
+    assert not any(f'"{name}"' in found for name in names)
+    few = Watched("Hi.")
+    await model(few).chat("Hi").using(*own, *many()[:MANY]).run()
+    assert len(few.offers[0]) == 2 * MANY
 
 
 async def test_the_search_is_a_call_like_any_other() -> None:

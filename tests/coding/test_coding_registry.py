@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule import coding
+from ferrule import ScriptedModel, Tool, coding, model
 from ferrule.errors import SandboxInputError
 from ferrule.execution import Policy
 from ferrule.execution.executor import call_tool
@@ -34,3 +34,11 @@ async def test_a_server_offers_them_without_sub_agents_which_need_a_model() -> N
     async with MCPServer(command) as server:
         assert {"calculator", "bash"} <= set(server.registry.names)
         assert "task" not in server.registry
+
+
+async def test_beside_many_tools_they_stay_on_offer(tmp_path: Path) -> None:
+    own = coding.tools(tmp_path)
+    others = [Tool.from_callable(lambda: "", name=f"other_{number}", description="Else.") for number in range(60)]
+    scripted = ScriptedModel("Hi.")
+    run = await model(scripted).chat("Hi").using(own, *others).run()
+    assert [spec.name for spec in run.offers[0].tools] == ["search_tools", *own.names]

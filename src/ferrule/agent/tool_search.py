@@ -37,11 +37,11 @@ _sizes: WeakKeyDictionary[Tool, int] = WeakKeyDictionary()
 
 
 def is_large(registry: BoundRegistry) -> bool:
-    """Whether these are too many tools to offer all at once."""
-    number = len(registry)
-    if number > MANY:
+    """Whether these are too many tools to offer all at once, not counting those that are always offered."""
+    others = [tool for tool in registry.tools if not tool.always_offered]
+    if len(others) > MANY:
         return True
-    return number > FEW and sum(map(_measure_offer, registry.tools)) > LARGE
+    return len(others) > FEW and sum(map(_measure_offer, others)) > LARGE
 
 
 class LazyTools:
@@ -51,6 +51,8 @@ class LazyTools:
         if NAME in registry:
             raise RegistryError(f"a tool has the name of the search tool, {NAME!r}: rename it, or pass lazy=False")
         self._all = {spec.name: spec for spec in registry.specs}
+        first = [tool.name for tool in registry.tools if tool.always_offered]
+        self._first = dict.fromkeys(name for name in (*first, READ_RESULT, always or "") if name in self._all)
         self._search_tool = Tool.from_callable(
             self._search_tools,
             name=NAME,
@@ -60,12 +62,11 @@ class LazyTools:
             open_world=False,
         )
         self.registry = BoundRegistry((*registry.tools, self._search_tool))
-        self._first = [name for name in (READ_RESULT, always or "") if name in self._all]
         self._named: dict[str, tuple[str, ...]] = {}
 
     def select_offers(self, conversation: Conversation) -> tuple[ToolSpec, ...]:
-        """Return the offers for the next message: the search tool, the tools it found, and those called without it."""
-        names = dict.fromkeys(self._first)
+        """Return the offers for the next message: the search tool, those always offered, found, and called unfound."""
+        names = dict(self._first)
         for message in conversation.messages:
             names |= dict.fromkeys(self._find_learned_names(message))
         return (self._search_tool.spec, *(self._all[name] for name in names))
@@ -87,13 +88,14 @@ class LazyTools:
     @property
     def _description(self) -> str:
         return (
-            f"Find tools by what they do: {len(self._all)} can be used, and those that a search finds can be called "
-            "from then on. Search before you say that something can't be done."
+            f"Find {'more ' if self._first else ''}tools by what they do: {len(self._all) - len(self._first)} can be "
+            "used, and those that a search finds can be called from then on. Search before you say that something "
+            "can't be done."
         )
 
     @cached_property
     def _index(self) -> ToolIndex:
-        return ToolIndex(tuple(self._all.values()))
+        return ToolIndex(tuple(spec for name, spec in self._all.items() if name not in self._first))
 
     def _search_tools(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ferrule.agent.hooks import Hooks
@@ -49,7 +50,8 @@ def tools(
         make_todo(),
     ]
     hooks = [CheckpointOtherTools(used, [TASK, *(tool.name for tool in own)])]
-    return ToolRegistry([*own, make_task_tool(used.folder, hooks)])
+    # Beside many tools of servers, a model isn't made to search for what it reads and edits files with.
+    return ToolRegistry(replace(tool, always_offered=True) for tool in (*own, make_task_tool(used.folder, hooks)))
 
 
 def make_hooks(workspace: Workspace) -> tuple[Hooks, ...]:

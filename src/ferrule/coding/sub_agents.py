@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from ferrule.agent.hooks import RunState
 from ferrule.agent.pipeline import HooksSource, Pipeline
 from ferrule.agent.sub_agents import get_answer, run_sub_agent
+from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.coding.agent import prepare_pipeline
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.execution import Policy
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 NAME = "task"
 _SHELL = "bash"
-_OF_THE_RUN_ALONE = (NAME, "todo", "stop_job")
-"""What sub-agents aren't given unless it is named: the plan and the jobs are those of the run above."""
+_OF_THE_RUN_ALONE = (NAME, "todo", "stop_job", SEARCH)
+"""What sub-agents aren't given unless it is named: the plan, the jobs and the search are those of the run above."""
 DEEPEST = 2
 """How deep sub-agents may start further ones."""
 ROUNDS = 50

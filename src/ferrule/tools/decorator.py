@@ -47,7 +47,8 @@ class ToolSettings(TypedDict, total=False):
     alone. `retries` counts further attempts after a failed one, for idempotent tools only. `intent` tells a policy what
     a call would do: a function, plain or async, that receives the validated arguments as a dict and returns an
     `Intent`; for a method of a Toolset, another method of it may be given. `examples` are calls that should succeed: a
-    dict of arguments, or a `ToolExample` with the result too.
+    dict of arguments, or a `ToolExample` with the result too. An `always_offered` tool is also offered where a model
+    has to search for the others.
     """
 
     annotations: Annotations
@@ -63,6 +64,7 @@ class ToolSettings(TypedDict, total=False):
     retries: int
     intent: IntentFunction | None
     examples: Sequence[ToolExample | Mapping[str, Any]]
+    always_offered: bool
 
 
 class ToolOptions(ToolSettings, total=False):
@@ -97,6 +99,7 @@ class Tool(Generic[Parameters, Returned]):
     retries: int = 0
     intent: Callable[..., Any] | None = None
     examples: tuple[ToolExample, ...] = ()
+    always_offered: bool = False
     barrier: object | None = None
     unbound: bool = False
     group: ToolGroup | None = None
