@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         RunFinished,
         TextDelta,
         ToolProgress,
+        ToolStarted,
         Usage,
     )
     from ferrule.execution import Approver, Decision, Executor, FileJournal, Pending, Policy, Rule, TerminalApprover
@@ -148,6 +149,7 @@ _EXPORTS = {
         "RunFinished",
         "TextDelta",
         "ToolProgress",
+        "ToolStarted",
         "Usage",
     ),
     "execution": (
@@ -262,6 +264,7 @@ __all__ = [
     "ToolResult",
     "ToolRetry",
     "ToolSpec",
+    "ToolStarted",
     "Toolset",
     "Usage",
     "__version__",

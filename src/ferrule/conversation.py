@@ -128,6 +128,12 @@ class ToolResult:
         return "\n".join([part.text for part in self.content if isinstance(part, Text)])
 
 
+EDITED_NOTE = "[the user changed the arguments before the call was run; "
+"""How the part of a result begins that tells the model which arguments a person has changed."""
+COMMENT_NOTE = "[the user allowed this call and says: "
+"""How the part of a result begins that tells the model what a person has said about the call."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """What a tool may return in place of its result: `content`, which the model reads, and `data`, for programs.

@@ -179,6 +179,16 @@ class MessageFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A call begins to run: it is permitted, and nobody is asked about it any more."""
+
+    call: ToolCall
+    """The call as it runs."""
+    is_edited: bool = False
+    """Whether a person has changed its arguments, which aren't those of the model's message then."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolProgress:
     """A running tool's report of its progress."""
 
@@ -225,6 +235,13 @@ ReaderEvent: TypeAlias = (
 )
 """The events that a reader creates."""
 Event: TypeAlias = (
-    ReaderEvent | LossesReported | MessageFinished | ToolProgress | ResultReady | ContextCompacted | RunFinished
+    ReaderEvent
+    | LossesReported
+    | MessageFinished
+    | ToolStarted
+    | ToolProgress
+    | ResultReady
+    | ContextCompacted
+    | RunFinished
 )
 """Any event of a run."""

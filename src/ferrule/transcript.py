@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ferrule._util.terminal_text import escape_line, escape_text
 from ferrule.conversation import (
+    COMMENT_NOTE,
+    EDITED_NOTE,
     Audio,
     Conversation,
     File,
@@ -24,6 +27,8 @@ from ferrule.conversation import (
     ToolResult,
 )
 
+EDITED = "  (edited by you)"
+"""What stands behind the arguments of a call that aren't those of the model."""
 _LONGEST = 200
 _LONGEST_DETAIL = 20_000
 _LARGEST_IMAGE = 5_000_000
@@ -72,8 +77,23 @@ def summarize_result(result: ToolResult | str) -> str:
     # The lines of an error are sentences; in other results, line ends may be what matters.
     texts = _join_lines if result.is_error else str
     return "  ".join(
-        _shorten(texts(part.text)) if isinstance(part, Text) else describe_image(part) for part in result.content
+        _shorten(texts(_write_for_person(part.text))) if isinstance(part, Text) else describe_image(part)
+        for part in result.content
     )
+
+
+def remove_edit_note(result: ToolResult) -> ToolResult:
+    """Remove what tells the model that a person has edited the call, where the call itself is shown as it ran."""
+    content = tuple(one for one in result.content if not (isinstance(one, Text) and one.text.startswith(EDITED_NOTE)))
+    return result if len(content) == len(result.content) else replace(result, content=content)
+
+
+def _write_for_person(text: str) -> str:
+    """Write a note for the model about what the person did for that person."""
+    for note, said in ((EDITED_NOTE, "edited by you: "), (COMMENT_NOTE, "you said: ")):
+        if text.startswith(note):
+            return f"({said}{text[len(note) :].removesuffix(']')})"
+    return text
 
 
 def describe_image(image: Image | Audio | File) -> str:

@@ -133,8 +133,7 @@ def test_a_person_is_asked_and_may_edit(waiter: str, waiting_folder: Path) -> No
         terminal.expect("▸ wait asks to run, edited")
         terminal.expect("?")
         terminal.type("y\r")
-        terminal.expect("→  waited")
-        terminal.expect("[the user changed the arguments before the call was run; seconds: 1.0")
+        terminal.expect("▸ wait  seconds=0.2  (edited by you)  →  waited")
         terminal.ended()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from openai_server import calls, says
-from screens import ENTER
+from screens import CTRL_C, ENTER
 from test_code_terminal import leave, list_results, opened, project, run  # noqa: F401 - a fixture among them
 
 
@@ -99,4 +99,44 @@ def test_an_always_holds_as_long_as_it_says(project: Path, answer: str, question
             screen.type("n", ENTER)
         shown = screen.wait_for("Done again.")
         assert shown.count("asks to run") == questions
+        leave(screen)
+
+
+def test_an_edited_call_is_shown_as_it_ran(project: Path) -> None:  # noqa: F811
+    with opened(project, run("echo one > made"), says("Done.")) as (screen, _):
+        screen.type("make a file", ENTER)
+        screen.wait_for("[y]es")
+        screen.type('e {"command": "echo two > made"}', ENTER)
+        screen.wait_for("[y]es", count=2)
+        screen.type("y", ENTER)
+        shown = screen.wait_for("Done.")
+        assert "▸ bash  echo two > made  (edited by you)  →  (no output)" in shown
+        assert "the user changed" not in shown
+        leave(screen)
+    assert (project / "made").read_text() == "two\n"
+
+
+def test_ctrl_c_at_a_question_says_that_nothing_ran(project: Path) -> None:  # noqa: F811
+    with opened(project, run("touch one"), says("Here.")) as (screen, scripted):
+        screen.type("make a file", ENTER)
+        screen.wait_for("[y]es")
+        screen.type(CTRL_C)
+        screen.wait_for("▸ bash  touch one  →  not run")
+        screen.type("go on", ENTER)
+        screen.wait_for("Here.")
+        assert "not run: the run was stopped before this call" in list_results(scripted)[-1]
+        leave(screen)
+    assert not (project / "one").exists()
+
+
+def test_ctrl_c_keeps_what_a_command_has_written(project: Path) -> None:  # noqa: F811
+    script = (run("echo before; echo and; touch begun; sleep 60"), says("Here."))
+    with opened(project, *script, arguments=("--profile", "auto"), columns=120) as (screen, scripted):
+        screen.type("run it", ENTER)
+        screen.wait_until(lambda _: (project / "begun").exists())
+        screen.type(CTRL_C)
+        screen.wait_for("stopped; it may have taken effect", "│ before\n  │ and")
+        screen.type("go on", ENTER)
+        screen.wait_for("Here.")
+        assert "before\\nand" in list_results(scripted)[-1]
         leave(screen)

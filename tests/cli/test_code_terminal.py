@@ -227,7 +227,7 @@ def test_resizing_and_twenty_columns(project: Path) -> None:
         screen.wait_for("ask · openai:m")
         screen.resize(20, 12)
         screen.type("hi", ENTER)
-        screen.wait_for("Narrow words are\nwrapped here.")
+        screen.wait_for("  Narrow words are\n  wrapped here.")
         leave(screen)
 
 

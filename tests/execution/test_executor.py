@@ -14,7 +14,7 @@ from running_tools import answer, answers, call
 
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.execution import Executor, Policy, Rule, make_cancelled_result, make_interrupted_result
+from ferrule.execution import Decision, Executor, Policy, Rule, make_cancelled_result, make_interrupted_result
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
@@ -205,6 +205,53 @@ def test_each_result_is_told_as_soon_as_it_is_there():
 
     assert [result.call_id for result in asyncio.run(run())] == ["slow", "fast"]
     assert [result.call_id for result in told] == ["fast", "slow"]
+
+
+def test_who_watches_is_told_when_a_call_starts_and_as_what_it_runs():
+    started = []
+
+    class Editor:
+        async def decide(self, request):
+            return Decision.edit({"text": "edited"})
+
+    @tool(approval="always")
+    def say(text: str) -> str:
+        """Say something."""
+        assert started
+        return text
+
+    async def run():
+        async with ToolRegistry([say]).open() as bound:
+            executor = Executor(bound, approver=Editor())
+            return await executor.run_all([call("say", "a", text="hello")], CallScope(), on_start=started.append)
+
+    assert asyncio.run(run())[0].text.startswith("edited\n")
+    assert [(one.call.id, one.call.decode(), one.is_edited) for one in started] == [("a", {"text": "edited"}, True)]
+
+
+def test_a_call_that_is_stopped_has_the_output_that_it_kept():
+    told = []
+
+    @tool
+    async def count(scope: CallScope) -> str:
+        """Count."""
+        try:
+            await asyncio.sleep(60)
+        finally:
+            scope.keep_output("1 2 3")
+        return "all"
+
+    async def run():
+        async with ToolRegistry([count]).open() as bound:
+            task = asyncio.create_task(Executor(bound).run(call("count"), CallScope(), on_result=told.append))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(run())
+    assert [result.status for result in told] == ["cancelled"]
+    assert told[0].text.endswith("it may have taken effect\n1 2 3")
 
 
 def test_answers_for_what_did_not_finish():

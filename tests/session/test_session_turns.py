@@ -152,6 +152,7 @@ async def test_a_cancelled_turn_answers_its_calls_and_the_session_goes_on() -> N
     assert log.lines[-1] == "cancelled"
     assert session.conversation.pending == ()
     assert [message.role for message in session.conversation.messages] == ["user", "assistant", "tool"]
+    assert session.conversation.messages[-1].result.text == "error: not run: the run was stopped before this call"
     assert (await session.ask("Hello")).text == "Hello."
 
 

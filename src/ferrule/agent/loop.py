@@ -7,7 +7,7 @@ There is one loop, `AgentLoop.converse`. Chat, rollouts and every front run it, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from ferrule.events import (
     ResultReady,
     TextDelta,
     ToolProgress,
+    ToolStarted,
 )
 from ferrule.execution import Decision, FileJournal, Journal, Pending, make_cancelled_result, make_interrupted_result
 from ferrule.execution.error_results import make_not_run_result
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ferrule.agent.instrumentation import RunListener
     from ferrule.models.protocol import ModelSettings
 
+_STOPPED = "the run was stopped before this call"
 _ATTEMPTS = 3
 _FIRST_PAUSE = 0.5
 """The most seconds before an answer that broke off is requested again; twice that before the next one."""
@@ -228,15 +230,22 @@ class AgentLoop:
         if state.parent is not None:
             state.parent.count_nested(calls=len(calls))
         ready: list[ToolResult] = []
+        started: set[str] = set()
         is_watched = state.feed is not None or self._listener is not None
         on_result = partial(self._pass_on_result, ready) if is_watched else ready.append
         emit: Callable[[ToolProgress], None] = _ignore if state.feed is None else state.feed.put_soon
         scope = CallScope(None, state.run.conversation, None, executor.blobs, emit, self._workspace, state)
         try:
-            answers = await executor.run_all(calls, scope, decisions=self._decisions, on_result=on_result)
+            answers = await executor.run_all(
+                calls,
+                scope,
+                decisions=self._decisions,
+                on_start=partial(self._pass_on_start, started),
+                on_result=on_result,
+            )
         except (Exception, asyncio.CancelledError):
             by_call = {result.call_id: result for result in ready}
-            self._add_results([by_call.get(call.id) or make_cancelled_result(call) for call in calls], calls)
+            self._add_results([by_call.get(call.id) or _answer_stopped(call, started) for call in calls], calls)
             raise
         self._decisions = None
         results = [answer for answer in answers if not isinstance(answer, Pending)]
@@ -248,6 +257,12 @@ class AgentLoop:
             reason = f"the limit of {most[1]} calls was reached"
             self._add_results([make_not_run_result(call, reason) for call in left_out], left_out)
             raise RunStopped("calls")
+
+    def _pass_on_start(self, started: set[str], event: ToolStarted) -> None:
+        """Remember and report that a call runs."""
+        started.add(event.call.id)
+        if self.state.feed is not None:
+            self.state.feed.add(event)
 
     def _pass_on_result(self, ready: list[ToolResult], result: ToolResult) -> None:
         """Report the result of one call; others of its message may still be running."""
@@ -289,7 +304,7 @@ class AgentLoop:
     def skip_open_calls(self) -> None:
         """Answer the open calls as not run, so that the conversation is valid: none of them was started."""
         calls = self.state.open_calls
-        self._add_results([make_not_run_result(call, "the run was stopped before this call") for call in calls], calls)
+        self._add_results([make_not_run_result(call, _STOPPED) for call in calls], calls)
 
 
 def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, result: ToolResult) -> ToolResult:
@@ -343,6 +358,11 @@ def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolR
                 return times
             times += 1
     return times
+
+
+def _answer_stopped(call: ToolCall | MalformedCall, started: Collection[str]) -> ToolResult:
+    """Answer a call that has no result because the run was stopped."""
+    return make_cancelled_result(call) if call.id in started else make_not_run_result(call, _STOPPED)
 
 
 def _ignore(_progress: ToolProgress) -> None:

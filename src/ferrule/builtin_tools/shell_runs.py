@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -44,7 +45,7 @@ class ShellRun:
     async def run(self, scope: CallScope, seconds: float) -> str:
         """Run it to its end and render its result. Raises `ToolFailed` with that if it failed or nothing was run."""
         hosts, earlier = self.plan.hosts, list[str]()
-        done = await self._run(seconds, hosts)
+        done = await self._run(scope, seconds, hosts, earlier)
         while refused := _find_refused(done, hosts):
             if not self.can_ask_for_hosts or _succeeded(done) or len(earlier) + 1 >= _MOST_RUNS:
                 return finish(done, _join([*earlier, render_output(done), _describe_refused(done)]))
@@ -57,10 +58,15 @@ class ShellRun:
                 f"[the command was run again with access to {', '.join(refused)}]"
             )
             hosts = (*hosts, *refused)
-            done = await self._run(seconds, hosts)
+            done = await self._run(scope, seconds, hosts, earlier)
         return finish(done, _join([*earlier, render_output(done)]))
 
-    async def _run(self, seconds: float, hosts: tuple[str, ...]) -> CommandResult:
+    async def _run(
+        self, scope: CallScope, seconds: float, hosts: tuple[str, ...], earlier: Sequence[str]
+    ) -> CommandResult:
+        def keep_output(stopped: CommandResult) -> None:
+            scope.keep_output(_join([*earlier, render_output(stopped)]))
+
         try:
             return await self.sandbox.run(
                 self.command,
@@ -69,6 +75,7 @@ class ShellRun:
                 separate=True,
                 mode="read-only" if self.plan.only_reads else None,
                 hosts=hosts,
+                on_stopped=keep_output,
             )
         except FerruleError as error:
             raise ToolFailed(f"not run: {error}") from error

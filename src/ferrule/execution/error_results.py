@@ -78,9 +78,10 @@ def make_denied_result(call: ToolCall, reason: str) -> ToolResult:
     return make_error_result(call.id, call.name, "denied", f"denied: {reason}")
 
 
-def make_cancelled_result(call: ToolCall | MalformedCall) -> ToolResult:
-    """Answer a call that didn't finish because the run was stopped."""
+def make_cancelled_result(call: ToolCall | MalformedCall, output: str = "") -> ToolResult:
+    """Answer a call that didn't finish because the run was stopped; `output` is what it had returned by then."""
     reason = "cancelled: the run was stopped before this call finished; it may have taken effect"
+    reason = f"{reason}\n{output}" if output else reason
     return make_error_result(call.id, _get_name(call), "cancelled", reason)
 
 

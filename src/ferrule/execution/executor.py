@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 from ferrule.blobs import BlobStore
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import PolicyError, RegistryError
+from ferrule.events import ToolStarted
 from ferrule.execution.approver import Approver
 from ferrule.execution.authorize import Authorizer
 from ferrule.execution.conflicts import UsedPaths
@@ -29,7 +30,7 @@ from ferrule.execution.policy import Policy
 from ferrule.execution.proposals import PermittedCall, RefusedCall
 from ferrule.execution.results import LIMIT, ResultLimits
 from ferrule.execution.results import NAME as READ_RESULT
-from ferrule.execution.run_call import CallRunner
+from ferrule.execution.run_call import CallRunner, CallWatch
 from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
 from ferrule.tools.scope import CallScope
 
@@ -84,6 +85,7 @@ class Executor:
         scope: CallScope,
         decision: Decision | None = None,
         *,
+        on_start: Callable[[ToolStarted], None] | None = None,
         on_result: Callable[[ToolResult], None] | None = None,
     ) -> ToolResult | Pending:
         """Answer one call. See `run_all`."""
@@ -100,7 +102,7 @@ class Executor:
                 record_refused(self._journal, one)
                 result = one.result
             else:
-                result = await self._runner.run(one, scope)
+                result = await self._runner.run(one, scope, CallWatch(on_start, on_result))
         except asyncio.CancelledError:
             if not has_started:
                 record_cancelled(self._journal, call)
@@ -115,6 +117,7 @@ class Executor:
         scope: CallScope,
         *,
         decisions: Mapping[str, Decision] | None = None,
+        on_start: Callable[[ToolStarted], None] | None = None,
         on_result: Callable[[ToolResult], None] | None = None,
     ) -> list[ToolResult | Pending]:
         """Answer calls: all are authorized first, in order, then they run; the answers are in call order.
@@ -123,15 +126,17 @@ class Executor:
         `read_only` wait for each other, and a call that writes what another one reads or writes, by their intents,
         waits for the earlier ones. Nothing runs from the first `Pending` call on, so that the order holds when
         the rest is run later. `decisions`, by call id, are answers to an earlier `Pending`, made by `Pending.decide`;
-        any other raises `PolicyError`. `on_result` is called with each result as soon as there is one.
+        any other raises `PolicyError`. `on_start` is called when a call starts to run, which may be after a question
+        about it, and `on_result` with each result as soon as there is one.
 
         On cancellation, async tools are stopped, sync ones abandoned, and every unanswered call is recorded as
-        `cancelled`; results already passed to `on_result` remain valid.
+        `cancelled`; results already passed to `on_result` remain valid. A call that kept its output
+        (`CallScope.keep_output`) passes a result with it to `on_result` first.
         """
         decisions = decisions or {}
         if len(calls) == 1:  # by far the most common case
-            return [await self.run(calls[0], scope, decisions.get(calls[0].id), on_result=on_result)]
-        batch = _Batch(calls, on_result)
+            return [await self.run(calls[0], scope, decisions.get(calls[0].id), on_start=on_start, on_result=on_result)]
+        batch = _Batch(calls, CallWatch(on_start, on_result))
         runnable: list[PermittedCall | RefusedCall] = []
         held: list[PermittedCall | RefusedCall | Pending] = []
         try:
@@ -177,10 +182,10 @@ class Executor:
             record_refused(self._journal, one)
             result = one.result
         else:
-            result = await self._runner.run(one, scope)
+            result = await self._runner.run(one, scope, batch.watch)
         batch.answers[place] = result
-        if batch.on_result is not None:
-            batch.on_result(result)
+        if batch.watch.on_result is not None:
+            batch.watch.on_result(result)
 
 
 async def call_tool(
@@ -215,7 +220,7 @@ class _Batch:
     """Calls that are answered together; `started` and `answers` refer to them by position."""
 
     calls: Sequence[Call]
-    on_result: Callable[[ToolResult], None] | None
+    watch: CallWatch
     started: set[int] = field(default_factory=set)
     answers: dict[int, ToolResult] = field(default_factory=dict)
 

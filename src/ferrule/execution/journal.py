@@ -30,7 +30,7 @@ JournalEvent = Literal["started", "authorization", "finished", "late", "refused"
 more than its intent said, and the decision on that."""
 
 
-_FREE = ("arguments", "detail", "effects", "text")
+_FREE = ("arguments", "edited_from", "detail", "effects", "text")
 """The fields that may contain secrets."""
 
 
@@ -182,6 +182,7 @@ class CallRecord:
             "call": call.id,
             "tool": call.name,
             "arguments": proposal.plain,
+            **({} if permitted.edited_from is None else {"edited_from": permitted.edited_from}),
             **_describe_proposal(proposal),
             **_describe_verdict(verdict),
         }

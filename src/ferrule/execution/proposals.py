@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
+from ferrule.events import ToolStarted
 from ferrule.execution.error_results import make_denied_result
 from ferrule.execution.rules import Verdict
 from ferrule.tools.decorator import Tool
@@ -55,6 +56,13 @@ class PermittedCall:
     edited_from: Mapping[str, Any] | None = None
     comment: str = ""
     follows_conflict: bool = False
+
+    def describe_start(self) -> ToolStarted:
+        """The event that this call starts, with the arguments that it starts with."""
+        call = self.proposal.call
+        if self.edited_from is None:
+            return ToolStarted(call)
+        return ToolStarted(replace(call, arguments=json.dumps(self.proposal.plain, ensure_ascii=False)), is_edited=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,20 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ferrule.conversation import Text, ToolResult
+from ferrule.conversation import COMMENT_NOTE, EDITED_NOTE, Text, ToolResult
 from ferrule.errors import ArgumentsInvalid, ToolFailed, ToolRetry
+from ferrule.events import ToolStarted
 from ferrule.execution.argument_changes import describe_changes
 from ferrule.execution.authorize import Authorizer
 from ferrule.execution.call_clock import CallClock, current_clock
 from ferrule.execution.error_results import (
     TimeoutAction,
     describe_failure,
+    make_cancelled_result,
     make_error_result,
     make_not_started_result,
     make_timed_out_result,
@@ -45,6 +47,18 @@ _FINAL = (ToolFailed, ToolRetry, ArgumentsInvalid, asyncio.CancelledError, Syste
 _log = logging.getLogger("ferrule.execution")
 
 
+# Not frozen, although never changed: there is one for each message, and that would take three times as long.
+@dataclass(slots=True)
+class CallWatch:
+    """Who is told about calls as they run: when one starts, and its result as soon as there is one.
+
+    A call that is stopped has a result only if it has kept its output.
+    """
+
+    on_start: Callable[[ToolStarted], None] | None = None
+    on_result: Callable[[ToolResult], None] | None = None
+
+
 class CallRunner:
     """Runs permitted calls. `timeout`, in seconds, applies to tools without their own."""
 
@@ -58,7 +72,7 @@ class CallRunner:
         self._limits = limits
         self._timeout = timeout
 
-    async def run(self, permitted: PermittedCall, scope: CallScope) -> ToolResult:
+    async def run(self, permitted: PermittedCall, scope: CallScope, watch: CallWatch) -> ToolResult:
         """Run a call once its lock is free. Raises only what stops the caller, such as `CancelledError`."""
         proposal = permitted.proposal
         tool = proposal.tool
@@ -81,12 +95,7 @@ class CallRunner:
             record = None if self._journal is None else CallRecord.start(self._journal, permitted)
             run = self._prepare(permitted, scope, timeout, record)
             run.on_late = partial(self._record_late, permitted, record, holder)
-            try:
-                outcome = await run_function(run)
-            except BaseException:
-                if record is not None:
-                    record.finish("cancelled")
-                raise
+            outcome = await self._run_watched(run, permitted, record, watch)
             result = self._make_result(permitted, outcome)
             if record is not None:
                 record.finish(result.status, "" if result.status == "ok" else result.text)
@@ -95,6 +104,22 @@ class CallRunner:
             # An abandoned call that may still write holds the lock until it ends: see _record_late.
             if holder is not None and (run is None or not run.is_given_up or self._only_reads(permitted)):
                 holder.release()
+
+    async def _run_watched(
+        self, run: FunctionRun, permitted: PermittedCall, record: CallRecord | None, watch: CallWatch
+    ) -> Outcome | TimeoutAction:
+        """Run the function. If it is stopped, that is recorded, and what it has kept is its result."""
+        if watch.on_start is not None:
+            watch.on_start(permitted.describe_start())
+        try:
+            return await run_function(run)
+        except BaseException:
+            if record is not None:
+                record.finish("cancelled")
+            if watch.on_result is not None and run.kept:
+                result = make_cancelled_result(permitted.proposal.call, run.kept[-1])
+                watch.on_result(replace(result, content=self._limits.cut(result.content)))
+            raise
 
     async def _acquire(self, permitted: PermittedCall, barrier: object, timeout: float | None) -> LockHolder | None:
         """Wait for the lock of the call's Toolset; None if that takes too long."""
@@ -118,20 +143,20 @@ class CallRunner:
         self, permitted: PermittedCall, scope: CallScope, timeout: float | None, record: CallRecord | None
     ) -> FunctionRun:
         proposal = permitted.proposal
-        tool, arguments, retries = proposal.tool, proposal.arguments, 0
+        tool, arguments, retries, kept = proposal.tool, proposal.arguments, 0, list[str]()
         clock = None if timeout is None or not tool.is_async else CallClock(scope.deadline)
         if tool.scope_parameter is not None:
             read_clock = time.monotonic if clock is None else clock.read
             deadline = None if timeout is None else read_clock() + timeout
             own = CallScope(
                 proposal.call, scope.conversation, deadline, self._limits.blobs, scope.emit, scope.workspace,
-                scope.run_state, partial(self._authorize_more, permitted, scope, record), read_clock,
+                scope.run_state, partial(self._authorize_more, permitted, scope, record), read_clock, kept.append,
             )  # fmt: skip
             arguments = {**arguments, tool.scope_parameter: own}
         if tool.retries:
             hints = self._authorizer.policy.resolve_hints(tool)
             retries = tool.retries if hints.idempotent or hints.read_only else 0
-        return FunctionRun(tool, arguments, timeout, retries, clock)
+        return FunctionRun(tool, arguments, timeout, retries, clock, kept=kept)
 
     async def _authorize_more(
         self, permitted: PermittedCall, scope: CallScope, record: CallRecord | None, intent: Intent
@@ -183,9 +208,9 @@ def _render_notes(permitted: PermittedCall) -> Iterator[Text]:
     """Say what the user has changed in the arguments, and what they say about the call."""
     if permitted.edited_from is not None:
         changes = describe_changes(permitted.edited_from, permitted.proposal.plain)
-        yield Text(f"[the user changed the arguments before the call was run; {changes}]")
+        yield Text(f"{EDITED_NOTE}{changes}]")
     if permitted.comment:
-        yield Text(f"[the user allowed this call and says: {permitted.comment}]")
+        yield Text(f"{COMMENT_NOTE}{permitted.comment}]")
 
 
 def _ignore_outcome(_outcome: Outcome) -> None:
@@ -197,7 +222,7 @@ class FunctionRun:
     """A function to run. `timeout` is in seconds, for each attempt, by `clock` if there is one.
 
     `on_late` is called with the outcome of an abandoned function. `is_given_up` is set if one is still running when
-    `run_function` returns.
+    `run_function` returns. `kept` is what the function has kept for the case that it is stopped, the latest last.
     """
 
     tool: Tool
@@ -207,6 +232,7 @@ class FunctionRun:
     clock: CallClock | None = None
     on_late: Callable[[Outcome], None] = _ignore_outcome
     is_given_up: bool = False
+    kept: list[str] = field(default_factory=list)
 
     def give_up(self) -> None:
         """Record that the function is still running."""

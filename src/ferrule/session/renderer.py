@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule._util.terminal_text import escape_json, escape_line, escape_text
 from ferrule.agent.run import Run
 from ferrule.capabilities import Loss
-from ferrule.conversation import Image, MalformedCall, ToolCall, ToolResult
+from ferrule.conversation import Conversation, Image, MalformedCall, ToolCall, ToolResult
 from ferrule.events import (
     Event,
     LossesReported,
@@ -21,9 +21,10 @@ from ferrule.events import (
     RunFinished,
     TextDelta,
     ToolProgress,
+    ToolStarted,
 )
 from ferrule.session.terminal_output import print_notice
-from ferrule.transcript import summarize_arguments, summarize_result
+from ferrule.transcript import EDITED, remove_edit_note, summarize_arguments, summarize_result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,6 +100,7 @@ class TextRenderer:
         self._last = ""
         self._calls: dict[str, ToolCall | MalformedCall] = {}
         self._open_calls: dict[str, ToolCall | MalformedCall] = {}
+        self._edited: set[str] = set()
         self._at_start = True
         self._is_transient = False
         self._streamed: StreamedText | None = None
@@ -113,6 +115,7 @@ class TextRenderer:
         elif isinstance(event, MessageFinished):
             self._calls = {call.id: call for call in event.message.calls}
             self._open_calls = dict(self._calls)
+            self._edited.clear()
             if self._calls:
                 self._print_transient(*(self._format_call(call) for call in self._calls.values()))
         elif isinstance(event, ToolProgress) and event.call_id in self._calls:
@@ -120,6 +123,10 @@ class TextRenderer:
             self._print_transient(
                 self._format_call(self._calls[event.call_id]), f"  … {share}{summarize_result(event.text)}"
             )
+        elif isinstance(event, ToolStarted):
+            if event.is_edited:
+                self._calls[event.call.id] = event.call
+                self._edited.add(event.call.id)
         elif isinstance(event, ResultReady):
             self._print_result(event.result)
         elif isinstance(event, LossesReported):
@@ -147,18 +154,21 @@ class TextRenderer:
             self._at_start = False
         self.clear()
         if run.stopped == "cancelled":
-            self._print_cancelled({call.id for call in run.conversation.pending})
+            self._print_cancelled(run)
         self._open_calls.clear()
 
     def notify(self, text: str) -> None:
         """Print a notice on stderr."""
         print_notice(text)
 
-    def _print_cancelled(self, waiting: Collection[str]) -> None:
+    def _print_cancelled(self, run: Run) -> None:
         """Print the calls without a result, but not those that keep waiting for a decision."""
+        waiting = {call.id for call in run.conversation.pending}
+        results = find_last_results(run.conversation)
         for call in self._open_calls.values():
             if call.id not in waiting:
-                self._print_line(f"{self._format_call(call)}  →  ", "cancelled", "red")
+                said = summarize_result(results[call.id]) if call.id in results else "cancelled"
+                self._print_line(f"{self._format_call(call)}  →  ", said, "red")
 
     def _print_result(self, result: ToolResult) -> None:
         self.clear()
@@ -166,7 +176,8 @@ class TextRenderer:
         call = self._calls.get(result.call_id)
         head = self._format_call(call) if call is not None else escape_line(result.name)
         style = "red" if result.is_error else "green"
-        self._print_line(f"{head}  →  ", summarize_result(result), style)
+        shown = remove_edit_note(result) if result.call_id in self._edited else result
+        self._print_line(f"{head}  →  ", summarize_result(shown), style)
 
     def _print_losses(self, losses: Sequence[Loss]) -> None:
         self.clear()
@@ -178,7 +189,7 @@ class TextRenderer:
 
     def _format_call(self, call: ToolCall | MalformedCall) -> str:
         name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
-        return f"▸ {name}  {summarize_arguments(call)}"
+        return f"▸ {name}  {summarize_arguments(call)}{EDITED if call.id in self._edited else ''}"
 
     def _print_line(self, head: str, tail: str, style: str, head_style: str = "") -> None:
         if self._console is not None and self._console.is_terminal:
@@ -228,6 +239,16 @@ class TextRenderer:
         self._streamed.write(text)
 
 
+def find_last_results(conversation: Conversation) -> dict[str, ToolResult]:
+    """Find the results of the last calls, by call id."""
+    found: dict[str, ToolResult] = {}
+    for message in reversed(conversation.messages):
+        if message.role != "tool":
+            break
+        found.setdefault(message.result.call_id, message.result)
+    return found
+
+
 def _open_console() -> Console:
     from rich.console import Console
 
@@ -245,6 +266,10 @@ def event_to_json(event: Event) -> Iterator[dict[str, Any]]:
     elif isinstance(event, MessageFinished):
         yield from map(_call_json, event.message.calls)
         yield {"event": "message", "stop": event.stop}
+    elif isinstance(event, ToolStarted):
+        if event.is_edited:
+            arguments = arguments_to_json(event.call)
+            yield {"event": "edited", "id": event.call.id, "name": event.call.name, "arguments": arguments}
     elif isinstance(event, ToolProgress):
         yield {"event": "progress", "id": event.call_id, "text": event.text, "fraction": event.fraction}
     elif isinstance(event, ResultReady):

@@ -25,6 +25,10 @@ def _ignore_progress(_event: ToolProgress) -> None:
     """Ignore progress without a listener."""
 
 
+def _forget_output(_text: str) -> None:
+    """Forget what only an executor can keep."""
+
+
 async def _deny(_intent: Intent) -> None:
     raise ToolFailed("denied: this call asks for more permissions, and only an executor can give them")
 
@@ -49,6 +53,7 @@ class CallScope:
     run_state: object | None = None
     authorizer: Callable[[Intent], Awaitable[None]] = _deny
     clock: Callable[[], float] = time.monotonic
+    keeper: Callable[[str], None] = _forget_output
 
     def report_progress(self, text: str, fraction: float | None = None) -> None:
         """Report how far this call is; `fraction` lies between 0 and 1. May be called from any thread."""
@@ -62,6 +67,14 @@ class CallScope:
         denied: also where nobody can be asked, and in a scope that no executor made.
         """
         await self.authorizer(intent)
+
+    def keep_output(self, text: str) -> None:
+        """Keep a text, such as the output so far, for the result of this call if it is stopped before it returns one.
+
+        For a tool that is cancelled: it calls this before it passes on the `CancelledError`. An empty text is ignored.
+        """
+        if text:
+            self.keeper(text)
 
     @property
     def seconds_left(self) -> float | None:

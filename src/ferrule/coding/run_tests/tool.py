@@ -62,7 +62,12 @@ def make_run_tests(workspace: Workspace, command: Sequence[str] | None = None) -
                 job = await workspace.jobs.start(workspace.sandbox, _write_loop(written))
                 return f"started as {job}, which runs {chosen.name} after each change; job_output reads what it writes"
             seconds = limit_seconds(min(timeout, LONGEST), scope)
-            done = await workspace.sandbox.run(written, timeout=seconds, separate=True)
+            done = await workspace.sandbox.run(
+                written,
+                timeout=seconds,
+                separate=True,
+                on_stopped=lambda stopped: scope.keep_output(_cut(render_output(stopped), _OUTPUT_CHARACTERS)),
+            )
             report = await _read_report(workspace, chosen, done)
         except FerruleError as error:
             raise ToolFailed(f"not run: {error}") from error

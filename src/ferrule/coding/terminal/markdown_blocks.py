@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 
 from ferrule._util.terminal_text import escape_text
 
+MARGIN = "  "
+"""What stands before each line that a model has written: the program's own lines begin in the first column."""
 _FENCES = ("```", "~~~")
 
 
@@ -52,20 +55,26 @@ def render_block(source: str, width: int, *, is_dim: bool = False) -> str:
     from ferrule.session.markdown import render_markdown
 
     target = io.StringIO()
-    width = max(4, width - 1)  # not the last column: terminals differ in what comes after it
-    console = Console(file=target, force_terminal=True, width=width, highlight=False)
-    lines = [Text(source, "dim")] if is_dim else render_markdown(source, console, width)
+    width = max(4, width - 1 - len(MARGIN))  # not the last column: terminals differ in what comes after it
+    console = Console(file=target, force_terminal=True, width=width + len(MARGIN), highlight=False)
+    lines: Iterable[Text] = (
+        Text(source, "dim").wrap(console, width, overflow="fold") if is_dim else render_markdown(source, console, width)
+    )
     for line in lines:
-        console.print(line, soft_wrap=not is_dim)
+        console.print(Text.assemble(MARGIN, line) if line.plain else line, soft_wrap=True)
     return target.getvalue()
 
 
-def render_line(*parts: tuple[str, str], width: int) -> str:
-    """Render a line of escaped texts, each with its style; it is folded where the terminal ends."""
+def render_line(*parts: tuple[str, str], width: int, indent: str = MARGIN) -> str:
+    """Render a line of escaped texts, each with its style; where the terminal ends it goes on after an indent."""
     from rich.console import Console
     from rich.text import Text
 
     target = io.StringIO()
-    console = Console(file=target, force_terminal=True, width=max(4, width - 1), highlight=False)
-    console.print(Text.assemble(*parts), overflow="fold")
+    width = max(4 + len(indent), width - 1)
+    console = Console(file=target, force_terminal=True, width=width, highlight=False)
+    line = Text.assemble(*parts)
+    first, *others = [line] if line.cell_len <= width else line.wrap(console, width - len(indent), overflow="fold")
+    for one in (first, *(Text.assemble(indent, other) for other in others)):
+        console.print(one, soft_wrap=True)
     return target.getvalue()

@@ -275,6 +275,8 @@ class TerminalProgram:
 
     def _stop_turn(self) -> None:
         if self._turn is not None:
+            if self._answers.is_waiting:
+                self._output.end_line("(not answered)")
             self._answers.withdraw()
             self._turn.cancel()
 

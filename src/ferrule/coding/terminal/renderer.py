@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
 from ferrule.agent.run import Run
-from ferrule.coding.terminal.markdown_blocks import MarkdownBlocks, render_block, render_line
+from ferrule.coding.terminal.call_lines import BAR, DIFF_STYLES, format_call, summarize_lines
+from ferrule.coding.terminal.markdown_blocks import MARGIN, MarkdownBlocks, render_block, render_line
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.events import (
     ContextCompacted,
@@ -20,20 +19,10 @@ from ferrule.events import (
     ResultReady,
     TextDelta,
     ToolProgress,
+    ToolStarted,
 )
-from ferrule.transcript import summarize_arguments, summarize_result
-
-DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-"""The colours of a diff's lines, by how they begin."""
-_SHOWN_DIFF = 40
-"""The most lines of a change that are shown with a result."""
-_SHOWN_OUTPUT = 9
-"""The most further lines of what a command has written."""
-_SUBJECTS = ("command", "path", "pattern", "prompt")
-"""The arguments that say what a call is about."""
-_SHORT = 40
-_QUIET = ("read_file", "search", "list_files", "read_result")
-"""Tools of which only the length of a result is shown: the model reads it, the person has the files."""
+from ferrule.session.renderer import find_last_results
+from ferrule.transcript import remove_edit_note, summarize_result
 
 
 class TerminalRenderer:
@@ -48,8 +37,10 @@ class TerminalRenderer:
         self._text = MarkdownBlocks()
         self._reasoning = MarkdownBlocks()
         self._calls: dict[str, ToolCall | MalformedCall] = {}
+        self._answered: set[str] = set()
         self._started: dict[str, float] = {}
         self._progress: dict[str, str] = {}
+        self._edited: set[str] = set()
         self._was_asked = False
 
     def show(self, event: Event) -> None:
@@ -61,24 +52,17 @@ class TerminalRenderer:
             for block in self._reasoning.write(event.text):
                 self._write(f"{render_block(block, self._find_width(), is_dim=True)}\n")
         elif isinstance(event, MessageFinished):
-            self._end_texts()
-            self._calls = {call.id: call for call in event.message.calls}
-            self._started = dict.fromkeys(self._calls, time.monotonic())
-            self._progress.clear()
-            self._was_asked = False
+            self._begin_calls(event.message.calls)
+        elif isinstance(event, ToolStarted):
+            self._start(event)
         elif isinstance(event, ToolProgress):
             self._progress[event.call_id] = summarize_result(event.text)
         elif isinstance(event, ResultReady):
             self._print_result(event.result)
-        elif isinstance(event, LossesReported):
+        elif isinstance(event, LossesReported | ContextCompacted):
             self._end_texts()
-            for loss in event.losses:
-                self.notify(
-                    f"{'incomplete' if loss.kind == 'answer' else f'not preserved: {loss.kind}'}: {loss.detail}"
-                )
-        elif isinstance(event, ContextCompacted):
-            self._end_texts()
-            self.notify(f"the context was full: {event.dropped} messages were left out for the model, and are kept")
+            for notice in _describe_losses(event):
+                self.notify(notice)
         self._refresh()
 
     def clear(self) -> None:
@@ -91,9 +75,9 @@ class TerminalRenderer:
         self._end_texts()
         if run.stopped == "cancelled":
             waiting = {call.id for call in run.conversation.pending}
-            for call_id, call in self._calls.items():
-                if call_id in self._started and call_id not in waiting:
-                    self._print_line((f"{format_call(call)}  →  ", ""), ("cancelled", "red"))
+            results = find_last_results(run.conversation)
+            for call_id in [one for one in self._calls if one not in self._answered | waiting and one in results]:
+                self._print_result(results[call_id])
         self._calls, self._started = {}, {}
         self._refresh()
 
@@ -111,14 +95,39 @@ class TerminalRenderer:
         rest = self._text.rest or self._reasoning.rest
         if rest:
             width = max(4, self._find_width() - 1)
-            shown = max(1, height - len(self._started))
+            width, shown = max(4, width - len(MARGIN)), max(1, height - len(self._started))
             # Drawn again with each token: of a long text only the end is looked at.
             lines = [piece for line in rest.split("\n")[-shown:] for piece in _fold(line, width)]
-            yield from lines[-shown:]
+            yield from (f"{MARGIN}{line}" for line in lines[-shown:])
         now = time.monotonic()
-        for call_id, started in list(self._started.items())[:height]:
+        for call_id, call in [one for one in self._calls.items() if one[0] not in self._answered][:height]:
+            head, started = self._format_call(call), self._started.get(call_id)
             progress = self._progress.get(call_id, "")
-            yield f"{format_call(self._calls[call_id])}  … {now - started:.0f} s{f'  {progress}' if progress else ''}"
+            elapsed = "waits" if started is None else f"… {now - started:.0f} s"
+            line = f"{head}  {elapsed}{f'  {progress}' if progress else ''}"
+            yield _shorten(line, f"…  {elapsed}", self._find_width() - 1)
+
+    def exclude_time(self, call_id: str | None, seconds: float) -> None:
+        """Leave out the time in which a person was asked by a running call; None for all of them."""
+        for one in self._started if call_id is None else self._started.keys() & {call_id}:
+            self._started[one] += seconds
+
+    def _begin_calls(self, calls: Sequence[ToolCall | MalformedCall]) -> None:
+        self._end_texts()
+        self._calls = {call.id: call for call in calls}
+        for known in (self._answered, self._started, self._edited, self._progress):
+            known.clear()
+        self._was_asked = False
+
+    def _start(self, event: ToolStarted) -> None:
+        """Remember since when a call runs, and with which arguments."""
+        self._started[event.call.id] = time.monotonic()
+        if event.is_edited:
+            self._calls[event.call.id] = event.call
+            self._edited.add(event.call.id)
+
+    def _format_call(self, call: ToolCall | MalformedCall) -> str:
+        return format_call(call, is_edited=call.id in self._edited)
 
     def _print_blocks(self, blocks: list[str]) -> None:
         for block in blocks:
@@ -140,66 +149,36 @@ class TerminalRenderer:
         started = self._started.pop(result.call_id, None)
         call = self._calls.get(result.call_id)
         seconds = 0.0 if started is None else time.monotonic() - started
-        head = format_call(call) if call is not None else escape_line(result.name)
+        self._answered.add(result.call_id)
+        head = self._format_call(call) if call is not None else f"▸ {escape_line(result.name)}"
         elapsed = f"  ({seconds:.1f} s)" if seconds >= 1 else ""
         style = "red" if result.is_error else "green"
+        if result.call_id in self._edited:
+            result = remove_edit_note(result)
         summary, below = summarize_lines(result, with_diff=not self._was_asked)
         self._print_line((f"{head}  →  ", ""), (summary, style), (elapsed, "dim"))
         for line in below:
-            self._print_line((f"  {escape_line(line)}", DIFF_STYLES.get(line[:1], "dim")))
+            self._print_line((f"{BAR}{line}", DIFF_STYLES.get(line[:1], "dim")), indent=BAR)
 
-    def _print_line(self, *parts: tuple[str, str]) -> None:
-        self._write(render_line(*parts, width=self._find_width()))
-
-
-def format_call(call: ToolCall | MalformedCall) -> str:
-    """Format a call as one line: what it is about, and what else is short."""
-    if isinstance(call, MalformedCall):
-        return f"▸ unreadable call  {summarize_arguments(call)}"
-    name = f"▸ {escape_line(call.name)}  "
-    try:
-        arguments = call.decode()
-    except (ValueError, RecursionError):
-        arguments = None
-    subject = next(
-        (one for one in _SUBJECTS if isinstance(arguments, dict) and isinstance(arguments.get(one), str)), None
-    )
-    if subject is None:
-        return name + summarize_arguments(call)
-    others = {key: json.dumps(value, ensure_ascii=False) for key, value in arguments.items() if key != subject}
-    short = [escape_line(f"  {key}={value}") for key, value in others.items() if len(value) <= _SHORT]
-    return name + summarize_result(arguments[subject]) + "".join(short)
+    def _print_line(self, *parts: tuple[str, str], indent: str = MARGIN) -> None:
+        self._write(render_line(*parts, width=self._find_width(), indent=indent))
 
 
-def summarize_lines(result: ToolResult, with_diff: bool) -> tuple[str, list[str]]:
-    """Return a line about a result, and lines to show below it: of a change its diff, of a command its output."""
-    text = result.text.strip("\n")
-    lines = text.split("\n")
-    if len(lines) < 2 or len(result.content) != 1:
-        return summarize_result(result), []
-    if result.name in _QUIET and not result.is_error:
-        return pluralize(len(lines), "line"), []
-    head, diff = _split_diff(lines)
-    if diff:
-        return "; ".join(escape_line(line) for line in head if line), _shorten_lines(diff) if with_diff else []
-    return escape_line(lines[0]), _shorten_lines(lines[1:], _SHOWN_OUTPUT)
+def _describe_losses(event: LossesReported | ContextCompacted) -> Iterator[str]:
+    if isinstance(event, ContextCompacted):
+        yield f"the context was full: {event.dropped} messages were left out for the model, and are kept"
+        return
+    for loss in event.losses:
+        yield f"{'incomplete' if loss.kind == 'answer' else f'not preserved: {loss.kind}'}: {loss.detail}"
 
 
-def _split_diff(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Split the lines of a result into those before its unified diff, and the diff."""
-    start = next((at for at, line in enumerate(lines) if line.startswith("@@ ")), None)
-    if start is None:
-        return lines, []
-    head = [line for line in lines[:start] if line != "Diff:" and line[:4] not in ("--- ", "+++ ")]
-    return head, lines[start:]
+def _shorten(line: str, end: str, width: int) -> str:
+    """Cut a line that is too long for the terminal, with `end` in place of what is left out."""
+    from ferrule.session.streamed_text import measure_width
 
-
-def _shorten_lines(lines: list[str], most: int = _SHOWN_DIFF) -> list[str]:
-    """Leave out the middle of many lines."""
-    if len(lines) <= most:
-        return lines
-    left_out = len(lines) - most + 1
-    return [*lines[: most // 2], f"… {left_out} more lines", *lines[len(lines) - (most - most // 2 - 1) :]]
+    if measure_width(line) <= width:
+        return line
+    return next(_fold(line, max(4, width - measure_width(end)))) + end
 
 
 def _fold(line: str, width: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -48,6 +48,7 @@ class CommandRequest:
     timeout: float | None = None
     mode: Mode | None = None
     hosts: HostRules | None = None
+    on_stopped: Callable[[CommandResult], None] | None = None
 
 
 class CommandRunner:
@@ -113,6 +114,8 @@ class CommandRunner:
         except asyncio.CancelledError:
             command.stop("killed", at_once=True)
             await asyncio.wait([command.task])
+            if request.on_stopped is not None and not command.task.cancelled() and not command.task.exception():
+                request.on_stopped(command.task.result())
             raise
 
     async def start(self, request: CommandRequest) -> Command:

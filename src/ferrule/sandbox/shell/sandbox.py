@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
@@ -38,7 +38,7 @@ class ShellSandbox(ShellSettings):
     _running: CommandRunner | None = field(default=None, init=False, repr=False)
     _opening: asyncio.Lock | None = field(default=None, init=False, repr=False)
 
-    async def run(
+    async def run(  # noqa: PLR0913 - options by their names, so that mypy finds a wrong one
         self,
         command: str,
         *,
@@ -49,6 +49,7 @@ class ShellSandbox(ShellSettings):
         separate: bool = False,
         mode: Mode | str | None = None,
         hosts: Sequence[str] = (),
+        on_stopped: Callable[[CommandResult], None] | None = None,
     ) -> CommandResult:
         """Run `sh -c command` in the workspace (or in its `folder`) and wait for its end.
 
@@ -58,11 +59,14 @@ class ShellSandbox(ShellSettings):
         `mode` makes this command's mode one that allows less than the sandbox's. `hosts` are rules for hosts that this
         command may reach in addition to those of `network`; it then has a loopback of its own.
 
-        Cancelling ends the command at once. Raises `SandboxInputError` for invalid arguments and `SandboxUnavailable`
-        if the command can't be contained; nothing has run then.
+        Cancelling ends the command at once; `on_stopped` is then called, in any thread, with the result so far. Raises
+        `SandboxInputError` for invalid arguments and `SandboxUnavailable` if the command can't be contained; nothing
+        has run then.
         """
         request = self._make_request(command, folder, writable, timeout, mode, hosts)
-        return await run_on_background_loop(self._run(replace(request, input=input, separate=separate)))
+        return await run_on_background_loop(
+            self._run(replace(request, input=input, separate=separate, on_stopped=on_stopped))
+        )
 
     def run_sync(self, command: str, *, timeout: float | None = 120.0, writable: Sequence[str] = ()) -> CommandResult:
         """`run`, for programs without an event loop."""

@@ -1,0 +1,172 @@
+"""What is shown of a call and of its result: a line about what it is about, and below it what a person wants to see."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ferrule._util.pluralize import pluralize
+from ferrule._util.terminal_text import escape_line
+from ferrule.conversation import MalformedCall, ToolCall, ToolResult
+from ferrule.transcript import EDITED, summarize_arguments, summarize_result
+
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+"""The colours of a diff's lines, by how they begin."""
+BAR = "  │ "
+"""What stands before each line of a result, so that none can be mistaken for one of ours."""
+_SHOWN_DIFF = 40
+"""The most lines of a change that are shown with a result."""
+_SHOWN_OUTPUT = 9
+"""The most further lines of what a command has written."""
+_SUBJECTS = ("command", "path", "pattern", "prompt")
+"""The arguments that say what a call is about."""
+_SHORT = 40
+_LONGEST_SUBJECT = 200
+_MOST_COMPARED = 2_000
+"""Lines of an edit that are compared; the others count as changed."""
+_QUIET = ("read_file", "search", "list_files", "read_result")
+"""Tools of which only the length of a result is shown: the model reads it, the person has the files."""
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_FOR_THE_MODEL = (
+    (
+        re.compile(r"\[This is call (\d+) of \S+ with the same arguments and the same result: .*\]"),
+        r"[call \1 of the same]",
+    ),
+    (re.compile(r"\[(also found: .*); `runner` chooses\]"), r"[\1]"),
+    (re.compile(r"\[(no access to the network: .*); if the command needs them, .*\]"), r"[\1]"),
+    (re.compile(r"(started as \S+); job_output reads what it writes, stop_job stops it"), r"\1"),
+    (re.compile(r"(\[… [\d,]+ characters left out); the whole is kept as .* …\]"), r"\1 …]"),
+)
+"""Notes that only a model can act on, and what a person is shown of them."""
+_CANCELLED = "error: cancelled: the run was stopped before this call finished; it may have taken effect"
+
+
+def format_call(call: ToolCall | MalformedCall, *, is_edited: bool = False) -> str:
+    """Format a call as one line: what it is about, and what else is short."""
+    if isinstance(call, MalformedCall):
+        return f"▸ unreadable call  {summarize_arguments(call)}"
+    name = f"▸ {escape_line(call.name)}"
+    try:
+        arguments = call.decode()
+    except (ValueError, RecursionError):
+        arguments = None
+    about = (
+        "  ".join(_describe_arguments(call.name, arguments))
+        if isinstance(arguments, dict)
+        else summarize_arguments(call)
+    )
+    return f"{name}  {about}".rstrip() + (EDITED if is_edited else "")
+
+
+def _describe_arguments(name: str, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a person wants to know of the arguments, each escaped and short."""
+    subject = next((one for one in _SUBJECTS if isinstance(arguments.get(one), str)), None)
+    if subject is not None and arguments[subject]:
+        yield _join_lines(arguments[subject])
+    for key, value in arguments.items():
+        if key != subject:
+            yield from _describe_argument(name, key, value)
+
+
+def _describe_argument(name: str, key: str, value: Any) -> Iterator[str]:
+    if key == "edits" and (counted := _count_edits(value)):
+        yield counted
+    elif isinstance(value, str) and (name == "apply_patch" or key == "patch") and _PATCHED.search(value):
+        yield f"{', '.join(escape_line(path) for path in _PATCHED.findall(value)[:5])}  {_count_signs(value)}"
+    elif isinstance(value, str) and "\n" in value.strip("\n"):
+        yield pluralize(len(value.splitlines()), "line")
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        yield pluralize(len(value), key.removesuffix("s"))
+    elif value not in (None, "") and len(text := json.dumps(value, ensure_ascii=False)) <= _SHORT:
+        yield escape_line(f"{key}={text}")
+
+
+def _join_lines(text: str) -> str:
+    shown = escape_line(" ⏎ ".join(line.strip() for line in text.strip().split("\n")))
+    if len(shown) <= _LONGEST_SUBJECT:
+        return shown
+    return f"{shown[: _LONGEST_SUBJECT - 1]}… ({len(text):,} characters)"
+
+
+def _count_edits(value: Any) -> str:
+    """Count the lines that replacements add and remove; empty if these are none."""
+    if not (
+        isinstance(value, list)
+        and value
+        and all(isinstance(one, dict) and isinstance(one.get("old"), str) for one in value)
+    ):
+        return ""
+    added = removed = 0
+    for edit in value:
+        more, fewer = _count_changed_lines(edit["old"].splitlines(), str(edit.get("new", "")).splitlines())
+        added, removed = added + more, removed + fewer
+    return f"+{added:,} −{removed:,}"
+
+
+def _count_changed_lines(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    if len(old) + len(new) > _MOST_COMPARED:
+        return len(new), len(old)
+    from difflib import SequenceMatcher
+
+    same = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
+    return len(new) - same, len(old) - same
+
+
+def _count_signs(patch: str) -> str:
+    lines = patch.split("\n")
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return f"+{added:,} −{removed:,}"
+
+
+def summarize_lines(result: ToolResult, *, with_diff: bool) -> tuple[str, list[str]]:
+    """Return a line about a result, and lines to show below it: of a change its diff, of a command its output."""
+    if result.status == "cancelled":
+        return _summarize_cancelled(result)
+    text = result.text.strip("\n")
+    lines = text.split("\n")
+    if result.name == "todo" and not result.is_error and lines[-1].startswith("("):
+        return escape_line(lines[-1].strip("()")), [escape_line(line) for line in lines[:-1]]
+    if len(lines) < 2 or any(not hasattr(part, "text") for part in result.content):
+        return summarize_result(result), []
+    if result.name in _QUIET and not result.is_error:
+        return pluralize(len(lines), "line"), []
+    head, diff = _split_diff(lines)
+    if diff:
+        return "; ".join(map(_write_for_person, filter(None, head))), _shorten_lines(diff) if with_diff else []
+    return _write_for_person(lines[0]), [_write_for_person(line) for line in _shorten_lines(lines[1:], _SHOWN_OUTPUT)]
+
+
+def _write_for_person(line: str) -> str:
+    """Escape a line of a result, without what only the model can do."""
+    for pattern, shown in _FOR_THE_MODEL:
+        if pattern.fullmatch(line):
+            return escape_line(pattern.sub(shown, line))
+    return escape_line(line)
+
+
+def _summarize_cancelled(result: ToolResult) -> tuple[str, list[str]]:
+    """What a person who has stopped the turn wants to know: whether the call ran, and what it wrote."""
+    if not result.text.startswith(_CANCELLED):
+        return "not run", []
+    output = result.text[len(_CANCELLED) :].strip("\n")
+    lines = [escape_line(line) for line in output.split("\n")] if output else []
+    return "stopped; it may have taken effect", _shorten_lines(lines, _SHOWN_OUTPUT)
+
+
+def _split_diff(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Split the lines of a result into those before its unified diff, and the diff."""
+    start = next((at for at, line in enumerate(lines) if line.startswith("@@ ")), None)
+    if start is None:
+        return lines, []
+    head = [line for line in lines[:start] if line != "Diff:" and line[:4] not in ("--- ", "+++ ")]
+    return head, [escape_line(line) for line in lines[start:]]
+
+
+def _shorten_lines(lines: list[str], most: int = _SHOWN_DIFF) -> list[str]:
+    """Leave out the middle of many lines."""
+    if len(lines) <= most:
+        return lines
+    left_out = len(lines) - most + 1
+    return [*lines[: most // 2], f"… {left_out} more lines", *lines[len(lines) - (most - most // 2 - 1) :]]
