@@ -266,3 +266,12 @@ async def test_watching_runs_them_again_after_a_change(workspace: Workspace) -> 
     while "second" not in output:
         output += (await call_tool(tools, "job_output", id="job_1", wait=20)).text
     await call_tool(tools, "stop_job", id="job_1")
+
+
+@pytest.mark.parametrize(("text", "reason"), [('{"a":' * 100_000, "nested too deeply"), ("{", "Expecting")])
+async def test_a_package_json_that_cannot_be_read(workspace: Workspace, text: str, reason: str) -> None:
+    write(workspace, {"package.json": text})
+    result = await run(workspace)
+    assert result.is_error
+    assert f"package.json can't be read as JSON ({reason}" in result.text
+    assert "\n" not in result.text

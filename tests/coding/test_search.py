@@ -333,7 +333,7 @@ async def test_a_tree_is_listed_with_sizes(project: Path) -> None:
         "  deep/",
         "    down/ (1 file)",
         "  a.py  2.0 KB",
-        ".gitignore  6 B",
+        ".gitignore  6 bytes",
         "README.md  2.0 KB",
     ]
     assert body(await list_files(project, path="src/deep", glob="*.py")) == [
@@ -353,7 +353,7 @@ async def test_a_large_tree_is_bounded_and_what_is_left_out_is_counted(project: 
             (project / f"d{folder:02}" / f"{number:02}.txt").write_text("")
     lines = body(await list_files(project, max_entries=60))
     assert len(lines) < 100
-    assert lines[1:4] == ["d00/", "  00.txt  0 B", "  01.txt  0 B"]
+    assert lines[1:4] == ["d00/", "  00.txt  0 bytes", "  01.txt  0 bytes"]
     assert "  [28 more files here and below]" in lines
     few = body(await list_files(project, max_entries=5))
     assert few == ["./", *(f"d{n:02}/ (30 files)" for n in range(5)), "[450 more files here and below]"]

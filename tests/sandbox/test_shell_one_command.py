@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -139,3 +140,19 @@ async def test_nobody_is_asked_anything(workspace: Path, monkeypatch: pytest.Mon
     async with ShellSandbox(workspace) as shell:
         done = await shell.run("echo $GIT_TERMINAL_PROMPT $DEBIAN_FRONTEND $PAGER $GIT_PAGER; cat; wc -c < /dev/stdin")
     assert done.output == "0 noninteractive cat cat\n0\n"
+
+
+async def test_programs_look_for_no_newer_version_of_themselves(workspace: Path) -> None:
+    names = ("npm_config_update_notifier", "PIP_DISABLE_PIP_VERSION_CHECK", "GH_NO_UPDATE_NOTIFIER", "DO_NOT_TRACK")
+    async with ShellSandbox(workspace) as shell:
+        done = await shell.run(" ".join(["echo", *(f"${name}" for name in names)]))
+    assert done.output == "false 1 1 1\n"
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is missing")
+async def test_a_failing_script_of_npm_needs_no_host(workspace: Path) -> None:
+    (workspace / "package.json").write_text('{"scripts": {"test": "exit 3"}}')
+    async with ShellSandbox(workspace, network=[]) as shell:
+        done = await shell.run("npm test", timeout=60)
+    assert done.exit_code == 3, done.output
+    assert not done.refused

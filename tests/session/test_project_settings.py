@@ -196,7 +196,7 @@ BAD = [
     ("[mcp.x]\nurl = 'http://x'\nheader = {}", "mcp.x.header: unknown field; did you mean headers?"),
     ("[code]\ncontext_limit = 'big'", "code.context_limit: got 'big'; input should be a valid integer"),
     ("add_dirs = '../x'", "add_dirs: got '../x'; input should be a valid tuple"),
-    ("x = " + "[" * 5000, "not TOML"),
+    ("x = " + "[" * 5000, "nested too deeply"),
     ("#" * 1_000_001, "over 1,000 kB, which no such file needs"),
 ]
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from ferrule._util.background import run_synchronously
+from ferrule.coding.files.images import check_image, find_shown_type
 from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file
 from ferrule.coding.files.text_files import show_bad_bytes, split_lines
 from ferrule.coding.search.listing import list_files_below
 from ferrule.conversation import Image, Text
 from ferrule.errors import SandboxInputError, SandboxUnavailable, SettingsError, ToolFailed
-from ferrule.media import find_image_type, frame_text
+from ferrule.media import frame_text
 
 if TYPE_CHECKING:
     from ferrule.coding.workspace import Workspace
@@ -57,8 +58,12 @@ def load_attachment(path: str, workspace: Workspace) -> Attachment:
             loaded = load_file(workspace, path)
     except ToolFailed as error:
         raise SettingsError(f"@{path}: {error}") from error
-    image_type = find_image_type(loaded.data)
+    image_type = find_shown_type(loaded.data)
     if image_type is not None:
+        try:
+            check_image(loaded.data, image_type)
+        except ValueError as error:
+            raise SettingsError(f"@{path} begins as {image_type}, but can't be shown: {error}") from error
         return Image(loaded.data, image_type)
     if loaded.text is None:
         raise SettingsError(f"@{path}: {loaded.kind}, which can't be attached; only text and images can")

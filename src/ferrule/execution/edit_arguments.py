@@ -84,6 +84,8 @@ class EditableArguments:
             parsed = tomllib.loads(text) if self.kind == "toml" else json.loads(text)
         except ValueError as error:
             raise SettingsError(f"not valid {self.kind.upper()}: {error}") from error
+        except RecursionError as error:
+            raise SettingsError(f"not valid {self.kind.upper()}: nested too deeply") from error
         if not isinstance(parsed, dict):
             raise SettingsError("not a JSON object")
         return {name: to_json_value(value) for name, value in parsed.items()}

@@ -109,9 +109,11 @@ def parse_toml(data: bytes, source: str) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
         raise PolicyError(f"{source}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         last = f"at end of document, line {len(data.splitlines())}"
         raise PolicyError(f"{source}: not TOML: {str(error).replace('at end of document', last)}") from error
+    except RecursionError as error:
+        raise PolicyError(f"{source}: its arrays or tables are nested too deeply to be read") from error
 
 
 def describe_invalid_data(error: ValidationError, source: str, model: type[BaseModel]) -> list[str]:

@@ -30,7 +30,7 @@ def read_records(name: str) -> dict[str, Any]:
         return {}
     try:
         records = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: damaged: {error}; delete the file, and answer again what you are asked") from None
     if not isinstance(records, dict):
         raise SettingsError(f"{path}: damaged: not an object; delete the file, and answer again what you are asked")

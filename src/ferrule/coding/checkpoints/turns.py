@@ -80,7 +80,7 @@ class TurnFiles:
         for path in sorted(self.folder.glob("*.json")):
             try:
                 turns.append(_parse(json.loads(path.read_bytes())))
-            except (OSError, ValueError, TypeError, LookupError, AttributeError):
+            except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 damaged.append(path)
         return sorted(turns, key=lambda turn: turn.number), damaged
 

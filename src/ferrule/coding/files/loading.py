@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from ferrule._util.file_size import describe_size
 from ferrule.coding.files.changes import describe_os_error
 from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.records import FileRecord, hash_content
@@ -134,11 +135,6 @@ def suggest_names(workspace: Workspace, path: str) -> str:
         if each != real and _may_show(workspace, each)
     ][:3]
     return f" Did you mean {' or '.join(shown)}?" if shown else ""
-
-
-def describe_size(size: int) -> str:
-    """A number of bytes as people read it: "12,345 bytes", "3.4 MB"."""
-    return f"{size:,} bytes" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
 
 
 def _list_names(folder: str) -> list[str]:

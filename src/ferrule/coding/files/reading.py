@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Final
 
-from ferrule.coding.files.loading import LoadedFile, describe_size
+from ferrule._util.file_size import describe_size
+from ferrule._util.pluralize import pluralize
+from ferrule.coding.files.images import check_image, find_shown_type
+from ferrule.coding.files.loading import LoadedFile
 from ferrule.coding.files.text_files import TextFile, show_bad_bytes, split_lines
 from ferrule.conversation import Image, Text
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.media import find_image_type
 
 __all__ = ["render_file"]
 
 _MOST_CHARACTERS: Final = 28_000
 """Below the executor's limit, so that whole lines are left out and the next offset can be named."""
 _LONGEST_LINE: Final = 2_000
-_LARGEST_IMAGE: Final = 5_000_000  # what providers take
+_IMAGE_NAMES: Final = {
+    ".png": "a PNG image", ".jpg": "a JPEG image", ".jpeg": "a JPEG image", ".gif": "a GIF image",
+    ".webp": "a WebP image",
+}  # fmt: skip
+_LARGEST_IMAGE: Final = 5 * 1024 * 1024  # what providers take
 
 
 def render_file(file: LoadedFile, offset: int, limit: int | None) -> str | list[Text | Image]:
     """The answer for a file from line `offset` (from 1) on. Raises `ToolRetry` or `ToolFailed` if there is none."""
-    media_type = find_image_type(file.data) or ("image/webp" if file.data[8:12] == b"WEBP" else None)
+    media_type = find_shown_type(file.data)
     if media_type is not None:
         return _render_image(file, media_type)
+    if file.text is None and (named := _IMAGE_NAMES.get(PurePath(file.path).suffix.lower())):
+        raise ToolFailed(
+            f"{file.path} is named like {named}, but doesn't begin like an image: it is damaged or something else; "
+            "look at its first bytes with bash (`file`, `xxd | head`)"
+        )
     if file.text is None:
         raise ToolFailed(
             f"{file.path} is not text but {file.kind} ({describe_size(len(file.data))}): look at it with bash, by a "
@@ -33,7 +45,8 @@ def render_file(file: LoadedFile, offset: int, limit: int | None) -> str | list[
         return f"[{file.path} is empty]"
     if offset > len(lines):
         raise ToolRetry(
-            f"{file.path} has {_count(lines)}, so there is no line {offset:,}: give an offset up to {len(lines)}"
+            f"{file.path} has {pluralize(len(lines), 'line')}, so there is no line {offset:,}: give an offset up to "
+            f"{len(lines)}"
         )
     return _render_lines(file.text, lines, offset, limit)
 
@@ -51,7 +64,7 @@ def _render_lines(text: TextFile, lines: list[str], offset: int, limit: int | No
     end = offset - 1 + len(shown)
     notes = [text.description] if text.description else []
     if end < len(lines):
-        more = f"{len(lines) - end:,} more lines; go on with offset={end + 1}"
+        more = f"{pluralize(len(lines) - end, 'more line')}; go on with offset={end + 1}"
         notes.insert(0, f"lines {offset:,} to {end:,} of {len(lines):,}; {more}")
     elif not text.text.endswith("\n"):
         notes.append("no newline at the end of the file")
@@ -70,8 +83,9 @@ def _render_image(file: LoadedFile, media_type: str) -> list[Text | Image]:
             f"{file.path} is an image of {describe_size(len(file.data))}, more than the "
             f"{describe_size(_LARGEST_IMAGE)} that can be shown: make it smaller with bash first"
         )
-    return [Text(f"{file.path}: {media_type}, {describe_size(len(file.data))}"), Image(file.data, media_type)]
-
-
-def _count(lines: list[str]) -> str:
-    return "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
+    try:
+        width, height = check_image(file.data, media_type)
+    except ValueError as error:
+        raise ToolFailed(f"{file.path} begins as {media_type}, but can't be shown: {error}") from error
+    size = f"{width:,} × {height:,} pixels, {describe_size(len(file.data))}"
+    return [Text(f"{file.path}: {media_type}, {size}"), Image(file.data, media_type)]

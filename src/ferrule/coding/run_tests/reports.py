@@ -86,7 +86,7 @@ def _read_go(output: str, _errors: str) -> TestReport | None:
         try:
             event: dict[str, Any] = json.loads(line)
             action, test = event["Action"], event.get("Test")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
         name = f"{event.get('Package', '')}.{test}" if test else event.get("Package", "") or event.get("ImportPath", "")
         if test:

@@ -93,14 +93,15 @@ class _NamedRunner(TestRunner):
         return [*filled, *([f"--junit-xml={report}"] if self.name == "pytest" else [])]
 
 
-def find_runners(access: FileAccess) -> list[TestRunner]:
-    """The runners that the files of a workspace speak for, the likeliest first."""
-    found = _Files(access)
-    return [
+def find_runners(access: FileAccess) -> tuple[list[TestRunner], list[str]]:
+    """The runners that the files of a workspace speak for, the likeliest first, and which files can't be read."""
+    files = _Files(access)
+    found = [
         runner
         for find in (_find_pytest, _find_cargo, _find_go, _find_npm, _find_unittest, _find_make)
-        for runner in find(found)
+        for runner in find(files)
     ]
+    return found, files.problems
 
 
 class _Files:
@@ -110,6 +111,7 @@ class _Files:
         self._access = access
         self._snapshot = access.take_snapshot()
         self.folder = access.workspace
+        self.problems: list[str] = []
 
     def read(self, name: str) -> str | None:
         """The start of a file as text; None if it isn't there or can't be read."""
@@ -182,7 +184,11 @@ def _find_npm(files: _Files) -> Iterator[TestRunner]:
     text = files.read("package.json")
     try:
         script = json.loads(text)["scripts"]["test"] if text is not None else None
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
+        return
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        files.problems.append(f"package.json can't be read as JSON ({reason})")
         return
     if isinstance(script, str) and script.strip() and _NO_TEST_SPECIFIED not in script:
         yield TestRunner("npm", "package.json has a script `test`", ("npm", "test"))

@@ -90,7 +90,7 @@ def _choose(
 ) -> tuple[TestRunner, list[TestRunner]]:
     """The runner, and others that were found. Raises `ToolFailed` if there is none."""
     try:
-        found = find_runners(workspace.access)
+        found, problems = find_runners(workspace.access)
     except FerruleError as error:
         raise ToolFailed(str(error)) from error
     if command and name is None:
@@ -98,6 +98,7 @@ def _choose(
     chosen = [runner for runner in found if name in (None, runner.name)]
     if not chosen:
         known = f"; these are there: {', '.join(runner.name for runner in found)}" if found else ""
+        known += "".join(f"; {problem}" for problem in problems)
         raise ToolFailed(
             f"no {'test runner' if name is None else f'tests for {name}'} found in {workspace.folder}{known}. Looked "
             "for settings and tests of pytest and unittest, Cargo.toml, go.mod, a script `test` in package.json, and a "

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ferrule._util.file_size import describe_size
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
 
 __all__ = ["render_tree"]
-
-_KB = 1024
 
 
 @dataclass(slots=True)
@@ -31,7 +30,7 @@ def render_tree(paths: Sequence[str], root: str, depth: int, most: int) -> str:
     The levels share the lines: a folder is shown before what is deeper elsewhere. Empty without paths.
     """
     if list(paths) == [root]:
-        return _describe_size(root)
+        return _describe_file(root)
     top = _build(paths, root)
     _share_lines(top, depth, most)
     return "\n".join(_render(top, root, ""))
@@ -71,17 +70,14 @@ def _render(folder: _Folder, path: str, indent: str) -> Iterator[str]:
         yield from _render(inner, f"{path}/{name}", f"{indent}  ")
     files = folder.files[: folder.shown - len(shown)]
     for name in files:
-        yield f"{indent}{escape_line(name)}  {_describe_size(f'{path}/{name}')}"
+        yield f"{indent}{escape_line(name)}  {_describe_file(f'{path}/{name}')}"
     left_out = folder.count - sum(folder.folders[name].count for name in shown) - len(files)
     if folder.shown and left_out:
         yield f"{indent}[{pluralize(left_out, 'more file')} here and below]"
 
 
-def _describe_size(path: str) -> str:
+def _describe_file(path: str) -> str:
     try:
-        size = Path(path).lstat().st_size
+        return describe_size(Path(path).lstat().st_size)
     except OSError:
         return "(gone)"
-    if size < _KB:
-        return f"{size} B"
-    return f"{size / _KB:,.1f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"

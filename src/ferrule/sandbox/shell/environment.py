@@ -23,6 +23,28 @@ _SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASS(?!ED)|PWD|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|CERT|PRIVATE", re.IGNORECASE
 )
 _PASSWORD_IN_ADDRESS = re.compile(r"://[^/@\s]+@")
+_UNATTENDED = {
+    # There is no one to page through output, to type a password or to answer a question.
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "COREPACK_ENABLE_DOWNLOAD_PROMPT": "0",
+    # A command asks for the hosts that it needs, and not for one where its program looks for a newer version of itself.
+    "npm_config_update_notifier": "false",
+    "NO_UPDATE_NOTIFIER": "1",
+    "npm_config_fund": "false",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "GH_NO_UPDATE_NOTIFIER": "1",
+    "DENO_NO_UPDATE_CHECK": "1",
+    "HOMEBREW_NO_AUTO_UPDATE": "1",
+    "CHECKPOINT_DISABLE": "1",
+    "YARN_ENABLE_TELEMETRY": "0",
+    "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
+    "NEXT_TELEMETRY_DISABLED": "1",
+    "DO_NOT_TRACK": "1",
+}
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -43,9 +65,7 @@ def clean_environment(
     }
     environment.setdefault("PATH", _DEFAULT_PATH)
     environment.setdefault("HOME", "/")
-    # There is no one to page through output, to type a password or to answer a question.
-    environment |= {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive"}
-    return environment | dict(given or {})
+    return environment | _UNATTENDED | dict(given or {})
 
 
 @cache
