@@ -179,11 +179,11 @@ def _join_lines(text: str) -> str:
 
 def _shorten(text: str) -> str:
     text = text.strip()
-    if len(text) <= _LONGEST:
-        return _escape_line_ends(text)
     half = _LONGEST // 2
-    left_out = f"{len(text) - 2 * half:,} characters"
-    return f"{_escape_line_ends(text[:half])} … {left_out} … {_escape_line_ends(text[-half:])}"
+    notice = f" … {len(text) - 2 * half:,} characters … "
+    if len(text) <= 2 * half + len(notice):
+        return _escape_line_ends(text)
+    return f"{_escape_line_ends(text[:half])}{notice}{_escape_line_ends(text[-half:])}"
 
 
 def _escape_line_ends(text: str) -> str:

@@ -63,6 +63,13 @@ async def test_only_the_answer_comes_back(tmp_path: Path) -> None:
     assert first[1].text == "Find the cat."
 
 
+async def test_it_is_told_the_instructions_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Use tabs.\n")
+    scripted = ScriptedModel(start(), "On the sofa.", "Done.")
+    await agent(tmp_path, scripted).run()
+    assert "<project-instructions>\nUse tabs.\n" in scripted.seen[1].messages[0].text
+
+
 async def test_it_is_offered_what_only_reads_unless_tools_are_named(tmp_path: Path) -> None:
     for names, offered in ((None, ["look"]), (["paint"], ["paint"]), (["look", "task"], ["look", "task"])):
         watched = Watched(ScriptedModel(start(tools=names), "Done.", "Done."))

@@ -108,10 +108,10 @@ def make_system_text(
         f"Date: {now:%Y-%m-%d}",
         f"System: {platform.system()} {platform.machine()}",
     ]
-    return "\n\n".join([_RULES, "\n".join(lines), *map(_frame, instructions)])
+    return "\n\n".join([_RULES, "\n".join(lines), *map(frame_instructions, instructions)])
 
 
-def _frame(one: ProjectInstructions) -> str:
+def frame_instructions(one: ProjectInstructions) -> str:
     """Mark a file's text as the project's: its author isn't the user."""
     cut = "\n[the rest is left out: read the file]" if one.is_cut else ""
     return (

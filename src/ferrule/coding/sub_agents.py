@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import shorten
@@ -12,6 +13,7 @@ from ferrule.agent.pipeline import HooksSource, Pipeline
 from ferrule.agent.sub_agents import get_answer, run_sub_agent
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.coding.agent import prepare_pipeline
+from ferrule.coding.instructions import frame_instructions, read_project_instructions
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.execution import Policy
 from ferrule.tools.decorator import Tool, tool
@@ -64,7 +66,9 @@ def make_task_tool(folder: Path, hooks: Sequence[HooksSource] = ()) -> Tool:
             raise ToolFailed(f"sub-agents are nested {DEEPEST} deep already; do this without one")
         if not prompt.strip():
             raise ToolRetry("the prompt is empty; say what the sub-agent must do")
-        pipeline = _make_pipeline(state, prompt, tools, folder, hooks)
+        instructions = await asyncio.to_thread(read_project_instructions, folder)
+        system = "\n\n".join([_SYSTEM.format(folder=folder), *map(frame_instructions, instructions)])
+        pipeline = _make_pipeline(state, prompt, tools, system, hooks)
         run = await run_sub_agent(pipeline, scope, NAME, shorten(prompt, 60, placeholder="…"))
         return str(get_answer(run, "the sub-agent")) or "[the sub-agent answered nothing]"
 
@@ -72,13 +76,13 @@ def make_task_tool(folder: Path, hooks: Sequence[HooksSource] = ()) -> Tool:
 
 
 def _make_pipeline(
-    state: RunState, prompt: str, names: Sequence[str] | None, folder: Path, hooks: Sequence[HooksSource]
+    state: RunState, prompt: str, names: Sequence[str] | None, system: str, hooks: Sequence[HooksSource]
 ) -> Pipeline:
     policy = None if names is not None else Policy(profile="plan", trusted=state.policy.trusted)
     chosen = _select_tools(state, names)
     # What a hook set for one request, such as a tool that must be called, is not for the sub-agent.
     settings = state.request.settings.model_copy(update={"choice": None, "output_schema": None})
-    pipeline = prepare_pipeline(Pipeline(state.model, settings=settings)).system(_SYSTEM.format(folder=folder))
+    pipeline = prepare_pipeline(Pipeline(state.model, settings=settings)).system(system)
     return pipeline.using(*chosen, policy=policy).within(rounds=ROUNDS).hook(*hooks).chat(prompt)
 
 
