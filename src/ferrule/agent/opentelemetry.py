@@ -35,7 +35,7 @@ from ferrule.execution.secrets import scrub_secrets
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Histogram, MeterProvider
+    from opentelemetry.metrics import Counter, Histogram, MeterProvider
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
     from ferrule.agent.hooks import ModelRequest
@@ -43,6 +43,33 @@ if TYPE_CHECKING:
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The environment variable that turns on the recording of message content; `true` or `1`."""
+_DURATION_BUCKETS = (
+    0.01,
+    0.02,
+    0.04,
+    0.08,
+    0.16,
+    0.32,
+    0.64,
+    1.28,
+    2.56,
+    5.12,
+    10.24,
+    20.48,
+    40.96,
+    60,
+    81.92,
+    120,
+    300,
+    600,
+)
+_TOKEN_BUCKETS = (
+    *(1, 4, 16, 64, 256, 1024, 4096, 8192, 16_384, 32_768, 65_536, 100_000, 131_072, 200_000, 262_144, 524_288),
+    *(1_048_576, 4_194_304, 16_777_216, 67_108_864),
+)
+"""The upper bounds of histograms, in seconds and in tokens: those of the semantic conventions, and more where the SDK's
+own would end too soon for long prompts, or where `docs/observability.md` has the threshold of an alert."""
+_NOT_OFFERED = "(not offered)"
 _PROVIDERS = {"google": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "openai-responses": "openai"}
 _REASONS = {"turn": "stop", "calls": "tool_calls", "context": "length"}
 _REQUEST = ("temperature", "top_p", "top_k", "max_tokens", "seed")
@@ -67,7 +94,7 @@ def disable() -> None:
 
 
 class Instruments:
-    """The tracer and histograms that record runs. Raises `SettingsError` if opentelemetry-api isn't installed."""
+    """The tracer and metrics that record runs. Raises `SettingsError` if opentelemetry-api isn't installed."""
 
     def __init__(
         self,
@@ -83,10 +110,19 @@ class Instruments:
         self.tracer: Tracer = trace.get_tracer("ferrule", tracer_provider=tracer_provider)
         meter = metrics.get_meter("ferrule", meter_provider=meter_provider)
         self.duration: Histogram = meter.create_histogram(
-            "gen_ai.client.operation.duration", "s", "How long a model took to write a message."
+            "gen_ai.client.operation.duration",
+            "s",
+            "How long a model took to write a message.",
+            explicit_bucket_boundaries_advisory=_DURATION_BUCKETS,
         )
         self.tokens: Histogram = meter.create_histogram(
-            "gen_ai.client.token.usage", "{token}", "Tokens that a model read and wrote."
+            "gen_ai.client.token.usage",
+            "{token}",
+            "Tokens that a model read and wrote.",
+            explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS,
+        )
+        self.calls: Counter = meter.create_counter(
+            "ferrule.tool.calls", "{call}", "Calls of tools by the status of their results: ok, error, denied, …"
         )
 
 
@@ -122,12 +158,14 @@ class OtelListener:
         self._run_span = _OpenSpan(instruments.tracer, "invoke_agent", self._make_attributes("invoke_agent"))
         self._request_span: _OpenSpan | None = None
         self._began = 0.0
+        self._offered: frozenset[str] = frozenset()
 
     def _make_attributes(self, operation: str) -> dict[str, Any]:
         return {"gen_ai.operation.name": operation, **self._common}
 
     def on_request(self, model: Model, request: ModelRequest) -> None:  # noqa: ARG002 - a listener's interface
         """Begin the span of a request."""
+        self._offered = frozenset(one.name for one in request.offered)
         settings = request.settings
         attributes = self._make_attributes("chat")
         for name in _REQUEST:
@@ -178,7 +216,11 @@ class OtelListener:
         return _SpanJournal(journal or NullJournal(), self._instruments)
 
     def on_result(self, result: ToolResult) -> None:
-        """Do nothing: the span of a call ends with its line in the journal."""
+        """Count the result; the span of a call that ran ends with its line in the journal."""
+        # A name that a model made up would be a time series of its own.
+        name = result.name if result.name in self._offered else _NOT_OFFERED
+        attributes = {"gen_ai.tool.name": name, "ferrule.status": result.status}
+        self._instruments.calls.add(1, {**self._common, **attributes})
 
     def on_end(self, error: BaseException | None) -> None:
         """End the run's span."""
