@@ -340,6 +340,16 @@ def test_check_finds_broken_contracts_and_passes_additions(tmp_path: Path) -> No
     assert json.loads(gone.stdout)["problems"] == [{"path": str(old), "line": None, "reason": "the tool look is gone"}]
 
 
+def test_check_against_a_list_with_the_calculator_alone_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a_tool.py").write_text(
+        "from ferrule import tool\n\n@tool\ndef a(x: int) -> int:\n    'A. x: it.'\n    return x\n"
+    )
+    (tmp_path / "old.json").write_text(ferrule("tools", "--json").stdout)
+    done = ferrule("tools", "check", tmp_path / "a_tool.py", "--against", tmp_path / "old.json")
+    assert done.returncode == 2
+    assert "has only the calculator, which every list has; name the others when you write it" in done.stderr
+
+
 def test_check_against_what_is_no_list_of_tools_is_refused(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text("3")
     done = ferrule("tools", "check", tmp_path, "--against", tmp_path / "old.json")

@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 
 from ferrule import tool
 from ferrule.errors import SettingsError
-from ferrule.tools.contract import find_broken_contracts, read_contract
+from ferrule.tools.contract import ToolContract, find_broken_contracts, read_contract
 from ferrule.tools.decorator import Tool
 from ferrule.tools.schema_validator import SchemaValidator
-from ferrule.toolspec import ToolSpec
+from ferrule.toolspec import Annotations
 
 
-def make(parameters: dict[str, Any], name: str = "look") -> ToolSpec:
-    return ToolSpec(name, "Look.", parameters)
+def make(parameters: dict[str, Any], name: str = "look") -> ToolContract:
+    return ToolContract(name, parameters)
+
+
+def of_tools(old: Any, new: Any) -> list[str]:
+    return find_broken_contracts([ToolContract.of(old)], [ToolContract.of(new)])
 
 
 def of(old: Any, new: Any) -> list[str]:
@@ -102,8 +106,8 @@ def test_tools_and_optional_parameters_may_be_added() -> None:
         """Look."""
         return str(at)
 
-    assert find_broken_contracts([old.spec], [new.spec, make({}, "other")]) == []
-    assert find_broken_contracts([new.spec], [old.spec]) == [
+    assert find_broken_contracts([ToolContract.of(old)], [ToolContract.of(new), make({}, "other")]) == []
+    assert of_tools(new, old) == [
         "look: at no longer accepts null",
         "look: closely is gone",
     ]
@@ -136,7 +140,109 @@ def test_every_kind_of_signature_keeps_its_own_contract() -> None:
         return ""
 
     assert isinstance(everything, Tool)
-    assert find_broken_contracts([everything.spec], [everything.spec]) == []
+    assert of_tools(everything, everything) == []
+
+
+DEFAULTS: list[tuple[Any, Any, list[str]]] = [
+    ({"default": 10}, {"default": 10}, []),
+    ({}, {"default": 10}, []),
+    ({"default": 10}, {"default": 20}, ["look: at has the default 20, before 10"]),
+    ({"default": 1}, {"default": True}, ["look: at has the default true, before 1"]),
+    ({"default": 10}, {}, ["look: at has no default, before 10"]),
+    ({"default": 10, "$ref": "#/$defs/x"}, {"default": 9}, ["look: at has the default 9, before 10"]),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "reasons"), DEFAULTS)
+def test_a_caller_relies_on_what_a_left_out_parameter_means(old: Any, new: Any, reasons: list[str]) -> None:
+    contracts = [make({"properties": {"at": schema}, "$defs": {"x": {}}}) for schema in (old, new)]
+    assert find_broken_contracts(contracts[:1], contracts[1:]) == reasons
+
+
+def returns(schema: Any) -> ToolContract:
+    return ToolContract("look", {}, {"type": "object", "properties": {"at": schema}, "required": ["at"]})
+
+
+RESULTS: list[tuple[Any, Any, list[str]]] = [
+    (STRING, STRING, []),
+    (NUMBER, INTEGER, []),
+    ({"anyOf": [STRING, NULL]}, STRING, []),
+    (STRING, {"const": "a"}, []),
+    (STRING, {"anyOf": [STRING, NULL]}, ["look: result.at may also be null"]),
+    (STRING, INTEGER, ["look: result.at may also be integer"]),
+    ({"enum": ["a"]}, {"enum": ["a", "b"]}, ['look: result.at may also be "b"']),
+    ({"enum": ["a"]}, {"type": "string"}, ['look: result.at may be other than "a"']),
+    ({"type": "integer", "minimum": 1}, INTEGER, ["look: result.at has no minimum, before 1"]),
+    ({"type": "integer", "maximum": 5}, {"type": "integer", "maximum": 9}, ["look: result.at has maximum 9, before 5"]),
+    (INTEGER, {"type": "integer", "minimum": 1}, []),
+    (
+        {"type": "array", "items": STRING},
+        {"type": "array", "items": NUMBER},
+        ["look: result.at[] may also be integer, number"],
+    ),
+    ({"properties": {"x": STRING}}, {"properties": {"x": STRING, "y": STRING}}, []),
+    ({"properties": {"x": STRING, "y": STRING}}, {"properties": {"x": STRING}}, ["look: result.at.y is gone"]),
+    (
+        {"properties": {"x": STRING}, "required": ["x"], "additionalProperties": False},
+        {"properties": {"x": STRING, "y": STRING}},
+        ["look: result.at.x may be missing"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "reasons"), RESULTS)
+def test_what_is_returned_is_what_callers_were_told_to_expect(old: Any, new: Any, reasons: list[str]) -> None:
+    assert find_broken_contracts([returns(old)], [returns(new)]) == reasons
+
+
+def test_the_type_that_a_function_returns_is_part_of_its_contract() -> None:
+    @tool(name="look")
+    def old(at: str) -> list[int]:
+        """Look."""
+        return [len(at)]
+
+    @tool(name="look")
+    def new(at: str) -> list[str]:
+        """Look."""
+        return [at]
+
+    @tool(name="look")
+    def without(at: str) -> Any:
+        """Look."""
+        return at
+
+    assert of_tools(old, new) == ["look: result.result[] may also be string"]
+    assert of_tools(old, without) == ["look: its output schema is gone"]
+    assert of_tools(without, old) == []
+
+
+def test_annotations_that_policies_rely_on_still_hold() -> None:
+    good = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+    bad = Annotations(read_only=False, destructive=True, idempotent=False, open_world=True)
+    for old, new, count in (
+        (good, good, 0),
+        (bad, good, 0),
+        (Annotations(), bad, 0),
+        (good, bad, 4),
+        (good, Annotations(), 4),
+    ):
+        found = find_broken_contracts([ToolContract("a", {}, None, old)], [ToolContract("a", {}, None, new)])
+        assert len(found) == count
+    assert find_broken_contracts([ToolContract("a", {}, None, good)], [ToolContract("a", {}, None, bad)])[0] == (
+        "a: its annotation read_only is false, before true: policies may rely on it"
+    )
+
+
+def test_an_approval_that_was_not_needed_breaks_the_contract() -> None:
+    def of_approvals(old: Any, new: Any) -> list[str]:
+        contracts = [ToolContract("a", {}, approval=one) for one in (old, new)]
+        return find_broken_contracts(contracts[:1], contracts[1:])
+
+    assert of_approvals("by policy", "always") == ["a: each call must be approved now"]
+    assert of_approvals("never", "always") == ["a: each call must be approved now"]
+    assert of_approvals("never", "by policy") == ["a: its calls may have to be approved now"]
+    for old, new in (("always", "never"), ("by policy", "never"), ("unknown", "always"), ("always", "by policy")):
+        assert of_approvals(old, new) == []
 
 
 _SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", "ab"])
@@ -193,11 +299,44 @@ def test_where_nothing_is_reported_every_value_is_still_accepted(old: Any, new: 
         ("3", "old.json: not a list of tools; write it by: ferrule tools --json > old.json"),
         ('[{"parameters": {}}]', "old.json: tool 1: has no name"),
         ('[{"name": "look"}]', r"old.json: tool 1 \(look\): has no parameters"),
+        ("[]", "old.json: has no tools, so there is nothing to compare; write it by: ferrule tools --json"),
+        ('{"tools": ["look"], "problems": []}', "old.json: tool 1: has no name"),
+        ('[{"name": "a", "parameters": {}}, {"name": "a", "parameters": {}}]', "old.json: has the tool a twice"),
+        ('[{"name": "a", "parameters": {"type": 3}}]', r"tool 1 \(a\): its parameters: not a JSON Schema"),
+        ('[{"name": "a", "parameters": {"type": "string"}}]', r"tool 1 \(a\): its parameters are not an object"),
+        (
+            '[{"name": "a", "parameters": {}, "output_schema": 3}]',
+            r"tool 1 \(a\): its output schema: not a JSON Schema",
+        ),
+        ('[{"name": "a", "parameters": {}, "annotations": 3}]', r"tool 1 \(a\): its annotations are not an object"),
+        ('[{"name": "a", "parameters": {}, "annotations": {"read_only": 3}}]', "its annotation read_only is not true"),
+        ('[{"name": "a", "parameters": {}, "approval": "maybe"}]', "its approval is 'maybe'; expected always, never"),
     ],
 )
 def test_what_is_no_list_of_tools_is_refused(text: str, problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         read_contract(text, "old.json")
+
+
+@settings(max_examples=300)
+@given(old=_SCHEMAS, new=_SCHEMAS, value=_VALUES)
+def test_where_nothing_is_reported_every_result_was_promised(old: Any, new: Any, value: Any) -> None:
+    if find_broken_contracts([returns(old)], [returns(new)]):
+        return
+    if not SchemaValidator(new).errors(value) and not isinstance(value, dict):
+        # Fields may be added, at any depth: closed objects of the old schema are not compared.
+        assert not [one for one in SchemaValidator(old).errors(value) if one.validator != "additionalProperties"]
+
+
+def test_what_mcp_says_of_a_tool_is_read() -> None:
+    shape = {
+        "name": "look",
+        "inputSchema": {},
+        "outputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": True},
+    }
+    found = read_contract(json.dumps([shape]), "old.json")
+    assert found == [ToolContract("look", {}, {"type": "object"}, Annotations(read_only=True))]
 
 
 def test_the_shapes_of_providers_are_read() -> None:
@@ -208,5 +347,5 @@ def test_the_shapes_of_providers_are_read() -> None:
         {"name": "look", "input_schema": schema},
         {"name": "look", "inputSchema": schema},
     ):
-        assert read_contract(json.dumps([shape]), "old.json") == [ToolSpec("look", "", schema)]
-        assert read_contract(json.dumps({"tools": [shape]}), "old.json") == [ToolSpec("look", "", schema)]
+        assert read_contract(json.dumps([shape]), "old.json") == [ToolContract("look", schema)]
+        assert read_contract(json.dumps({"tools": [shape]}), "old.json") == [ToolContract("look", schema)]

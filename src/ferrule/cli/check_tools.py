@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from ferrule.conversation import ToolResult
     from ferrule.execution import Executor
     from ferrule.session.approvals import Permissions
+    from ferrule.tools.contract import ToolContract
     from ferrule.tools.decorator import Tool
     from ferrule.tools.registry import ToolRegistry
-    from ferrule.toolspec import ToolExample, ToolSpec
+    from ferrule.toolspec import ToolExample
 
 _MOST_SHOWN = 100
 """Characters of an expected result and of the one that came, in a problem."""
@@ -39,7 +40,7 @@ class ToolFileCheck:
     """What a check found: the tools that can be offered, all problems, and how many examples were run."""
 
     names: list[str] = field(default_factory=list)
-    specs: list[ToolSpec] = field(default_factory=list)
+    contracts: list[ToolContract] = field(default_factory=list)
     problems: list[ToolFileProblem] = field(default_factory=list)
     run_count: int = 0
 
@@ -53,8 +54,9 @@ def check_paths(paths: Iterable[Path], permissions: Permissions | None = None) -
 
     from ferrule.builtin_tools import calculator
     from ferrule.errors import SettingsError
+    from ferrule.tools.contract import ToolContract
 
-    check = ToolFileCheck(specs=[calculator.spec])
+    check = ToolFileCheck(contracts=[ToolContract.of(calculator)])
     owners: dict[str, str] = {calculator.name: "ferrule itself"}
     for path in paths:
         if not path.exists() and str(path) not in CONTAINED:
@@ -68,7 +70,7 @@ def check_paths(paths: Iterable[Path], permissions: Permissions | None = None) -
                 else:
                     owners[tool.name] = f"{file}:{_find_line(tool)}"
                     check.names.append(tool.name)
-                    check.specs.append(tool.spec)
+                    check.contracts.append(ToolContract.of(tool))
             if permissions is not None and any(tool.examples for tool in registry.tools):
                 asyncio.run(_run_examples(registry, file, permissions, check))
     return check
@@ -79,9 +81,17 @@ def check_contracts(check: ToolFileCheck, file: Path) -> None:
 
     Raises `SettingsError` for another file, and `OSError`.
     """
+    from ferrule.builtin_tools import calculator
+    from ferrule.errors import SettingsError
     from ferrule.tools.contract import find_broken_contracts, read_contract
 
-    broken = find_broken_contracts(read_contract(file.read_bytes(), str(file)), check.specs)
+    earlier = read_contract(file.read_bytes(), str(file))
+    if {one.name for one in earlier} == {calculator.name} and calculator.name not in check.names:
+        raise SettingsError(
+            f"{file}: has only the calculator, which every list has; name the others when you write it: "
+            f"ferrule tools --json FILE|FOLDER > {file}"
+        )
+    broken = find_broken_contracts(earlier, check.contracts)
     check.problems += [ToolFileProblem(file, 0, reason) for reason in broken]
 
 

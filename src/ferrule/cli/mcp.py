@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ferrule.conversation import ToolResult
     from ferrule.mcp.client import MCPServer
     from ferrule.session.approvals import Permissions
-    from ferrule.toolspec import ToolSpec
+    from ferrule.tools.decorator import Tool
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -137,7 +137,7 @@ def log_in(address: str, timeout: float) -> None:
         print_notice("open this address in a browser on this machine to log in:")
         print(escape_line(login), file=sys.stderr, flush=True)
 
-    asyncio.run(_read_specs(MCPServer(address, start_timeout=timeout, authorize=show)))
+    asyncio.run(_read_tools(MCPServer(address, start_timeout=timeout, authorize=show)))
     file = find_token_file(address)
     typer.echo(f"logged in; the tokens are in {file}" if file.exists() else "connected; this server asks for no login")
 
@@ -196,18 +196,18 @@ def print_tools(server: str, timeout: float, as_json: bool) -> None:
 
     opened = MCPServer(server, start_timeout=timeout)
     with print_warnings("ferrule.mcp"):
-        specs = asyncio.run(_read_specs(opened))
+        tools = asyncio.run(_read_tools(opened))
     if as_json:
-        print_json([tool_to_json(spec) for spec in specs])
+        print_json([tool_to_json(tool) for tool in tools])
         return
-    for spec in specs:
-        typer.echo("\n".join(format_tool(spec)))
+    for tool in tools:
+        typer.echo("\n".join(format_tool(tool.spec)))
 
 
-async def _read_specs(server: MCPServer) -> tuple[ToolSpec, ...]:
+async def _read_tools(server: MCPServer) -> tuple[Tool, ...]:
     # Not its registry as listed at the start: changes that it has announced since are listed first.
     async with server.open_tools(()) as tools:
-        return tuple(tool.spec for tool in tools)
+        return tuple(tools)
 
 
 async def _call_tool(

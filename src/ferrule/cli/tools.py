@@ -14,6 +14,7 @@ from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, Plugins, Pol
 
 if TYPE_CHECKING:
     from ferrule.session.approvals import Permissions
+    from ferrule.tools.decorator import Tool
     from ferrule.tools.registry import ToolLike, ToolRegistry
     from ferrule.toolspec import Annotations, ToolSpec
 
@@ -79,11 +80,11 @@ def tools(  # noqa: PLR0913 - a command's options are its parameters
         return
     if "coding" in words:
         _warn_of_project()
-    specs = collect_tools((Path(word) for word in words), plugins).specs
+    registry = collect_tools((Path(word) for word in words), plugins)
     if as_json:
-        print_json([tool_to_json(spec) for spec in specs])
+        print_json([tool_to_json(tool) for tool in registry.tools])
         return
-    for spec in specs:
+    for spec in registry.specs:
         typer.echo("\n".join(format_tool(spec)))
 
 
@@ -205,12 +206,14 @@ def _format_hints(annotations: Annotations) -> list[str]:
     return [_HINTS[name][0 if value else 1] for name, value in said.items() if value is not None]
 
 
-def tool_to_json(spec: ToolSpec) -> dict[str, Any]:
+def tool_to_json(tool: Tool) -> dict[str, Any]:
     """Convert a tool to JSON data."""
+    spec = tool.spec
     return {
         "name": spec.name,
         "description": spec.description,
         "parameters": spec.parameters,
+        "output_schema": tool.output_schema,
         "annotations": {name: getattr(spec.annotations, name) for name in _HINTS},
         "origin": spec.origin,
         "approval": spec.approval,
