@@ -253,6 +253,14 @@ async def test_wrong_jobs_are_answered_with_those_that_are_there(job_tools: tupl
     assert "0 to 60" in (await call(tools, "job_output", id="job_1", wait=-1)).text
 
 
+async def test_a_background_job_is_given_no_repository(job_tools: tuple[list[Tool], ShellJobs]) -> None:
+    tools, _ = job_tools
+    asked = await call(tools, "bash", command="git commit -m x", background=True)
+    named = await call(tools, "bash", command="make", background=True, writable=[".git"])
+    assert "which a background job can't" in asked.text
+    assert "which a background job can't" in named.text
+
+
 async def test_too_many_jobs_are_refused(job_tools: tuple[list[Tool], ShellJobs]) -> None:
     tools, _ = job_tools
     for _ in range(16):

@@ -70,7 +70,7 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
     run in the background. `before_command` is awaited before a command that may change files.
 
     `may_write` lists the protected places that a command may ask to write. A person is asked about each such call:
-    whoever can write `.git` can make git run something later, outside of the sandbox.
+    whoever can write `.git` can rewrite history.
     """
     if workspace is None or isinstance(workspace, str | os.PathLike):
         find, traits = _make_finder(workspace, mode, network), SandboxTraits.of(mode, network, None)
@@ -90,6 +90,7 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
         _check_writable(writable or (), may_write)
         sandbox = find()
         plan = plan_command(command, str(sandbox.workspace), traits, writable or (), hosts or ())
+        _check_background(background, plan.writable)
         prepared = ShellRun(sandbox, command, plan, traits.can_ask_for_hosts)
         if before_command is not None and not (plan.only_reads or traits.only_reads):
             await before_command()
@@ -142,6 +143,14 @@ def _check_writable(writable: Collection[str], may_write: Collection[str]) -> No
         raise ToolFailed(f"writable names {', '.join(refused)}: {allowed} can be asked for")
 
 
+def _check_background(background: bool, writable: Collection[str]) -> None:
+    if background and writable:
+        raise ToolFailed(
+            f"this command writes {', '.join(writable)}, which a background job can't: run what writes it in the "
+            "foreground first, and start the rest in the background"
+        )
+
+
 def _make_annotations(traits: SandboxTraits) -> Annotations:
     """Make the annotations. `workspace-write` leaves `destructive` open: it can destroy only the workspace."""
     reaches_hosts = traits.can_ask_for_hosts or bool(traits.hosts)
@@ -159,6 +168,7 @@ def _make_intent(
         writable, hosts = list(arguments.get("writable") or ()), list(arguments.get("hosts") or ())
         _check_writable(writable, may_write)
         plan = plan_command(command, workspace, traits, writable, hosts)
+        _check_background(bool(arguments.get("background")), plan.writable)
         mode = "read-only" if plan.only_reads else traits.mode
         notes = [f"in {workspace}", mode if traits.is_contained else "not contained"]
         notes += ["in the background"] if arguments.get("background") else []

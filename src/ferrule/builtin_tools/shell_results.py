@@ -49,6 +49,7 @@ def render_output(done: CommandResult) -> str:
     lines += [STDERR, errors] if errors.strip() else []
     if done.appeared:
         lines.append(f"[it created protected places: {', '.join(done.appeared)}]")
+    lines += [f"[{each}]" for each in done.repositories]
     if done.unsearched:
         lines.append(f"[hidden, since they contain too many folders: {', '.join(done.unsearched)}]")
     if done.hint:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ferrule.coding.checkpoints.git import Git
+from ferrule.sandbox.git_program import Git
 from ferrule.sandbox.shell.git_repositories import resolve_repository
 
 __all__ = ["GENERATED", "IgnoredFiles", "make_repository"]

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 
-from ferrule.coding.checkpoints.git import Git
+from ferrule.sandbox.git_program import Git
 
 __all__ = ["CHUNK", "ObjectDamaged", "ObjectStore", "StoreFailed", "hash_content", "hash_stream"]
 

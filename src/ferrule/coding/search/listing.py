@@ -13,6 +13,7 @@ from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import compile_glob
 from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments
 from ferrule.sandbox.file_access import AccessSnapshot
+from ferrule.sandbox.git_program import find_git
 from ferrule.sandbox.shell.access_plan import Access
 
 __all__ = ["FileListing", "list_files_below"]
@@ -66,10 +67,13 @@ async def _list_paths(
             end = await run_helper(arguments, base, take, seconds=seconds, separator=b"\0")
             return (late,) if end.is_out_of_time else ()
     try:
-        # `core.fsmonitor` names a program that git would run.
-        arguments = ["git", "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]
+        # Of the repository's settings, `core.fsmonitor` and those for fetching a missing object name programs to run.
+        git = find_git(base) or "git-is-missing"
+        arguments = [git, "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]
+        environment = {"GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
         listed: list[bytes] = []
-        end = await run_helper(arguments, root, _keep_in(listed), seconds=seconds, separator=b"\0")
+        take_all = _keep_in(listed)
+        end = await run_helper(arguments, root, take_all, seconds=seconds, separator=b"\0", environment=environment)
     except OSError:  # there is no git
         end = HelperEnd(None, "")
     if end.status == 0 or end.is_out_of_time:

@@ -14,7 +14,7 @@ from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.hidden_paths import HiddenPaths
 from ferrule.sandbox.own_files import list_hidden_files
 from ferrule.sandbox.shell import placeholders
-from ferrule.sandbox.shell.git_repositories import REDIRECT
+from ferrule.sandbox.shell.git_repositories import PLACEHOLDER_FILES
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths
 from ferrule.sandbox.shell.workspace_scan import ScanResult, WorkspaceScan, can_search
 from ferrule.sandbox.visible_paths import is_within, is_within_any
@@ -70,6 +70,10 @@ class AccessPlan:
     first."""
     absent: tuple[str, ...]
     """Protected paths that don't exist and have no placeholder."""
+    granted: tuple[str, ...] = ()
+    """Protected paths that the command may write."""
+    repositories: tuple[str, ...] = ()
+    """The git repositories in the roots."""
     unsearched: tuple[str, ...] = ()
     """Folders hidden because there was too much to search in them."""
 
@@ -132,7 +136,8 @@ class AccessPlanner:
         for each, one in zip(self._added, found[1:], strict=True):
             protected += each._find_protected(one.protected, (), mode)
         absent = [path for path in protected if placeholders.is_placeholder(path) or not os.path.lexists(path)]
-        placeholders_by_path = {path: self._list_placeholders(path) for path in absent}
+        writable_folders = (*self._roots, *granted)
+        placeholders_by_path = {path: self._list_placeholders(path, writable_folders) for path in absent}
         # Landlock and Seatbelt prevent the creation of the paths in their rules.
         landlock_paths = () if self._can_cover else self._protected_paths.installation
         rule_paths = [
@@ -150,8 +155,14 @@ class AccessPlanner:
             rules=tuple(_pin_folders(rules) if self._can_cover else rules),
             placeholders=tuple(dict.fromkeys(each for chain in placeholders_by_path.values() for each in chain)),
             absent=tuple(path for path in absent if path not in rule_paths),
+            granted=tuple(granted),
+            repositories=tuple(path for one in found for path in one.repositories),
             unsearched=tuple(path for one in found for path in one.unsearched),
         )
+
+    def find_repositories(self) -> list[str]:
+        """The git repositories that are in the roots now."""
+        return [path for each in self.list_planners() for path in each.scan.walk().repositories]
 
     def plan_files(self) -> tuple[tuple[str, Access], ...]:
         """The rules for file tools, as in `AccessPlan.rules`: without placeholders, for paths existing or not.
@@ -231,22 +242,22 @@ class AccessPlanner:
                 kept[path] = access
                 yield path, access
 
-    def _list_placeholders(self, path: str) -> list[str]:
-        """The folders to create so that an empty one takes a path's place, outermost first; empty if impossible.
+    def _list_placeholders(self, path: str, folders: Sequence[str]) -> list[str]:
+        """What to create so that an empty folder takes a path's place, outermost first; empty if impossible.
 
-        Also empty for what is a file by its name and not part of the installation: it would show up in listings, and
-        git fails if its redirect is a folder.
+        Also empty for what is a file by its name and part of neither a repository nor the installation: it would show
+        up in listings. `folders` are those that the command may write.
         """
         name = os.path.basename(path)
-        is_seen = name == REDIRECT or ("." in name and not name.startswith("."))
+        is_seen = "." in name and not name.startswith(".") and name not in PLACEHOLDER_FILES
         is_seen = is_seen and path not in self._protected_paths.installation
-        if is_seen or not self._can_cover or not is_within_any(path, self._roots):
+        if is_seen or not self._can_cover or not is_within_any(path, folders):
             return []
         missing: list[str] = []
         while placeholders.is_placeholder(path) or not os.path.lexists(path):
             missing.insert(0, path)
             path = os.path.dirname(path)
-        is_folder = is_within_any(path, self._roots) and os.path.isdir(path) and os.path.realpath(path) == path
+        is_folder = is_within_any(path, folders) and os.path.isdir(path) and os.path.realpath(path) == path
         return missing if is_folder and os.access(path, os.W_OK) else []
 
     def _find_unwritable_folder(self, path: str) -> str | None:

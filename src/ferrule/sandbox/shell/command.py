@@ -50,6 +50,9 @@ class CommandResult:
     """How many more requests were refused, for hosts not in `refused`."""
     appeared: tuple[str, ...] = ()
     """Protected paths that didn't exist and that the command created: inspect them before anything trusts them."""
+    repositories: tuple[str, ...] = ()
+    """Sentences on repositories in which git would have run programs or taken settings that the command left there,
+    and what was done about it."""
     unsearched: tuple[str, ...] = ()
     """Workspace folders that were hidden entirely, since they hold too many folders to search for secrets."""
     hint: str = ""

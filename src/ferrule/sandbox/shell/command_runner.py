@@ -6,7 +6,7 @@ import asyncio
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from ferrule.sandbox.shell.access_plan import AccessPlan, Mode
 from ferrule.sandbox.shell.backends.choice import Backend, choose_backend
 from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
 from ferrule.sandbox.shell.environment import clean_environment
-from ferrule.sandbox.shell.git_repositories import REDIRECT
+from ferrule.sandbox.shell.git_changes import RepositoryState, check_repositories, record_repositories
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import PathVanished
 from ferrule.sandbox.shell.output import OutputCapture
@@ -132,11 +132,12 @@ class CommandRunner:
 
     async def _start(self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]) -> Command:
         async with AsyncExitStack() as leaving:
+            repositories = await self._record_repositories(plan)
             # Entered first, so that protection is removed only after the last process is gone.
             await self._create_placeholders(plan.placeholders)
-            leaving.callback(self._release_placeholders, plan.placeholders)
+            leaving.callback(self._release_placeholders, plan)
             command, proxy = await self._begin(request, plan, environment)
-            command.task = asyncio.create_task(self._follow(command, plan, proxy, leaving.pop_all()))
+            command.task = asyncio.create_task(self._follow(command, plan, proxy, repositories, leaving.pop_all()))
         self._started.add(command)
         command.task.add_done_callback(lambda _: self._started.discard(command))
         return command
@@ -158,8 +159,9 @@ class CommandRunner:
         else:
             await run_in_thread(placeholders.create, paths)
 
-    def _release_placeholders(self, paths: Sequence[str]) -> None:
-        placeholders.release(paths)
+    def _release_placeholders(self, plan: AccessPlan) -> None:
+        placeholders.release(plan.placeholders)
+        placeholders.disown(plan.granted)
         if self._lingering is not None:
             self._lingering.cancel()
         self._lingering = asyncio.get_running_loop().call_later(placeholders.LINGER_SECONDS, placeholders.remove_unused)
@@ -170,6 +172,21 @@ class CommandRunner:
             if self._planner.is_large:
                 return await asyncio.to_thread(self._planner.plan, *arguments)
             return self._planner.plan(*arguments)
+
+    async def _record_repositories(self, plan: AccessPlan) -> RepositoryState | None:
+        """The repositories before a command; None if it can't change them, or if they aren't protected at all."""
+        is_checked = ".git" in self._protected_paths.names and self._backend.tier is not Tier.NONE
+        if plan.mode is Mode.READ_ONLY or not is_checked:
+            return None
+        # Reading a few files takes less time than starting a thread.
+        return record_repositories(plan.repositories, plan.granted, plan.roots)
+
+    async def _check_repositories(self, plan: AccessPlan, before: RepositoryState) -> tuple[str, ...]:
+        def check() -> tuple[str, ...]:
+            return tuple(check_repositories(before, self._planner.find_repositories(), plan.roots))
+
+        async with self._scanning:
+            return await asyncio.to_thread(check) if self._planner.is_large else check()
 
     async def _begin(
         self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]
@@ -193,7 +210,12 @@ class CommandRunner:
         return command, proxy
 
     async def _follow(
-        self, command: Command, plan: AccessPlan, proxy: FilteringProxy | None, leaving: AsyncExitStack
+        self,
+        command: Command,
+        plan: AccessPlan,
+        proxy: FilteringProxy | None,
+        repositories: RepositoryState | None,
+        leaving: AsyncExitStack,
     ) -> CommandResult:
         async with leaving:
             if proxy is not None:
@@ -201,13 +223,14 @@ class CommandRunner:
             done = await command.wait()
         refused = proxy.refused if proxy is not None else RefusedHosts()
         appeared = tuple(path for path in plan.absent if os.path.lexists(path))
-        _remove_redirects(appeared)
+        left = await self._check_repositories(plan, repositories) if repositories is not None else ()
         return replace(
             done,
             refused=tuple(refused.hosts),
             refused_left_out=refused.left_out,
             appeared=appeared,
             unsearched=plan.unsearched,
+            repositories=left,
             hint=self._protected_paths.make_hint(f"{done.output}{done.errors or ''}") if done.exit_code else "",
         )
 
@@ -223,14 +246,6 @@ class CommandRunner:
         if self._backend.tier is Tier.FULL and os.geteuid() == 0:
             own["TAR_OPTIONS"] = "--no-same-owner"  # root's commands can't change owners, which tar tries as root
         return clean_environment(os.environ, passed=settings.passed, given=own | dict(settings.environment))
-
-
-def _remove_redirects(appeared: Sequence[str]) -> None:
-    """Remove files by which a repository redirects git to other hooks; no mount can prevent their creation."""
-    for path in map(Path, appeared):
-        if path.name == REDIRECT:
-            with suppress(OSError):
-                path.unlink()
 
 
 def _remove(own: TemporaryFolder) -> None:

@@ -1,7 +1,7 @@
 """Finds the paths of a git repository, to protect them or make them writable for one command."""
 
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
-# ruff: noqa: PTH112, PTH114, PTH118, PTH120, PTH208
+# ruff: noqa: PTH111, PTH114, PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -12,14 +12,31 @@ from contextlib import suppress
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.regular_files import open_regular_file
+from ferrule.sandbox.shell.git_settings import find_named_paths
 from ferrule.sandbox.visible_paths import is_within
 
-__all__ = ["REDIRECT", "find_locked_parts", "find_protected_repository", "find_writable_paths", "resolve_repository"]
+__all__ = [
+    "PLACEHOLDER_FILES",
+    "REDIRECT",
+    "find_common_folder",
+    "find_locked_parts",
+    "find_named_places",
+    "find_protected_repository",
+    "find_writable_paths",
+    "list_submodules",
+    "read_pointer",
+    "resolve_repository",
+]
 
 _POINTER = "gitdir: "
 _MAX_POINTER_BYTES = 8192
 REDIRECT = "commondir"
 """The name of a file that makes git read settings and hooks from another repository."""
+PLACEHOLDER_FILES = {REDIRECT: b".\n", "config": b"", "config.worktree": b"", "attributes": b""}
+"""Files of a repository that no command may create, with contents that change nothing for git."""
+_LOCKED = ("config", "config.worktree", REDIRECT, "hooks", "info/attributes", "remotes", "branches")
+"""What makes git run programs or take settings, which no commit writes; the first `_RUN` can name programs."""
+_RUN = 4
 _MAX_MODULES = 1000
 
 
@@ -28,33 +45,47 @@ def find_protected_repository(git: str, workspace: str) -> list[str]:
 
     Only real repositories: otherwise a command could make any folder read-only by pointing to it.
     """
-    pointed = os.path.realpath(git) if os.path.islink(git) else _read_pointer(git)
+    pointed = os.path.realpath(git) if os.path.islink(git) else read_pointer(git)
     found = [
         each
-        for each in (pointed, _find_common_folder(pointed))
+        for each in (pointed, find_common_folder(pointed))
         if each and each != workspace and is_within(each, workspace)
     ]
     return [each for each in found if os.path.lexists(os.path.join(each, "HEAD"))]
 
 
+def find_named_places(git: str, workspace: str) -> list[str]:
+    """The places in the workspace that git's settings name: hooks, included settings and programs.
+
+    The settings are those of the repository and the user's own, which may name a folder relative to each repository.
+    """
+    repository = os.path.realpath(git) if os.path.islink(git) else resolve_repository(git)
+    folders = (repository, find_common_folder(repository) or repository)
+    files = [os.path.join(folder, name) for folder in folders for name in ("config", "config.worktree")]
+    files += [os.path.expanduser(path) for path in ("~/.gitconfig", "~/.config/git/config")]
+    tree = os.path.dirname(git)
+    found = dict.fromkeys(path for file in dict.fromkeys(files) for path in find_named_paths(file, tree))
+    return [path for path in found if is_within(path, workspace) and not is_within(tree, path)]
+
+
 def resolve_repository(git: str) -> str:
     """The folder of the repository that `.git` is, or that it names for a worktree or a submodule."""
-    return _read_pointer(git) or git
+    return read_pointer(git) or git
 
 
 def find_writable_paths(git: str) -> list[str]:
-    """What a command may write if `.git` is writable: for a worktree or submodule also its external repository.
+    """What a command may write if `.git` is writable: for a worktree or submodule its external repository.
 
     Their `.git` file is trusted only if the repository points back to it, as git itself checks: a command could have
     written `gitdir: /anything`. Raises `SandboxUnavailable` otherwise.
     """
-    pointed = _read_pointer(git)
+    pointed = read_pointer(git)
     if pointed is None:
         return [git]
     if _is_submodule(pointed, git):
-        return [git, pointed]
+        return [pointed]
     named = (_read_text(os.path.join(pointed, "gitdir")) or "").strip()
-    common = _find_common_folder(pointed)
+    common = find_common_folder(pointed)
     if (
         common is None
         or os.path.realpath(named) != os.path.realpath(git)
@@ -64,7 +95,7 @@ def find_writable_paths(git: str) -> list[str]:
             f"{git} points at {pointed}, which doesn't name it as its worktree: run the command in the repository "
             "itself, or repair the link with `git worktree repair`"
         )
-    return [git, common]
+    return [common]
 
 
 def _is_submodule(repository: str, git: str) -> bool:
@@ -78,33 +109,34 @@ def _is_submodule(repository: str, git: str) -> bool:
 def find_locked_parts(git: str) -> list[str]:
     """The parts of a writable `.git` that stay read-only, existing or not, since git runs programs they name.
 
-    No commit writes them. The same parts of each submodule's repository in it, and each worktree's pointers to them,
-    are included.
+    The same parts of each submodule's repository in it, and of its worktrees, are included. Empty for a `.git` that
+    isn't a repository yet, so that a command can create one: what it creates is checked afterwards (`git_changes`).
     """
-    parts = [os.path.join(git, "config"), *_list_submodule_parts(git)]
+    if not any(os.path.lexists(os.path.join(git, name)) for name in ("HEAD", "config", REDIRECT)):
+        return []
+    parts = [os.path.join(git, name) for name in _LOCKED]
+    parts += [os.path.join(each, name) for each in list_submodules(git) for name in _LOCKED[:_RUN]]
     with suppress(OSError):
         trees = [os.path.join(git, "worktrees", name) for name in os.listdir(os.path.join(git, "worktrees"))]
         parts += [os.path.join(tree, name) for tree in trees for name in (REDIRECT, "config.worktree")]
-    there = [path for path in parts if os.path.lexists(path)]
-    own = [os.path.join(git, name) for name in ("config.worktree", "hooks", REDIRECT)] if os.path.isdir(git) else []
-    return [*there, *own]
+    return parts
 
 
-def _list_submodule_parts(git: str) -> Iterator[str]:
-    """The settings and hooks of the repositories below `modules`, which may be nested."""
+def list_submodules(git: str) -> Iterator[str]:
+    """The repositories below `modules`, which may be nested."""
     waiting, found = [os.path.join(git, "modules")], 0
     while waiting and found < _MAX_MODULES:
         folder = waiting.pop()
         is_repository = os.path.lexists(os.path.join(folder, "HEAD"))
         if is_repository:
             found += 1
-            yield from (os.path.join(folder, name) for name in ("config", "config.worktree", "hooks"))
+            yield folder
         inner = os.path.join(folder, "modules") if is_repository else folder
         with suppress(OSError):
             waiting += [entry.path for entry in os.scandir(inner) if entry.is_dir(follow_symlinks=False)]
 
 
-def _read_pointer(git: str) -> str | None:
+def read_pointer(git: str) -> str | None:
     """The resolved folder that a `.git` file names; None for a folder or any other file."""
     text = _read_text(git)
     if text is None or not text.startswith(_POINTER):
@@ -112,7 +144,7 @@ def _read_pointer(git: str) -> str | None:
     return os.path.realpath(os.path.join(os.path.dirname(git), text.removeprefix(_POINTER).strip()))
 
 
-def _find_common_folder(folder: str | None) -> str | None:
+def find_common_folder(folder: str | None) -> str | None:
     """The repository that a worktree's folder belongs to."""
     text = None if folder is None else _read_text(os.path.join(folder, REDIRECT))
     return None if folder is None or text is None else os.path.realpath(os.path.join(folder, text.strip()))

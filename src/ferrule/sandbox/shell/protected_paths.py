@@ -13,13 +13,25 @@ from ferrule.errors import SandboxInputError, SandboxUnavailable, choose_advice
 from ferrule.sandbox.hidden_paths import PROTECTED
 from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.own_files import list_protected_files
-from ferrule.sandbox.shell.git_repositories import find_locked_parts, find_protected_repository, find_writable_paths
+from ferrule.sandbox.shell.git_repositories import (
+    find_locked_parts,
+    find_named_places,
+    find_protected_repository,
+    find_writable_paths,
+)
 from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["ProtectedPaths", "limit_paths", "resolve_opened"]
 
 _MAX_PATHS = 1000
-_REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted", "not writeable")
+_SETTINGS = re.compile(r"\.git/(?:\S*/)?(?:config\b|hooks\b)")
+_REFUSALS = (
+    "Device or resource busy",
+    "Read-only file system",
+    "Permission denied",
+    "Operation not permitted",
+    "not writeable",
+)
 
 
 def _advise_opening() -> str:
@@ -107,13 +119,20 @@ class ProtectedPaths:
         repositories = [path for path in found if path.endswith("/.git")]
         protected += [part for git in repositories for part in find_protected_repository(git, self.workspace)]
         kept = [path for path in protected if not is_within_any(path, writable_paths)]
+        named = [path for git in repositories for path in find_named_places(git, self.workspace)]
+        kept += [path for path in named if path not in writable_paths]
         kept += [part for each in writable_paths for part in find_locked_parts(each) if part not in writable_paths]
         return list(dict.fromkeys([*kept, *list_protected_files(), *self.installation]))
 
     def make_hint(self, output: str) -> str:
-        """An explanation if `output` shows a refused write to the installation; else empty."""
+        """An explanation if `output` shows a refused write to the installation or to git's settings; else empty."""
         if not any(refusal in output for refusal in _REFUSALS):
             return ""
+        if _SETTINGS.search(output):
+            return (
+                "git's settings and hooks in .git can't be changed by commands, since git runs programs that they "
+                "name: ask the user to make this change"
+            )
         for path in self.installation:
             below = os.path.relpath(path, self.workspace)
             if path in output or (

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ferrule._util.background import run_synchronously
+from ferrule.errors import SandboxInputError
 from ferrule.sandbox.scheduling import run_on_background_loop
 from ferrule.sandbox.shell.access_plan import Mode
 from ferrule.sandbox.shell.background_command import BackgroundCommand
@@ -28,9 +29,9 @@ class ShellSandbox(ShellSettings):
     Commands may run concurrently. `/tmp` is the sandbox's own and kept between commands.
 
     What it does not promise: files that commands write in the workspace are the model's, and running, building or
-    opening them outside of the sandbox trusts the model. So does running git in a folder that commands may have made a
-    repository: one below the workspace, or a workspace without `.git`. `full` mode allows writing the user's start-up
-    files. Memory is limited only by the timeout; for root, so is the number of processes.
+    opening them outside of the sandbox trusts the model. Repositories that a command creates are checked when it has
+    ended, not while it runs, and not in folders that aren't searched (`node_modules`). `full` mode allows writing the
+    user's start-up files. Memory is limited only by the timeout; for root, so is the number of processes.
 
     Creating one starts nothing. Can be used from any event loop, or from none.
     """
@@ -54,10 +55,11 @@ class ShellSandbox(ShellSettings):
         """Run `sh -c command` in the workspace (or in its `folder`) and wait for its end.
 
         `timeout` is in seconds, None for no limit. `writable` names protected paths that this command may change: with
-        `.git` it may commit; git's hooks and settings stay read-only unless `.git/hooks` or `.git/config` is named too,
-        but writing `.git` gives other ways to make git run something later. `separate` keeps errors apart from output.
-        `mode` makes this command's mode one that allows less than the sandbox's. `hosts` are rules for hosts that this
-        command may reach in addition to those of `network`; it then has a loopback of its own.
+        `.git` it may commit. Git's hooks and settings stay read-only unless `.git/hooks` or `.git/config` is named too,
+        and what else would make git run programs is undone afterwards (`CommandResult.repositories`). `separate` keeps
+        errors apart from output. `mode` makes this command's mode one that allows less than the sandbox's. `hosts` are
+        rules for hosts that this command may reach in addition to those of `network`; it then has a loopback of its
+        own.
 
         Cancelling ends the command at once; `on_stopped` is then called, in any thread, with the result so far. Raises
         `SandboxInputError` for invalid arguments and `SandboxUnavailable` if the command can't be contained; nothing
@@ -82,7 +84,15 @@ class ShellSandbox(ShellSettings):
         mode: Mode | str | None = None,
         hosts: Sequence[str] = (),
     ) -> BackgroundCommand:
-        """Start a command in the background and return a handle on it. Raises like `run`."""
+        """Start a command in the background and return a handle on it. Raises like `run`.
+
+        `writable` can't name a repository (`.git`): you use git meanwhile, on what the command may be changing.
+        """
+        if any(str(name).rstrip("/").rpartition("/")[2] == ".git" for name in writable):
+            raise SandboxInputError(
+                "a background command can't write .git, since git is used there while it runs: run the command in the "
+                "foreground"
+            )
         request = self._make_request(command, folder, writable, timeout, mode, hosts)
         return await run_on_background_loop(self._start(request))
 

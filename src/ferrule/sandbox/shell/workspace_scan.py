@@ -20,6 +20,7 @@ __all__ = ["ScanResult", "WorkspaceScan", "can_search"]
 
 # They hold no secrets, and most of all folders.
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", ".tox", ".mypy_cache", ".ruff_cache"})
+_BARE = frozenset({"HEAD", "objects", "refs"})  # what git takes for a bare repository
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc", "/sys")
 
 
@@ -30,6 +31,8 @@ class ScanResult:
     hidden: tuple[str, ...]
     protected: tuple[str, ...]
     """Folders, files and links with a protected name."""
+    repositories: tuple[str, ...] = ()
+    """Git repositories: files, folders and links named `.git`, and folders with a bare repository."""
     unsearched: tuple[str, ...] = ()
     """Top-level folders whose search was abandoned, since together they hold too many, and folders whose modes prevent
     searching them, since a command could change the modes back."""
@@ -42,6 +45,7 @@ class _Folder:
     folders: list[str]
     hidden: list[str]
     protected: list[str]
+    repositories: list[str]
     bundles: dict[str, tuple[int, int]]
     """Certificate files without a private key, each with its mtime (ns) and size."""
 
@@ -90,7 +94,9 @@ class WorkspaceScan:
         unsearched = {self._find_top_folder(branch[0]) for branch in waiting}
         hidden = [path for folder in seen.values() for path in folder.hidden]
         protected = [path for folder in seen.values() for path in folder.protected]
-        return ScanResult(tuple(hidden), tuple(protected), tuple(sorted(unsearched.union(self._closed))))
+        repositories = [path for folder in seen.values() for path in folder.repositories]
+        closed = tuple(sorted(unsearched.union(self._closed)))
+        return ScanResult(tuple(hidden), tuple(protected), tuple(repositories), closed)
 
     def find_hidden_name(self, path: str, folder: str) -> str | None:
         """The path, or the part of it below `folder`, that a walk would hide for its name if it existed."""
@@ -128,17 +134,21 @@ class WorkspaceScan:
         return folder
 
     def _read_folder(self, path: str, changed: int) -> _Folder:
-        folder = _Folder(changed, is_settled(changed), [], [], [], {})
+        folder = _Folder(changed, is_settled(changed), [], [], [], [], {})
         try:
             entries = list(os.scandir(path))
         except OSError:
             return folder
+        if {entry.name for entry in entries} >= _BARE:
+            folder.repositories.append(path)
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
             name = entry.name.lower()
             is_hidden = bool(self.names.match(name))
             if name in self.protected:
                 folder.protected.append(entry.path)
+            if name == ".git":
+                folder.repositories.append(entry.path)
             if is_hidden:
                 folder.hidden += _find_secrets(entry, is_folder, folder)
             elif is_folder and name != ".git" and entry.name not in _SKIPPED:

@@ -134,7 +134,7 @@ class _MountedLauncher:
             is_held = access is Access.WRITE and enclosing is access
             # A new mount hides those already within it.
             within = self.rules if is_held else wanted
-            if (access is Access.WRITE and not is_held) or not is_within_any(path, plan.roots):
+            if (access is Access.WRITE and not is_held) or not is_within_any(path, (*plan.roots, *plan.granted)):
                 return None
             if any(each != path and is_within(each, path) for each in within):
                 return None

@@ -1,4 +1,4 @@
-"""Runs git on the private store, with none of the user's or the workspace's settings."""
+"""Runs git outside of the sandbox, on a repository of ferrule's own, with none of the user's or others' settings."""
 
 # ruff: noqa: PTH113, PTH117, PTH118
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Git:
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
         }
 
 
