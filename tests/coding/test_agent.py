@@ -18,6 +18,7 @@ from ferrule.agent.compaction import compact_conversation
 from ferrule.coding.agent import describe_files, make_agent
 from ferrule.coding.instructions import make_system_text, read_branch, read_project_instructions
 from ferrule.conversation import Conversation, Text, ToolResult, assistant, tool_message, user
+from ferrule.errors import ToolFailed
 from ferrule.models.context_sizes import find_context_size, look_up_context_size
 
 
@@ -175,3 +176,38 @@ def test_tools_are_those_of_the_registry(tmp_path: Path) -> None:
     from ferrule.coding import tools
 
     assert {"bash", "read_file", "edit_file", "search", "task"} <= set(ToolRegistry([tools(tmp_path)]).names)
+
+
+@tool
+def fail(reason: str) -> str:
+    """Fail."""
+    raise ToolFailed(reason)
+
+
+@tool
+def succeed() -> str:
+    """Succeed."""
+    return "yes"
+
+
+def make_failing_call(number: int, reason: str = "no") -> ToolCall:
+    return ToolCall(f"call_{number}", "fail", json.dumps({"reason": reason}))
+
+
+async def test_a_call_that_keeps_failing_in_the_same_way_ends_the_turn(tmp_path: Path) -> None:
+    agent = make_agent(ScriptedModel(*(make_failing_call(number) for number in range(50))), tmp_path).using(fail)
+    run = await agent.chat("hello").run()
+    assert (run.stopped, len(run.conversation.messages)) == ("repetition", 2 + 2 * 8)
+    assert run.stop_detail == "fail failed 8 times in the same way, with the same arguments"
+    two = [make_failing_call(number, f"no {number % 2}") for number in range(50)]
+    run = await make_agent(ScriptedModel(*two), tmp_path).using(fail).chat("hello").run()
+    assert (run.stopped, len(run.conversation.messages)) == ("repetition", 2 + 2 * 15)
+
+
+async def test_failures_with_a_success_between_them_or_of_different_kinds_go_on(tmp_path: Path) -> None:
+    calls = [make_failing_call(n) if n % 2 else ToolCall(f"call_{n}", "succeed", "{}") for n in range(40)]
+    run = await make_agent(ScriptedModel(*calls, "Done."), tmp_path).using(fail, succeed).chat("hello").run()
+    assert run.text == "Done."
+    others = [make_failing_call(number, f"no {number}") for number in range(40)]
+    run = await make_agent(ScriptedModel(*others, "Done."), tmp_path).using(fail).chat("hello").run()
+    assert run.text == "Done."

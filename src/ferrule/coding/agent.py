@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.agent.compaction import CompactContext
 from ferrule.agent.pipeline import Pipeline
 from ferrule.coding.instructions import make_system_text, read_project_instructions
+from ferrule.coding.repetition import StopRepetition
 from ferrule.conversation import Conversation, Message, ToolCall
 from ferrule.models.context_sizes import find_context_size
 
@@ -52,7 +53,7 @@ def prepare_pipeline(pipeline: Pipeline[Any], context_limit: int | None = None) 
     """Add the limits and hooks of the coding agent, but no system text: for another model in the same conversation."""
     # Few messages stay: the result of one call may take a good part of a small context.
     compaction = CompactContext(_limit_context(context_limit), summarizer="model", keep=2, describe=describe_files)
-    return pipeline.within(rounds=ROUNDS).hook(compaction)
+    return pipeline.within(rounds=ROUNDS).hook(compaction, StopRepetition())
 
 
 def _limit_context(given: int | None) -> LimitFinder:

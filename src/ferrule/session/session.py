@@ -37,6 +37,7 @@ _UNFINISHED = {
     "rounds": "stopped: the model made too many rounds of calls",
     "length": "stopped: the answer reached its limit of tokens",
     "context": "stopped: the conversation has filled the model's context",
+    "repetition": "stopped: the model repeats a call that fails in the same way; tell it how to go on",
     "error": "stopped: the model's answer is incomplete",
 }
 
