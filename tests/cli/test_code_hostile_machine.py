@@ -138,7 +138,7 @@ def test_no_git_and_no_ripgrep(project: Path, tmp_path: Path) -> None:  # noqa: 
     assert "ripgrep" in found, "the answer says what searched"
     assert "error" not in command
     assert (project / "a.py").read_text() == "a = 2\n"
-    undo = [*program, "code", "undo"]
+    undo = [*program, "code", "undo", "--yes"]
     bare = environment(home(project, PATH=str(tmp_path / "bare" / "bin")))
     undone = subprocess.run(undo, cwd=project, env=bare, capture_output=True, text=True, check=False)
     assert (undone.returncode, undone.stderr) == (0, ""), undone

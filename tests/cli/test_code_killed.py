@@ -113,7 +113,7 @@ class KilledProgram:
         """Check that undo brings back the state before the turn, and redo the one that was found."""
         found, question = read_state(self.workspace), model.questions[-1]
         last = model.states[question]
-        done = self._run("undo")
+        done = self._run("undo", "--yes")
         said = re.search(r"Undid turn \d+ \((question \d+\.)\)", done.stdout)
         if said is None:
             assert without_temporary(found) == last, done
@@ -124,7 +124,7 @@ class KilledProgram:
             assert done.returncode == 0, done
             assert read_state(self.workspace) == model.states[said[1]], done
             assert said[1] == question or without_temporary(found) == last, done
-        assert self._run("redo").returncode == 0
+        assert self._run("redo", "--yes").returncode == 0
         assert read_state(self.workspace) == without_temporary(found)
 
     def _check_resuming(self, model: EndlessModel, options: tuple[str, ...]) -> None:

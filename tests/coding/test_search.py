@@ -182,6 +182,7 @@ async def test_an_invalid_pattern_is_answered_with_the_reason(project: Path, eng
     [
         ({"pattern": ""}, "is empty"),
         ({"pattern": "a\nb"}, "one line"),
+        ({"pattern": "a" * 200_000}, "200,000 characters; 20,000 are allowed"),
         ({"pattern": "a", "max_results": 0}, "from 1 to 500"),
         ({"pattern": "a", "context": -1}, "from 0 to 20"),
         ({"pattern": "a", "glob": "!x"}, "files to include"),

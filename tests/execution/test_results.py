@@ -21,9 +21,10 @@ from running_tools import answer, answers, call
 from ferrule.blobs import BlobStore
 from ferrule.conversation import Image, Text, ToolCall, ToolOutput, ToolResult
 from ferrule.errors import ToolFailed
-from ferrule.execution import read_result_tool
+from ferrule.execution import ApprovalRequest, Decision, Policy, read_result_tool
 from ferrule.execution.results import ResultLimits, cut_text, make_data, make_parts
 from ferrule.tools.decorator import tool
+from ferrule.tools.intent import Intent
 
 PIXEL = Image(b"\x89PNG", "image/png")
 
@@ -283,3 +284,40 @@ def test_tables_of_pandas_are_shown_as_text_and_kept_as_rows() -> None:
     long = make_parts(pandas.DataFrame({"a": range(5000)}))[0].text
     assert long.endswith("[5000 rows x 1 columns]")
     assert long.count("\n") < 1010
+
+
+LONG = "x" * 3_000_000
+
+
+class Refusing:
+    async def decide(self, _: ApprovalRequest) -> Decision:
+        return Decision.deny(LONG)
+
+
+def test_what_is_answered_without_being_run_is_cut_too() -> None:
+    def fail(_: object) -> Intent:
+        raise ToolFailed(LONG)
+
+    @tool(intent=fail)
+    def unclear(text: str) -> str:
+        """Never run."""
+        return text
+
+    calls = [
+        ToolCall("call_1", LONG, "{}"),
+        ToolCall("call_2", "unclear", json.dumps({LONG: 1})),
+        ToolCall("call_3", "unclear", '{"text": "a"}'),
+    ]
+    found = answers([unclear], calls)
+    found += answers([unclear], calls[:1])
+    assert [one.status for one in found] == ["unknown_tool", "invalid", "error", "unknown_tool"]
+
+    @tool
+    def plain() -> str:
+        """Never run."""
+        return ""
+
+    found += answers([plain], [ToolCall("call_4", "plain", "{}")], policy=Policy(profile="ask"), approver=Refusing())
+    for one in found:
+        assert len(one.text) < 31_000, one.status
+        assert "characters left out" in one.text

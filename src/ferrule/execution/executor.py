@@ -25,7 +25,7 @@ from ferrule.execution.approver import Approver
 from ferrule.execution.authorize import Authorizer
 from ferrule.execution.conflicts import UsedPaths
 from ferrule.execution.decisions import Decision, Pending
-from ferrule.execution.journal import Journal, NullJournal, record_cancelled, record_pending, record_refused
+from ferrule.execution.journal import Journal, NullJournal, record_cancelled, record_pending
 from ferrule.execution.policy import Policy
 from ferrule.execution.proposals import PermittedCall, RefusedCall
 from ferrule.execution.results import LIMIT, ResultLimits
@@ -99,8 +99,7 @@ class Executor:
                 return one
             has_started = True
             if isinstance(one, RefusedCall):
-                record_refused(self._journal, one)
-                result = one.result
+                result = self._runner.refuse(one)
             else:
                 result = await self._runner.run(one, scope, CallWatch(on_start, on_result))
         except asyncio.CancelledError:
@@ -179,8 +178,7 @@ class Executor:
     async def _answer(self, place: int, one: PermittedCall | RefusedCall, scope: CallScope, batch: _Batch) -> None:
         batch.started.add(place)
         if isinstance(one, RefusedCall):
-            record_refused(self._journal, one)
-            result = one.result
+            result = self._runner.refuse(one)
         else:
             result = await self._runner.run(one, scope, batch.watch)
         batch.answers[place] = result

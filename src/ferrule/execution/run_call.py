@@ -78,19 +78,18 @@ class CallRunner:
         tool = proposal.tool
         timeout = find_timeout(tool, self._timeout, scope)
         if timeout == 0:
-            return self._refuse(permitted, make_not_started_result(proposal.call, busy=False))
+            return self._refuse_permitted(permitted, make_not_started_result(proposal.call, busy=False))
         holder: LockHolder | None = None
         if tool.barrier is not None:
             holder = await self._acquire(permitted, tool.barrier, timeout)
             if holder is None:
-                return self._refuse(permitted, make_not_started_result(proposal.call, busy=True))
+                return self._refuse_permitted(permitted, make_not_started_result(proposal.call, busy=True))
         run: FunctionRun | None = None
         try:
             if proposal.intent is not None:
                 rechecked = await self._recheck(permitted, scope)
                 if isinstance(rechecked, RefusedCall):
-                    record_refused(self._journal, rechecked)
-                    return rechecked.result
+                    return self.refuse(rechecked)
                 permitted = rechecked
             record = None if self._journal is None else CallRecord.start(self._journal, permitted)
             run = self._prepare(permitted, scope, timeout, record)
@@ -120,6 +119,12 @@ class CallRunner:
                 result = make_cancelled_result(permitted.proposal.call, run.kept[-1])
                 watch.on_result(replace(result, content=self._limits.cut(result.content)))
             raise
+
+    def refuse(self, refused: RefusedCall) -> ToolResult:
+        """Record a call that isn't run, and return its result, cut to the limits: it may quote what the model wrote."""
+        record_refused(self._journal, refused)
+        content = self._limits.cut(refused.result.content)
+        return refused.result if content is refused.result.content else replace(refused.result, content=content)
 
     async def _acquire(self, permitted: PermittedCall, barrier: object, timeout: float | None) -> LockHolder | None:
         """Wait for the lock of the call's Toolset; None if that takes too long."""
@@ -198,10 +203,9 @@ class CallRunner:
             if holder is not None:
                 holder.release()
 
-    def _refuse(self, permitted: PermittedCall, result: ToolResult) -> ToolResult:
+    def _refuse_permitted(self, permitted: PermittedCall, result: ToolResult) -> ToolResult:
         proposal = permitted.proposal
-        record_refused(self._journal, RefusedCall(proposal.call, result, proposal.plain, permitted.verdict))
-        return result
+        return self.refuse(RefusedCall(proposal.call, result, proposal.plain, permitted.verdict))
 
 
 def _render_notes(permitted: PermittedCall) -> Iterator[Text]:

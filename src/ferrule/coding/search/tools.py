@@ -41,6 +41,8 @@ SECONDS: Final = 20.0
 MOST_RESULTS: Final = 20
 LARGEST_RESULTS: Final = 500
 _MOST_CONTEXT: Final = 20
+_LONGEST_PATTERN: Final = 20_000
+"""A program's argument may have 128 KB."""
 _MOST_DECODED: Final = 1024 * 1024
 """The bytes of a file by which its encoding is found."""
 _UNREADABLE: Final = re.compile(r"\(os error \d+\)$|, not searched$")
@@ -69,6 +71,9 @@ def make_search_tools(workspace: Workspace) -> list[Tool]:
         """
         if not pattern:
             raise ToolRetry("the pattern is empty: give the text to search for; list_files lists all files")
+        if len(pattern) > _LONGEST_PATTERN:
+            size = f"{len(pattern):,} characters; {_LONGEST_PATTERN:,} are allowed"
+            raise ToolRetry(f"the pattern has {size}: search for a part of it")
         if "\n" in pattern or "\0" in pattern:
             raise ToolRetry("a pattern matches within one line, so it can't hold a line break or NUL")
         _check_range("context", context, 0, _MOST_CONTEXT)
@@ -149,7 +154,7 @@ class _Search:
             listing = await list_files_below(
                 request.root, request.base, self._snapshot, glob=request.glob, seconds=self._seconds
             )
-            paths, notes = listing.paths, listing.notes
+            paths, notes = listing.paths, listing.notes or notes
         self._notes += [f"{notes[0]}; searched by Python, with its syntax", *notes[1:]]
         content = {
             "pattern": request.pattern,
