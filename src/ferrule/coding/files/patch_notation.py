@@ -68,8 +68,10 @@ def parse_patch(text: str) -> list[FilePatch]:
     lines, first = _find_body(text)
     patches: list[FilePatch] = []
     for number, line in enumerate(lines, first):
+        # In a hunk, a line that begins with a space is one of the file, whatever it says.
+        is_context = bool(patches and patches[-1].hunks and line.startswith(" "))
         header = next((each for each in _HEADERS if line.strip().startswith(each)), None)
-        if header is not None:
+        if header is not None and not is_context:
             path = line.strip()[len(header) :].strip()
             if not path:
                 raise _make_error(number, line, f"{header} is followed by a path")
@@ -119,7 +121,7 @@ def _read_updated(patch: FilePatch, line: str, number: int) -> None:
     if line.startswith("@@"):
         _start_hunk(patch, line, number)
         return
-    if line.strip() == _END_OF_FILE and patch.hunks:
+    if line.rstrip() == _END_OF_FILE and patch.hunks:
         patch.hunks[-1].is_at_end = True
         return
     if not patch.hunks or patch.hunks[-1].is_at_end:
