@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -178,10 +179,13 @@ def test_tools_are_those_of_the_registry(tmp_path: Path) -> None:
     assert {"bash", "read_file", "edit_file", "search", "task"} <= set(ToolRegistry([tools(tmp_path)]).names)
 
 
+_times = itertools.count(1)
+
+
 @tool
 def fail(reason: str) -> str:
     """Fail."""
-    raise ToolFailed(reason)
+    raise ToolFailed(f"{reason}\nfor the {next(_times)}th time")
 
 
 @tool

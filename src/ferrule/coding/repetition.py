@@ -35,6 +35,7 @@ def _count_failures(conversation: Conversation) -> dict[tuple[str, str, str], in
         for call in message.calls:
             result = results.get(call.id)
             if isinstance(call, ToolCall) and result is not None:
-                key = (call.name, call.arguments, str(result.content[0]) if result.content else "")
+                reason = result.text.partition("\n")[0]  # what follows may count the failures, or tell times
+                key = (call.name, call.arguments, reason)
                 counts[key] = counts.get(key, 0) + 1
     return counts
