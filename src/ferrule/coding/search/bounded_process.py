@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,11 +22,17 @@ HELPER_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_*", "XDG_CONFIG_HOME", "T
 _CHUNK: Final = 1024 * 1024
 _LONGEST_LINE: Final = 8 * 1024 * 1024
 _MOST_ERRORS: Final = 64 * 1024
+_MOST_MEMORY: Final = 1024 * 1024 * 1024
+"""Bytes that a helper may allocate; a mapped file doesn't count."""
 
 
 @dataclass(frozen=True, slots=True)
 class HelperEnd:
-    """How a helper ended. `status` is None if it was stopped: because its time was over, or on request."""
+    """How a helper ended.
+
+    `status` is None if it was stopped: because its time was over, or on request. It is negative if a signal ended it,
+    as where it has no more memory.
+    """
 
     status: int | None
     errors: str
@@ -45,7 +52,8 @@ async def run_helper(
     """Run a program and pass each line of its output, without its end, to `take`, which returns whether to go on.
 
     `seconds` is its time, `content` its input. Of a line over 8 MB only the start is passed on. The program and what it
-    started are killed when it is cancelled, out of time or no longer needed. Raises `OSError` if it can't be started.
+    started are killed when it is cancelled, out of time or no longer needed; on Linux its memory is limited. Raises
+    `OSError` if it can't be started.
     """
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -57,6 +65,7 @@ async def run_helper(
         start_new_session=True,
         limit=_CHUNK,
     )
+    _limit_memory(process.pid)
     assert process.stdout is not None
     assert process.stderr is not None
     ends = time.monotonic() + seconds
@@ -79,6 +88,14 @@ async def run_helper(
             await process.wait()
         text = await errors
     return HelperEnd(process.returncode if is_complete else None, text, is_out_of_time)
+
+
+def _limit_memory(pid: int) -> None:
+    if sys.platform == "linux":
+        import resource
+
+        with suppress(OSError):  # it has ended
+            resource.prlimit(pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
 
 
 async def _read_lines(

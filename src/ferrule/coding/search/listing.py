@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ferrule._util.pluralize import pluralize
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import compile_glob
+from ferrule.coding.search.ignore_files import describe_unusable, find_unusable, run_without_unusable
 from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments
 from ferrule.sandbox.file_access import AccessSnapshot
 from ferrule.sandbox.git_program import find_git
@@ -50,22 +53,22 @@ async def list_files_below(
             found.append(path)
         return len(found) < MOST_FILES
 
-    notes = await _list_paths(root, base, snapshot, take, seconds)
+    notes = await _list_paths(root, base, snapshot, found, take, seconds)
     if len(found) >= MOST_FILES:
         notes = (*notes, f"more than {MOST_FILES:,} files, of which the first are listed")
     return FileListing(tuple(sorted(found)), notes)
 
 
 async def _list_paths(
-    root: str, base: str, snapshot: AccessSnapshot, take: Callable[[bytes], bool], seconds: float
+    root: str, base: str, snapshot: AccessSnapshot, found: list[str], take: Callable[[bytes], bool], seconds: float
 ) -> tuple[str, ...]:
     ripgrep = find_ripgrep()
-    late = f"not complete: stopped after {seconds:g} seconds"
     if ripgrep is not None:
-        arguments = list_file_arguments(ripgrep, root, base, snapshot.list_hidden())
         with suppress(OSError):  # it was removed, or can't be run
-            end = await run_helper(arguments, base, take, seconds=seconds, separator=b"\0")
-            return (late,) if end.is_out_of_time else ()
+            return await _list_with(ripgrep, root, base, snapshot, found, take, seconds)
+    unusable = await asyncio.to_thread(find_unusable, root, base)
+    if unusable:
+        return await _list_all(root, take, (NO_RIPGREP, *describe_unusable(unusable, base)))
     try:
         # Of the repository's settings, `core.fsmonitor` and those for fetching a missing object name programs to run.
         git = find_git(base) or "git-is-missing"
@@ -78,9 +81,43 @@ async def _list_paths(
         end = HelperEnd(None, "")
     if end.status == 0 or end.is_out_of_time:
         _take_regular((b"%b/%b" % (os.fsencode(root), each) for each in listed), take)
-        return (NO_RIPGREP, late) if end.is_out_of_time else (NO_RIPGREP,)
-    _take_regular(_walk(os.fsencode(root)), take)
-    return (f"{NO_RIPGREP}, and this is no git repository, so .gitignore isn't respected",)
+        return (NO_RIPGREP, _describe_late(seconds, found)) if end.is_out_of_time else (NO_RIPGREP,)
+    return await _list_all(root, take, (f"{NO_RIPGREP}, and this is no git repository, so .gitignore isn't respected",))
+
+
+async def _list_with(
+    ripgrep: str,
+    root: str,
+    base: str,
+    snapshot: AccessSnapshot,
+    found: list[str],
+    take: Callable[[bytes], bool],
+    seconds: float,
+) -> tuple[str, ...]:
+    """List files by ripgrep; what it couldn't read is counted."""
+
+    async def start(further: Sequence[str], left: float) -> HelperEnd:
+        found.clear()
+        arguments = list_file_arguments(ripgrep, root, base, snapshot.list_hidden(), further)
+        return await run_helper(arguments, base, take, seconds=left, separator=b"\0")
+
+    end, notes = await run_without_unusable(root, base, seconds, start)
+    if end.is_out_of_time:
+        notes.append(_describe_late(seconds, found))
+    elif end.status is not None and end.status > 1:
+        unread = [line.removeprefix("rg: ") for line in end.errors.splitlines()]
+        such = f", such as {unread[0]}" if unread else ""
+        notes.append(f"{pluralize(len(unread), 'file or folder', 'files or folders')} couldn't be read{such}")
+    return tuple(notes)
+
+
+async def _list_all(root: str, take: Callable[[bytes], bool], notes: tuple[str, ...]) -> tuple[str, ...]:
+    await asyncio.to_thread(_take_regular, _walk(os.fsencode(root)), take)
+    return notes
+
+
+def _describe_late(seconds: float, found: Sequence[str]) -> str:
+    return f"not complete: stopped after {seconds:g} seconds, {pluralize(len(found), 'file')} so far"
 
 
 def _keep_in(listed: list[bytes]) -> Callable[[bytes], bool]:

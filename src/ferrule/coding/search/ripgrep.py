@@ -41,10 +41,16 @@ def find_ripgrep() -> str | None:
 
 
 def list_search_arguments(
-    program: str, request: SearchRequest, hidden: Sequence[str], globs: Path | None, *, is_sorted: bool
+    program: str,
+    request: SearchRequest,
+    hidden: Sequence[str],
+    globs: Path | None,
+    *,
+    is_sorted: bool,
+    further: Sequence[str] = (),
 ) -> list[str]:
     """The command line of a search that reports as JSON lines."""
-    arguments = [program, "--json", *_list_file_choice(request.root, request.base, hidden, globs)]
+    arguments = [program, "--json", *further, *_list_file_choice(request.root, request.base, hidden, globs)]
     arguments += ["--fixed-strings"] if request.is_literal else []
     arguments += ["--ignore-case"] if request.ignores_case else []
     arguments += [f"--context={request.context}"] if request.context else []
@@ -52,9 +58,11 @@ def list_search_arguments(
     return [*arguments, "-e", request.pattern, "--", request.root]
 
 
-def list_file_arguments(program: str, root: str, base: str, hidden: Sequence[str]) -> list[str]:
+def list_file_arguments(
+    program: str, root: str, base: str, hidden: Sequence[str], further: Sequence[str] = ()
+) -> list[str]:
     """The command line that lists files, separated by NUL."""
-    return [program, "--files", "--null", *_list_file_choice(root, base, hidden, None), "--", root]
+    return [program, "--files", "--null", *further, *_list_file_choice(root, base, hidden, None), "--", root]
 
 
 def _list_file_choice(root: str, base: str, hidden: Sequence[str], globs: Path | None) -> list[str]:
@@ -62,7 +70,8 @@ def _list_file_choice(root: str, base: str, hidden: Sequence[str], globs: Path |
 
     Patterns are relative to the folder in which ripgrep is run.
     """
-    chosen = ["--no-config", "--no-require-git", "--hidden"]
+    # What it says of a faulty line in an ignore file would quote a file that a link leads to.
+    chosen = ["--no-config", "--no-require-git", "--no-ignore-messages", "--hidden"]
     chosen += [] if "/.git/" in f"{root}/" else ["--glob=!.git"]
     below = [path[len(base) + 1 :] for path in hidden[:_MOST_EXCLUDED] if path.startswith(f"{base}/")]
     chosen += ["--glob=!/" + _SPECIAL.sub(r"\\\1", path) for path in below]

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.text_files import decode_file
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import GlobInvalid, compile_glob
+from ferrule.coding.search.ignore_files import run_without_unusable
 from ferrule.coding.search.listing import NO_RIPGREP, list_files_below
 from ferrule.coding.search.matches import FoundLine, MatchCollector, fingerprint_line, render_matches
 from ferrule.coding.search.ripgrep import SearchRequest, find_ripgrep, list_search_arguments, open_glob_file
@@ -28,6 +30,7 @@ from ferrule.coding.search.tree import render_tree
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, ToolFailed, ToolRetry
 from ferrule.sandbox.file_access import AccessSnapshot
+from ferrule.sandbox.open_beneath import describe_kind
 from ferrule.sandbox.shell.access_plan import Access
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
@@ -127,23 +130,40 @@ class _Search:
             render_matches, collector, self._most, self._access.describe, self._find_encoding, self._is_there
         )
         if end.is_out_of_time:
-            self._notes.append(f"not complete: stopped after {self._seconds:g} seconds; narrow the path or the pattern")
+            found = (
+                f"{pluralize(collector.count, 'match', 'matches')} in {pluralize(len(collector.files), 'file')} so far"
+            )
+            hint = "narrow the path or the pattern"
+            self._notes.append(f"not complete: stopped after {self._seconds:g} seconds, {found}; {hint}")
         elif end.status is not None and end.status > 1:
             self._note_errors(end, has_matches=bool(text))
-        if not text and end.is_out_of_time:
-            raise ToolFailed(f"no match was found, but the search was {self._notes[-1]}")
+        if not text and self._notes and self._notes[-1].startswith("not complete"):
+            *others, last = self._notes
+            raise ToolFailed("\n".join([f"no match was found, but the search was {last}", *others]))
         return "\n".join([text or self._describe_none(), *(f"[{note}]" for note in self._notes)])
 
     async def _search_with(self, program: str) -> tuple[MatchCollector, HelperEnd]:
         """Search with ripgrep: once in no order, and if that isn't complete again in order, for the same answer."""
-        for is_sorted in (False, True):
+        with open_glob_file(self._request.glob) as globs:
+            for is_sorted in (False, True):
+                collector, end = await self._search_once(program, globs, is_sorted=is_sorted)
+                if not collector.is_full:
+                    break
+        return collector, end
+
+    async def _search_once(
+        self, program: str, globs: Path | None, *, is_sorted: bool
+    ) -> tuple[MatchCollector, HelperEnd]:
+        request, hidden = self._request, self._snapshot.list_hidden()
+        collector = MatchCollector(self._is_allowed)
+
+        async def start(further: Sequence[str], seconds: float) -> HelperEnd:
+            nonlocal collector
             collector = MatchCollector(self._is_allowed)
-            with open_glob_file(self._request.glob) as globs:
-                hidden = self._snapshot.list_hidden()
-                arguments = list_search_arguments(program, self._request, hidden, globs, is_sorted=is_sorted)
-                end = await run_helper(arguments, self._request.base, collector.take, seconds=self._seconds)
-            if not collector.is_full:
-                break
+            arguments = list_search_arguments(program, request, hidden, globs, is_sorted=is_sorted, further=further)
+            return await run_helper(arguments, request.base, collector.take, seconds=seconds)
+
+        end, self._notes = await run_without_unusable(request.root, request.base, self._seconds, start)
         return collector, end
 
     async def _search_with_python(self) -> tuple[MatchCollector, HelperEnd]:
@@ -255,8 +275,14 @@ def _resolve(workspace: Workspace, path: str) -> tuple[str, str, AccessSnapshot]
         root = workspace.access.check(path, Access.READ, snapshot)
     except FerruleError as error:
         raise ToolFailed(str(error)) from error
-    if not Path(root).exists():
-        raise ToolRetry(f"there is no file or folder {workspace.access.describe(root)}; list_files lists what is there")
+    try:
+        mode = os.stat(root).st_mode  # noqa: PTH116
+    except OSError:
+        raise ToolRetry(
+            f"there is no file or folder {workspace.access.describe(root)}; list_files lists what is there"
+        ) from None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ToolRetry(f"{workspace.access.describe(root)} is {describe_kind(mode)}, not a file or folder")
     base = workspace.access.find_folder(root)
     assert base is not None
     return root, str(base), snapshot
