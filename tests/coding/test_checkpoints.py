@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -339,4 +340,17 @@ async def test_sockets_are_named(workspace: Path, store: Path) -> None:
     assert [(each.path, each.reason) for each in report.failed] == [
         ("s", "pipes, sockets and devices can't be made again")
     ]
+    await checkpoints.aclose()
+
+
+async def test_a_pipe_in_place_of_a_gitignore_keeps_nobody_waiting(workspace: Path, store: Path) -> None:
+    run("mkdir sub; mkfifo sub/.gitignore; printf 'large\n' > .gitignore; printf old > a", workspace)
+    (workspace / "large").write_bytes(bytes(5000))
+    checkpoints = Checkpoints(workspace, store, limits=Limits(ignored_bytes=2000, file_bytes=100_000))
+    started = time.monotonic()
+    await turn(checkpoints, "printf new > a")
+    assert time.monotonic() - started < 20
+    report = await checkpoints.undo()
+    assert (workspace / "a").read_text() == "old"
+    assert any("large" in each for each in report.not_restored)
     await checkpoints.aclose()

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule.coding.search.ignore_files import find_unusable
 from ferrule.sandbox.git_program import Git
 from ferrule.sandbox.shell.git_repositories import resolve_repository
 
@@ -17,6 +18,8 @@ __all__ = ["GENERATED", "IgnoredFiles", "make_repository"]
 
 _MAX_FILES = 20_000
 _SECONDS = 30.0
+_PATIENCE = 3.0
+"""Seconds after which what git may be waiting for is looked for."""
 GENERATED = frozenset(("node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"))
 """Folders that count as ignored also where nothing says so: they are made by programs, and large."""
 
@@ -55,9 +58,9 @@ class IgnoredFiles:
         listing, self._listing = self._listing, None
         if self.git is None or listing is None:
             return frozenset()
-        listed = _read_listing(listing)
+        listed = self._read(self.git, listing)
         if listed is None:
-            listed = _read_listing(self._start_listing(self.git, has_index=False))
+            listed = self._read(self.git, self._start_listing(self.git, has_index=False))
         if listed is None:
             raise OSError("git can't list the ignored files of the workspace")
         large = self.left_out.intersection(listed)
@@ -86,20 +89,37 @@ class IgnoredFiles:
             environment={"GIT_WORK_TREE": self.workspace, "GIT_INDEX_FILE": os.path.join(repository, "index")},
         )
         # With a slash, too: a pattern for folders doesn't match what is no longer there.
-        listed = _read_listing(asking, b"".join(os.fsencode(f"{path}\0{path}/\0") for path in asked))
+        given = b"".join(os.fsencode(f"{path}\0{path}/\0") for path in asked)
+        listed = _stop_late(asking, _read_listing(asking, _PATIENCE, given))
         return frozenset(generated.union(listed or ()))
 
-    def _start_listing(self, git: Git, *, has_index: bool) -> subprocess.Popen[bytes]:
+    def _read(self, git: Git, listing: subprocess.Popen[bytes]) -> list[str] | None:
+        """What git lists, relative to the workspace; None if it fails or takes too long."""
+        listed = _read_listing(listing, _PATIENCE)
+        if listing.poll() is not None:
+            return listed
+        # It may be waiting for a pipe in place of a .gitignore: then only what is beside it counts.
+        unusable = find_unusable(self.workspace, self.workspace)
+        if not unusable:
+            return _stop_late(listing, _read_listing(listing, _SECONDS))
+        _stop_late(listing, None)
+        listing = self._start_listing(git, has_index=True, unusable=unusable)
+        return _stop_late(listing, _read_listing(listing, _SECONDS))
+
+    def _start_listing(self, git: Git, *, has_index: bool, unusable: Collection[str] = ()) -> subprocess.Popen[bytes]:
         """Start git, to list what is ignored: a folder in place of all that is in it.
 
-        From the user's index, which it doesn't write, it knows which ignored files are tracked nevertheless.
+        From the user's index, which it doesn't write, it knows which ignored files are tracked nevertheless. If some of
+        the files that say what is ignored are `unusable`, only the one of the workspace itself is read.
         """
+        top = os.path.join(self.workspace, ".gitignore")
+        standard = "--exclude-standard" if not unusable else f"--exclude-from={top}"
         repository = resolve_repository(os.path.join(self.workspace, ".git"))
         excludes = os.path.join(repository, "info", "exclude")
         return git.start(
             *("-c", f"core.excludesFile={_find_user_excludes()}", "ls-files", "-o", "-i", "-z", "--directory"),
             *((f"--exclude-from={excludes}",) if os.path.isfile(excludes) else ()),
-            "--exclude-standard",
+            *((standard,) if not unusable or (top not in unusable and os.path.isfile(top)) else ()),
             *(f"--exclude={name}/" for name in sorted(GENERATED)),
             folder=self.workspace,
             environment={
@@ -129,15 +149,21 @@ class IgnoredFiles:
         return self.limit + 1 if waiting or count > _MAX_FILES else size
 
 
-def _read_listing(listing: subprocess.Popen[bytes], given: bytes | None = None) -> list[str] | None:
-    """The paths, relative to the workspace, that git lists; None if it fails or takes too long."""
+def _read_listing(listing: subprocess.Popen[bytes], seconds: float, given: bytes | None = None) -> list[str] | None:
+    """The paths that git lists; None if it fails, or isn't done by then."""
     try:
-        found, _ = listing.communicate(given, timeout=_SECONDS)
+        found, _ = listing.communicate(given, timeout=seconds)
     except subprocess.TimeoutExpired:
-        listing.kill()
-        listing.communicate()
         return None
     return [os.fsdecode(path).rstrip("/") for path in found.split(b"\0") if path] if not listing.returncode else None
+
+
+def _stop_late(listing: subprocess.Popen[bytes], listed: list[str] | None) -> list[str] | None:
+    """Stop git if it isn't done yet."""
+    if listing.poll() is None:
+        listing.kill()
+        listing.communicate()
+    return listed
 
 
 def _find_user_excludes() -> str:
