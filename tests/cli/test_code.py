@@ -12,6 +12,8 @@ from scripted_http import Reply
 from server_thread import serve_in_thread
 from terminals import assert_refused, ferrule
 
+from ferrule.cli.code import _check_system
+from ferrule.errors import SettingsError
 from ferrule.store import Store
 
 
@@ -39,6 +41,13 @@ def project(tmp_path: Path) -> Path:
 
 def test_the_embedded_model_is_refused_with_how_to_choose_one(project: Path) -> None:
     assert_refused(code(project, "-p", "hi"), "--model", "FERRULE_MODEL", "configuration file")
+
+
+def test_a_system_without_a_sandbox_is_refused_with_what_to_do() -> None:
+    with pytest.raises(SettingsError, match="Subsystem for Linux"):
+        _check_system("win32")
+    for platform in ("linux", "darwin"):
+        _check_system(platform)
 
 
 def test_one_question_is_answered_and_kept(project: Path) -> None:

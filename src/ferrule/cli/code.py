@@ -81,6 +81,7 @@ def run_code(
     Every conversation is saved: --continue takes the last one of this folder. Exit status: 0 the answer is complete, 1
     it isn't, 2 wrong input, 3 the provider failed, 130 Ctrl-C.
     """
+    _check_system(sys.platform)
     if question in ("undo", "redo", "diff") and not only_print:
         _take_back(question, force, options)
         return
@@ -95,6 +96,17 @@ def run_code(
 
 
 code = add_session_options(run_code, without=_WITHOUT, in_folder=True)
+
+
+def _check_system(platform: str) -> None:
+    """Raise `SettingsError` for a system that the agent doesn't work on."""
+    from ferrule.errors import SettingsError
+
+    if platform == "win32":
+        raise SettingsError(
+            "ferrule code doesn't work on Windows, which has no sandbox for commands; use the Windows Subsystem for "
+            "Linux, or a container"
+        )
 
 
 def _take_back(action: str, force: bool, options: SessionOptions) -> None:

@@ -30,9 +30,6 @@ _REPLACED = "something else is in the place of its folder"
 _CHANGED = "it was changed afterwards"
 _Maker: TypeAlias = Callable[[Change, int, str, os.stat_result | None], None]
 _Action: TypeAlias = Literal["created", "restored", "removed", "mode", "kept", "failed"]
-_PATH = (
-    os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC if hasattr(os, "O_PATH") else os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +249,10 @@ def _open_writable(root: str, folder: str, *, create: bool = False) -> Iterator[
 
 def _change_mode(parent: int, name: str, mode: int) -> None:
     """Set the mode of a file or folder, never of what a link leads to. Raises `OSError`."""
-    descriptor = os.open(name, _PATH, dir_fd=parent)
+    if not hasattr(os, "O_PATH"):  # macOS, where a link can be told apart in the call itself, which Linux can't
+        os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
+        return
+    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         if stat.S_ISLNK(os.fstat(descriptor).st_mode):
             raise OSError("a link has taken its place")
