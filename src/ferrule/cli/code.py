@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -179,7 +179,7 @@ def _make_options(
     return CodingOptions(
         folder=Path.cwd(),
         model=options.model,
-        load_model=partial(_load_model, options),
+        load_model=partial(_load_model, options, _list_facts(options, added)),
         added=tuple(one.resolve(strict=True) for one in added),
         tools=tuple(_collect_tools(options)),
         profile=_check_profile(profile),
@@ -192,15 +192,38 @@ def _make_options(
         trusts_servers=options.trust,
         allows_all=options.yes,
         context_limit=context_limit,
+        shows_cost=options.cost,
         attachments=read_attachments(options.attachments or ()),
     )
 
 
-def _load_model(options: SessionOptions, name: str) -> Pipeline[Any]:
+def _list_facts(options: SessionOptions, added: Sequence[Path]) -> dict[str, str] | None:
+    """List what a recording has by its name, so that it is replayed in another folder and on another day."""
+    if options.record is None:
+        return None
+    from ferrule.coding.instructions import list_facts
+    from ferrule.conversation import Conversation
+    from ferrule.session.project import load_project
+
+    folder = Path.cwd()
+    folders = [one.resolve() for one in (*added, *load_project(folder).folders)]
+    return list_facts(folder, Conversation().now, folders)
+
+
+def _load_model(options: SessionOptions, facts: dict[str, str] | None, name: str) -> Pipeline[Any]:
     """Make the pipeline of a model. Raises `SettingsError` for the embedded one, and `ModelError`."""
     _refuse_embedded(name)
-    is_own = name == options.model
-    return make_pipeline(options if is_own else replace(options, model=name, base_url=None, mode="auto"))
+    is_same_provider = ":" in name and name.partition(":")[0] == options.model.partition(":")[0]
+    if name != options.model and not is_same_provider:
+        options = replace(options, base_url=_find_address(name), mode="auto")
+    return make_pipeline(replace(options, model=name), facts)
+
+
+def _find_address(name: str) -> str | None:
+    """The address of the environment, if it is for this model: see `option_sources`."""
+    from ferrule.cli.option_sources import ADDRESS_VARIABLE, is_address_for
+
+    return os.environ.get(ADDRESS_VARIABLE) if is_address_for(name, os.environ.get("FERRULE_MODEL")) else None
 
 
 def _collect_tools(options: SessionOptions) -> Iterator[Any]:

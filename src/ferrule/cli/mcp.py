@@ -44,7 +44,7 @@ def _serve(
     policy: PolicyFile = None,
     journal: JournalFile = None,
 ) -> None:
-    """Serve the tools that come with ferrule and those of the folders.
+    """Serve the calculator and the tools of the folders; with `coding`, only those.
 
     Without --http the client is the program that starts this command, over stdin and stdout.
     """
@@ -156,8 +156,9 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     host, port = ("", 0) if http is None else _parse_address(http)
     with redirect_stdout() if http is None else nullcontext():
         registry = collect_tools(folders)
-    if "coding" in map(str, folders) and "task" in registry:
-        registry = registry.without("task")  # a sub-agent needs the model of a run, and a server has none
+    if "coding" in map(str, folders):
+        # A sub-agent needs the model of a run, and a server has none. Clients asked for no calculator.
+        registry = registry.without(*(name for name in ("task", "calculator") if name in registry))
     if http is not None and host not in _LOOPBACK:
         print_notice(f"whoever can reach {host} can call these tools: there is no authentication")
     asyncio.run(

@@ -22,6 +22,8 @@ _PRECEDENCE = ("DEFAULT", "DEFAULT_MAP", "ENVIRONMENT", "CONVERSATION", "COMMAND
 _WITHOUT_ADDRESS = ("embedded", "echo", "local")
 _COMMAND_LINE = _PRECEDENCE.index("COMMANDLINE")
 
+ADDRESS_VARIABLE = "FERRULE_BASE_URL"
+
 
 def resolve_options(options: SessionOptions, context: typer.Context, folder: Path | None = None) -> SessionOptions:
     """Resolve the conversation to resume and its model, and drop the defaults that other options contradict.
@@ -39,7 +41,9 @@ def resolve_options(options: SessionOptions, context: typer.Context, folder: Pat
     options, rank = _choose_model(options, context)
     if 0 < _rank(context, "mode") < rank and options.model != _find_model_beside(context, "mode"):
         dropped.append("mode")
-    if 0 < _rank(context, "base_url") < rank and not _is_address_for(options.model, context):
+    if 0 < _rank(context, "base_url") < rank and not is_address_for(
+        options.model, _find_model_beside(context, "base_url")
+    ):
         _check_without_address(options, context)
         dropped.append("base_url")
     else:
@@ -98,16 +102,15 @@ def _choose_model(options: SessionOptions, context: typer.Context) -> tuple[Sess
     return replace(options, model=model), _PRECEDENCE.index("CONVERSATION")
 
 
-def _is_address_for(model: str, context: typer.Context) -> bool:
+def is_address_for(model: str, beside: str | None) -> bool:
     """Whether an address of the environment or the file may be used for a model that is named elsewhere.
 
-    It may for the provider of the model beside it. With no model beside it, it may for servers that people run
+    It may for the provider of the model `beside` it. With none, it may for servers that people run
     themselves, which have no key of a known service that the address could get.
     """
     from ferrule.models.providers import PROVIDERS
 
     provider = model.partition(":")[0]
-    beside = _find_model_beside(context, "base_url")
     if beside is not None:
         return ":" in beside and provider == beside.partition(":")[0]
     found = PROVIDERS.get(provider)
@@ -154,7 +157,7 @@ def _describe_source(context: typer.Context) -> str:
     rank = _rank(context, "base_url")
     if rank == _COMMAND_LINE:
         return "--base-url"
-    return "FERRULE_BASE_URL" if rank == _PRECEDENCE.index("ENVIRONMENT") else f"base_url in {find_config_file()}"
+    return ADDRESS_VARIABLE if rank == _PRECEDENCE.index("ENVIRONMENT") else f"base_url in {find_config_file()}"
 
 
 def _find_model_beside(context: typer.Context, name: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -244,8 +244,11 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
             runner.run(pipeline.model.aclose())
 
 
-def make_pipeline(options: SessionOptions) -> Pipeline:
-    """Make a pipeline for the model. Raises `ModelError` for an unknown model, `DialectError` for an unknown mode."""
+def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = None) -> Pipeline:
+    """Make a pipeline for the model; `facts` are those of its recording.
+
+    Raises `ModelError` for an unknown model, `DialectError` for an unknown mode.
+    """
     import logging
 
     from ferrule.agent.pipeline import model
@@ -262,7 +265,7 @@ def make_pipeline(options: SessionOptions) -> Pipeline:
         raise SettingsError(f"{name}: give the server's address by --base-url http://…/v1")
     given: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
     if options.record is not None:
-        given["record"] = options.record
+        given |= {"record": options.record, "facts": facts}
     sampling: dict[str, Any] = {
         "temperature": options.temperature,
         "seed": options.seed,

@@ -99,16 +99,30 @@ def make_system_text(
     folder: Path, now: datetime, added: Sequence[Path] = (), instructions: Sequence[ProjectInstructions] = ()
 ) -> str:
     """Make the system text. Everything in it is as it was when the conversation began."""
-    branch = read_branch(folder)
-    repository = "none" if branch is None else f"on branch {escape_line(branch)}"
     lines = [
         f"Workspace: {escape_line(str(folder))}",
         *(f"Also open to you: {escape_line(str(one))}" for one in added),
-        f"Git repository: {repository} (at the start of the conversation)",
-        f"Date: {now:%Y-%m-%d}",
-        f"System: {platform.system()} {platform.machine()}",
+        *_describe_environment(folder, now).values(),
     ]
     return "\n\n".join([_RULES, "\n".join(lines), *map(frame_instructions, instructions)])
+
+
+def list_facts(folder: Path, now: datetime, added: Sequence[Path] = ()) -> dict[str, str]:
+    """List what the system text says that another clone, machine or day has otherwise: the facts of a recording."""
+    repository = find_repository(folder)
+    paths = {"workspace": folder, **({} if repository is None or repository == folder else {"repository": repository})}
+    paths |= {f"added_{number}": one for number, one in enumerate(added, 1)}
+    return {name: escape_line(str(path)) for name, path in paths.items()} | _describe_environment(folder, now)
+
+
+def _describe_environment(folder: Path, now: datetime) -> dict[str, str]:
+    branch = read_branch(folder)
+    repository = "none" if branch is None else f"on branch {escape_line(branch)}"
+    return {
+        "branch": f"Git repository: {repository} (at the start of the conversation)",
+        "date": f"Date: {now:%Y-%m-%d}",
+        "system": f"System: {platform.system()} {platform.machine()}",
+    }
 
 
 def frame_instructions(one: ProjectInstructions) -> str:

@@ -26,13 +26,16 @@ from ferrule.errors import ConversationError, FerruleError, SettingsError
 from ferrule.execution import FileJournal, TerminalApprover
 from ferrule.execution.always import SessionGrants
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
+from ferrule.session.cost import CostRenderer
 from ferrule.session.persistence import Autosave, StoreOptions, open_autosave
 from ferrule.session.project import Project, load_project
+from ferrule.session.renderer import JsonRenderer
 from ferrule.session.saved_rules import load_saved_rules, save_always
 from ferrule.session.session import Session
 from ferrule.session.terminal_output import print_warnings
 
 if TYPE_CHECKING:
+    from ferrule.agent.hooks import Hooks
     from ferrule.agent.pipeline import Pipeline
     from ferrule.execution import Approver, Policy, Rule
     from ferrule.session.approvals import AnswerInput
@@ -54,7 +57,11 @@ async def open_coding_session(
     Raises `FerruleError` and `OSError` for options that can't be used.
     """
     meter = Meter(options.context_limit)
-    shown = MeteredRenderer(renderer, meter)
+    shown: Renderer = MeteredRenderer(renderer, meter)
+    hooks: tuple[Hooks, ...] = ()
+    if options.shows_cost:
+        shown = costs = CostRenderer(shown, as_json=isinstance(renderer, JsonRenderer))
+        hooks = (costs,)
     async with AsyncExitStack() as opened:
         project = load_project(options.folder)
         if options.allows_all or not isinstance(approver, TerminalApprover):
@@ -67,7 +74,7 @@ async def open_coding_session(
         limit = options.context_limit or project.code.context_limit
         pipeline = make_agent(
             options.load_model(options.model), workspace.folder, added=workspace.added, context_limit=limit
-        ).hook(*make_hooks(workspace))
+        ).hook(*make_hooks(workspace), *hooks)
         opened.push_async_callback(pipeline.model.aclose)
         servers = await _open_servers(options, project, pipeline, permissions, opened)
         if servers is not None and options.trusts_servers:
@@ -84,7 +91,7 @@ async def open_coding_session(
         )
         await session.refresh_tools()
         session.check_resumed()
-        yield CodingSession(replace(options, context_limit=limit), session, workspace, meter)
+        yield CodingSession(replace(options, context_limit=limit), session, workspace, meter, hooks)
 
 
 def find_journal(folder: Path) -> Path:

@@ -20,6 +20,7 @@ from ferrule.models.context_sizes import find_context_size
 from ferrule.session.session import Session, SessionRunner
 
 if TYPE_CHECKING:
+    from ferrule.agent.hooks import Hooks
     from ferrule.agent.pipeline import Pipeline
     from ferrule.agent.run import Run
     from ferrule.coding.meter import Meter
@@ -65,6 +66,8 @@ class CodingOptions:
     """Whether every call that the policy asks about is allowed."""
     context_limit: int | None = None
     """The size of the model's context in tokens, where it isn't known or isn't right."""
+    shows_cost: bool = False
+    """Whether the tokens, seconds and price of each turn are shown at its end."""
     attachments: tuple[Text | Media, ...] = ()
     """What goes to the model with the first question."""
 
@@ -77,6 +80,8 @@ class CodingSession:
     session: Session
     workspace: Workspace
     meter: Meter
+    hooks: tuple[Hooks, ...] = ()
+    """Hooks of the session, which another model gets too."""
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
     _names: FileNames = field(init=False)
@@ -168,7 +173,7 @@ class CodingSession:
         """
         pipeline = self.options.load_model(name)
         prepared = prepare_pipeline(pipeline, self.options.context_limit)
-        self.session.change_model(prepared.hook(*make_hooks(self.workspace)))
+        self.session.change_model(prepared.hook(*make_hooks(self.workspace), *self.hooks))
         self.meter.context_size = self.options.context_limit
 
 

@@ -18,6 +18,7 @@ from ferrule.errors import ConversationError, SettingsError
 from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.conversation_json import message_from_json, message_to_json
 from ferrule.models.recording.events import events_from_json, events_to_json
+from ferrule.models.recording.facts import Facts
 from ferrule.models.recording.request import Request, Row, compute_digest, describe_message, dump_row, extend_prefix
 
 VERSION = 1
@@ -39,9 +40,13 @@ class Exchange:
         """The answer as a message that is compared."""
         return describe_message(message_from_json(self.row["answer"]))
 
-    def replay(self, conversation: Conversation) -> list[Event]:
+    def replay(self, conversation: Conversation, facts: Facts) -> list[Event]:
         """The events of the answer. Raises `SettingsError` for a row that can't be read."""
-        row = self.row
+        row = (
+            self.row | {name: facts.put_back(self.row.get(name)) for name in ("answer", "events")}
+            if facts
+            else self.row
+        )
         try:
             answer = message_from_json(row["answer"])
             events = events_from_json(row["events"], answer)
@@ -53,12 +58,17 @@ class Exchange:
         return [*events, finished]
 
 
-def make_row(model: str, request: Request, continued: Exchange | None, events: Sequence[Event]) -> Row:
-    """The row of an exchange. `events` end with a `MessageFinished`; `continued` is what the request begins with."""
+def make_row(model: str, request: Request, continued: Exchange | None, events: Sequence[Event], facts: Facts) -> Row:
+    """The row of an exchange. `events` end with a `MessageFinished`; `continued` is what the request begins with.
+
+    With `facts`, ids of tokens are left out: another value has others.
+    """
     finished = events[-1]
     if not isinstance(finished, MessageFinished):
         raise TypeError("an answer ends with MessageFinished")
-    answer = message_to_json(finished.message)
+    answer = facts.hide(message_to_json(finished.message))
+    if facts:
+        answer.pop("sampled", None)
     row: Row = {"version": VERSION, "type": "exchange", "id": compute_digest([request.key, answer]), "model": model}
     known = 0
     if continued is not None:
@@ -69,11 +79,11 @@ def make_row(model: str, request: Request, continued: Exchange | None, events: S
         row["tools"] = list(request.tools)
     if continued is None or continued.request.settings != request.settings:
         row["settings"] = request.settings
-    row["events"] = events_to_json(events[:-1], finished.message)
+    row["events"] = facts.hide_events(events_to_json(events[:-1], finished.message))
     usage = finished.usage
     row |= {"answer": answer, "usage": {one.name: getattr(usage, one.name) for one in fields(usage)}}
     row["stop"] = finished.stop
-    if finished.prompt_ids:
+    if finished.prompt_ids and not facts:
         row["prompt_ids"] = list(finished.prompt_ids)
     if finished.prompt_images:
         row["prompt_images"] = [[one.image.hash, one.start, one.length] for one in finished.prompt_images]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import count
@@ -18,6 +18,7 @@ from ferrule.events import Event, MessageFinished
 from ferrule.models.naming import get_model
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.models.recording.differences import describe_differences, find_nearest
+from ferrule.models.recording.facts import Facts
 from ferrule.models.recording.file import Exchange, RecordingFile, find_prefix, make_model_row, make_row
 from ferrule.models.recording.request import Request, Row, make_request
 from ferrule.models.recording.secrets import SecretFinder
@@ -38,13 +39,21 @@ _REFRESHED: set[Path] = set()
 
 
 def record(
-    path: str | Path, model: str | Model | None = None, *, mode: RecordMode | None = None, **options: Any
+    path: str | Path,
+    model: str | Model | None = None,
+    *,
+    mode: RecordMode | None = None,
+    facts: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> RecordedModel:
     """A model whose answers are recorded in `path`, and replayed from there.
 
     `model` is a name or a `Model`; a name's `options` (`api_key`, …) are those of `get_model`, and the model is created
     when it is first asked, so that a replay needs neither key nor package. Without one, the file must hold what a
     single model answered, which is replayed. `mode` is that of `FERRULE_RECORD` if left out, or `once`.
+
+    `facts` are texts that differ between machines, by name, such as `{"workspace": "/home/me/project"}`: the file has
+    their names, and a replay its own texts.
 
     Raises `SettingsError` for a file that isn't a recording or an unknown mode, and `ModelError` for a model that is
     neither recorded nor can be created.
@@ -55,7 +64,7 @@ def record(
         raise SettingsError(f"{where} must be one of {', '.join(MODES)}, not {chosen!r}")
     if model is None and mode not in (None, "replay"):
         raise SettingsError(f'record("{path}", mode="{mode}") needs the model to ask: record("{path}", "openai:…")')
-    return RecordedModel(Path(path), model, "replay" if model is None else chosen, options)
+    return RecordedModel(Path(path), model, "replay" if model is None else chosen, options, Facts(facts or {}))
 
 
 @dataclass(slots=True)
@@ -69,8 +78,9 @@ class _Burst:
 class RecordedModel:
     """See `record`."""
 
-    def __init__(self, path: Path, model: str | Model | None, mode: str, options: dict[str, Any]) -> None:
+    def __init__(self, path: Path, model: str | Model | None, mode: str, options: dict[str, Any], facts: Facts) -> None:
         self.path = path
+        self._facts = facts
         self.mode = mode
         begins_anew = mode == "refresh" and path.resolve() not in _REFRESHED
         self._file = RecordingFile(path, ignores_content=begins_anew)
@@ -126,10 +136,10 @@ class RecordedModel:
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `RequestNotRecorded` if the model may not, or can't, be asked, and `SettingsError`
         for a request or an answer with a secret: a file without it could only replay something else."""
-        request = make_request(conversation, tools, settings)
+        request = make_request(conversation, tools, settings, self._facts)
         recorded = self._take_answer(request)
         if recorded is not None:
-            for event in recorded.replay(conversation):
+            for event in recorded.replay(conversation, self._facts):
                 yield event
             return
         inner = self._get_inner(request)
@@ -199,7 +209,7 @@ class RecordedModel:
         with _LOCK:
             prefixes = reversed(request.prefixes)
             continued = next((self._continuable[one] for one in prefixes if one in self._continuable), None)
-            row = make_row(self._key, request, continued, events)
+            row = make_row(self._key, request, continued, events, self._facts)
             if found := self._secrets.find([row["events"], row["answer"]]):
                 raise SettingsError(
                     f"the answer of {self._key} can't be recorded in {self.path}, since it contains {found}: "

@@ -16,6 +16,7 @@ from ferrule.blobs import hash_blob
 from ferrule.conversation import Conversation, Message
 from ferrule.formats.conversation_json import escape_surrogates, message_to_json, value_to_json
 from ferrule.models.protocol import ModelSettings
+from ferrule.models.recording.facts import Facts
 from ferrule.models.recording.secrets import scrub_forms
 from ferrule.toolspec import ToolSpec, render_openai_function
 
@@ -61,15 +62,17 @@ def compute_digest(value: Any) -> str:
     return hash_blob(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
 
 
-def make_request(conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings) -> Request:
-    """The request as plain data, without what has the form of a key."""
+def make_request(
+    conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, facts: Facts
+) -> Request:
+    """The request as plain data, without what has the form of a key, and with `facts` by their names."""
     given = settings.select_given(*settings.model_fields_set)
     # Through JSON, so that what comes from a file is equal: a tuple is a list there.
     chosen = {name: json.loads(json.dumps(value_to_json(given[name], name))) for name in sorted(given)}
     return Request(
-        tuple(describe_message(message) for message in conversation.messages),
-        tuple(scrub_forms(_describe_tool(spec)) for spec in tools),
-        scrub_forms(chosen),
+        tuple(facts.hide_message(describe_message(message)) for message in conversation.messages),
+        tuple(facts.hide(scrub_forms(_describe_tool(spec))) for spec in tools),
+        facts.hide(scrub_forms(chosen)),
     )
 
 
