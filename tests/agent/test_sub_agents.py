@@ -160,7 +160,7 @@ async def test_what_it_does_is_progress_of_its_call() -> None:
         events = [event async for event in run]
     progress = [event for event in events if isinstance(event, ToolProgress)]
     assert {event.call_id for event in progress} == {"a"}
-    assert progress[-1].text == "In the garden."
+    assert progress[-1].text == "1 call: In the garden."
 
 
 async def test_cancelling_stops_the_sub_agent() -> None:

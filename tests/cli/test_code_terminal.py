@@ -135,9 +135,9 @@ def test_ctrl_c_stops_the_turn_and_the_session_goes_on(project: Path) -> None:
         screen.type("think", ENTER)
         screen.wait_for("I begin to think", "Ctrl-C stops")
         screen.type("a queued line", ENTER)
-        screen.wait_for("waits: a queued line")
+        screen.wait_for("queued: a queued line")
         screen.type(CTRL_C)
-        screen.wait_until(lambda shown: "Ctrl-C stops" not in shown and "waits:" not in shown)
+        screen.wait_until(lambda shown: "Ctrl-C stops" not in shown and "queued:" not in shown)
         screen.wait_for("› a queued line")  # back at the prompt, to be changed or sent
         screen.type(ENTER)
         screen.wait_for("Here again.")
@@ -202,11 +202,73 @@ def test_commands_are_completed_and_unknown_ones_refused(project: Path) -> None:
         assert screen.wait_for_end() == 0
 
 
+def test_the_beginning_says_what_it_works_with_and_where_a_conversation_stands(project: Path) -> None:
+    answer = "\n".join(f"- item {number}" for number in range(20))
+    with opened(project, run("echo [bold]x"), says(answer), columns=120, arguments=("--yes",)) as (screen, _):
+        screen.wait_for(" · openai:m · profile ask · /help lists the commands\n/")
+        screen.type("a [red]title", ENTER)
+        screen.wait_for("item 19")
+        leave(screen)
+    with opened(project, arguments=("--continue",)) as (screen, _):
+        shown = screen.wait_for("resumed ", "a [red]title", "› a [red]title\n▸ 1 call\n  - item 0\n", "… 8 more lines")
+        assert "item 12" not in shown
+        screen.wait_until(lambda now: "context left" not in now.splitlines()[-1])
+        screen.type("/new", ENTER, "/exit", ENTER)
+        assert screen.wait_for_end() == 0
+
+
+def test_the_output_of_a_running_command_is_shown_and_its_end_replaces_it(project: Path) -> None:
+    command = 'for i in 1 2 3 4 5 6 7; do echo "\033[31mline $i\033[0m"; done; cat fifo; rm fifo'
+    script = (run(f"mkfifo fifo; ({command})", timeout=60), says("Read."))
+    with opened(project, *script, arguments=("--yes",)) as (screen, _):
+        screen.type("run it", ENTER)
+        shown = screen.wait_for("  │ line 3\n  │ line 4\n  │ line 5\n  │ line 6\n  │ line 7\n")
+        assert "line 2\n" not in shown
+        (project / "fifo").write_text("the end\n")
+        screen.wait_for("Read.", "  │ the end")
+        leave(screen)
+
+
+def test_background_jobs_are_counted_listed_read_and_stopped(project: Path) -> None:
+    script = (run("echo ready; sleep 600", background=True), says("Started."))
+    with opened(project, *script, arguments=("--yes",), columns=100) as (screen, _):
+        screen.type("serve", ENTER)
+        screen.wait_for("Started.", " · 1 job")
+        screen.type("/jobs", ENTER)
+        screen.wait_for("job_1 running: echo ready; sleep 600")
+        screen.type("/jobs 1", ENTER)
+        screen.wait_for("› /jobs 1\n  ready\n")
+        screen.type("/jobs stop 1", ENTER)
+        screen.wait_for("job_1 ended: ")
+        screen.wait_until(lambda shown: " · 1 job" not in shown)
+        screen.type("/jobs 7", ENTER)
+        screen.wait_for("/jobs: there is no background job 'job_7'; there are: job_1")
+        leave(screen)
+
+
+def test_a_queued_question_is_taken_back(project: Path) -> None:
+    stalled = Reply(says("I begin").pieces[:-2], ending="stalled")
+    with opened(project, stalled) as (screen, scripted):
+        screen.type("think", ENTER)
+        screen.wait_for("I begin")
+        screen.type("one", ENTER, "two", ENTER)
+        screen.wait_for("queued: one\nqueued: two  (Up takes it back)")
+        screen.type(UP)
+        screen.wait_until(lambda shown: "queued: two" not in shown and "› two" in shown)
+        screen.type(" or not", ENTER)
+        screen.wait_for("queued: two or not")
+        screen.type(CTRL_C)
+        screen.wait_for("› one\n  two or not")
+        screen.type(CTRL_C)
+        assert len(scripted.requests) == 1
+        leave(screen)
+
+
 def test_a_file_is_completed_and_attached_and_a_hidden_one_is_neither(project: Path) -> None:
     (project / "src").mkdir()
     (project / "src" / "api.py").write_text("def fetch(): ...\n")
     (project / ".env").write_text("KEY=secret\n")
-    with opened(project, says("Read it.")) as (screen, scripted):
+    with opened(project, says("Read it."), says("Read more."), columns=100) as (screen, scripted):
         screen.wait_for("ask · openai:m")
         screen.type("see @ap")
         screen.wait_for("src/api.py")
@@ -216,9 +278,17 @@ def test_a_file_is_completed_and_attached_and_a_hidden_one_is_neither(project: P
         screen.wait_for("Read it.")
         question = json.dumps(scripted.requests[-1].body["messages"][-1])
         assert "def fetch(): ..." in question
+        (project / "a plan.txt").write_text("the plan\n")
         screen.type("see @.env", ENTER)
         screen.wait_for("@.env: .env is hidden")
         assert len(scripted.requests) == 1
+        screen.type('see @src/apy.py and @"a plan.txt" and @src', ENTER)
+        screen.wait_for(
+            "@src/apy.py: no such file, so nothing was attached; did you mean @src/api.py?",
+            "@src is a folder: nothing of it was attached",
+        )
+        screen.wait_until(lambda _: len(scripted.requests) == 2)
+        assert "the plan" in json.dumps(scripted.requests[-1].body["messages"][-1])
         leave(screen)
 
 

@@ -142,6 +142,11 @@ class _CompactOnce(Hooks):
         state.stop("compacted")
 
 
+def is_summary(text: str) -> bool:
+    """Whether a text of a conversation is the summary of what was left out."""
+    return text.startswith(_OPENS)
+
+
 async def compact_conversation(pipeline: Pipeline[OutputT]) -> Run[OutputT]:
     """Compact the pipeline's conversation now, by its own `CompactContext`; only a summary is asked for.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ferrule._util.pluralize import pluralize
 from ferrule.agent.hooks import RunState
 from ferrule.agent.run import EventSink, OutputT, Run, SubRun
 from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, Text, ToolCall, user
@@ -199,18 +200,28 @@ class _ProgressFeed:
     def __init__(self, scope: CallScope) -> None:
         self._scope = scope
         self._text = ""
+        self._calls = self._tokens = 0
 
     async def put(self, item: Event) -> None:
         self.add(item)
 
     def add(self, item: Event) -> None:
+        if isinstance(item, MessageFinished):
+            self._tokens += item.usage.prompt_tokens + item.usage.sampled_tokens
+        elif isinstance(item, ResultReady):
+            self._calls += 1
         text = self._describe(item)
         if text:
-            self._scope.report_progress(text)
+            self._scope.report_progress(f"{self._describe_usage()}{text}")
 
     def put_soon(self, item: Event) -> None:
         if isinstance(item, ToolProgress):
             self._scope.report_progress(item.text, item.fraction)
+
+    def _describe_usage(self) -> str:
+        counts = [pluralize(self._calls, "call")] if self._calls else []
+        counts += [f"{self._tokens:,} tokens"] if self._tokens else []
+        return f"{', '.join(counts)}: " if counts else ""
 
     def _describe(self, item: Event) -> str:
         if isinstance(item, TextDelta):

@@ -21,16 +21,28 @@ from ferrule.toolspec import Annotations
 if TYPE_CHECKING:
     from ferrule.sandbox.shell import BackgroundCommand, ShellSandbox
 
-__all__ = ["ShellJobs"]
+__all__ = ["JobState", "ShellJobs"]
 
 MOST_RUNNING: Final = 16
 LONGEST_WAIT: Final = 60.0
 _PAUSE: Final = 0.05
 _MOST_SHOWN: Final = 200
+_TAIL_BYTES: Final = 4000
 # Stopping a job ends nothing but what the model itself has started.
 _HARMLESS: Final = Annotations(read_only=True, destructive=False, idempotent=False, open_world=False)
 
 JobId = Annotated[str, "The job's id, such as job_1"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A background job, and how it is going."""
+
+    name: str
+    status: str
+    """Such as `running` or `ended: exit status 0`."""
+    command: str
+    is_running: bool
 
 
 @dataclass(slots=True)
@@ -75,6 +87,24 @@ class ShellJobs:
         name = f"job_{len(self._jobs) + 1}"
         self._jobs[name] = _Job(name, await sandbox.start(command, writable=writable, hosts=hosts))
         return name
+
+    def list_states(self) -> list[JobState]:
+        """The jobs so far, for a person to see."""
+        return [
+            JobState(job.name, job.describe_status(), job.running.command, job.running.status == "running")
+            for job in self._jobs.values()
+        ]
+
+    async def read_tail(self, name: str) -> str:
+        """The last lines of a job's output, which the model still reads. Raises `ToolRetry` for an unknown one."""
+        return await self._find(name).running.read_tail(_TAIL_BYTES)
+
+    async def stop(self, name: str) -> str:
+        """Stop a job, and say how it ended; the model is told. Raises `ToolRetry` for an unknown one."""
+        job = self._find(name)
+        if job.running.status == "running":
+            await job.running.stop()
+        return job.describe_status()
 
     def take_announcements(self) -> list[str]:
         """Which jobs have ended since the last call, and how; see `coding.announcements`."""

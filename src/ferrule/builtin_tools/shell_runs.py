@@ -76,6 +76,7 @@ class ShellRun:
                 mode="read-only" if self.plan.only_reads else None,
                 hosts=hosts,
                 on_stopped=keep_output,
+                watch=scope.report_progress,
             )
         except FerruleError as error:
             raise ToolFailed(f"not run: {error}") from error

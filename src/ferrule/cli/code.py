@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -307,9 +307,12 @@ def _read_question(question: str | None, is_attached: bool) -> str:
 def _converse_in_lines(given: CodingOptions, options: SessionOptions, question: str | None) -> None:
     """Answer each line, as `chat` does: for a pipe, and for a terminal that can only show lines."""
     from ferrule.cli.chat import converse
+    from ferrule.coding.overview import describe_session
     from ferrule.session.approvals import is_interactive
 
     with _open_runner(given, options, can_ask=True) as runner:
+        if is_interactive() and sys.stdout.isatty() and not options.as_json:
+            _print_lines(describe_session(runner.coding))
         first = () if question is None else (question,)
         is_whole = converse(runner, _handle_line, first)
     if not is_whole and not is_interactive():
@@ -324,10 +327,14 @@ def _handle_line(runner: SessionRunner, line: str) -> bool:
         return True
     if not is_command(line):
         return runner.ask(line).stopped == "done"
-    # On stderr: stdout has the answers, which may be JSON.
-    for said in runner.runner.run(run_command(cast("CodingRunner", runner).coding, line)):
-        print(said, file=sys.stderr)
+    _print_lines(runner.runner.run(run_command(cast("CodingRunner", runner).coding, line)))
     return True
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print lines for people on stderr: stdout has the answers, which may be JSON."""
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 @contextmanager

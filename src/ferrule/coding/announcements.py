@@ -7,7 +7,9 @@ from typing import Protocol
 
 from ferrule.agent.hooks import Hooks, RunState
 
-__all__ = ["AnnouncementHook", "AnnouncementSource"]
+__all__ = ["AnnouncementHook", "AnnouncementSource", "is_announcement"]
+
+_OPENS = "[Not from the user, but from the program:]"
 
 
 class AnnouncementSource(Protocol):
@@ -29,4 +31,9 @@ class AnnouncementHook(Hooks):
         """See `Hooks`."""
         news = [text for each in self._sources for text in await asyncio.to_thread(each.take_announcements)]
         if news:
-            state.say("[Not from the user, but from the program:]\n" + "\n\n".join(news))
+            state.say(f"{_OPENS}\n" + "\n\n".join(news))
+
+
+def is_announcement(text: str) -> bool:
+    """Whether a message of the role `user` is such news."""
+    return text.startswith(_OPENS)

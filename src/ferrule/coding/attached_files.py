@@ -6,7 +6,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
 
 from ferrule._util.background import run_synchronously
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from ferrule.coding.workspace import Workspace
 
 Attachment: TypeAlias = Text | Image
-_MENTION = re.compile(r"(?:^|(?<=[\s(]))@(\S+)")
+_MENTION = re.compile(r"""(?:^|(?<=[\s(]))@(?:"([^"\n]+)"|([^\s"]\S*))""")
+_LIKE_A_PATH = re.compile(r"[/ ]|\.\w+$")
+_ALIKE = 0.75
 _TRAILING = ".,;:!?)\"'"
 _LONGEST = 50_000
 """The most characters of one file; the model can read the rest."""
@@ -31,24 +34,62 @@ _FRESH = 10.0
 """How long the list of names is used, in seconds."""
 
 
-def attach_files(question: str, workspace: Workspace) -> list[Attachment]:
-    """Load the files that a question names as `@path`; a word that names no file is only a word.
+def attach_files(
+    question: str, workspace: Workspace, list_names: Callable[[], Sequence[str]] = list
+) -> tuple[list[Attachment], list[str]]:
+    """Load the files that a question names as `@path` or `@"path"`; returns them, and notices of those not found.
 
-    Raises `SettingsError` for a file that can't be attached: hidden, binary, too long, or one of too many.
+    A word that names no file stays a word of the question. `list_names` lists what could have been meant. Raises
+    `SettingsError` for a file that can't be attached: hidden, binary, or one of too many.
     """
-    found = [load_attachment(path, workspace) for path in dict.fromkeys(_find_mentions(question, workspace))]
-    if len(found) > _MOST_FILES:
-        raise SettingsError(f"the question attaches {len(found)} files; {_MOST_FILES} are allowed")
-    return found
+    mentions = [_find_mention(found, workspace) for found in _MENTION.finditer(question)]
+    paths = dict.fromkeys(path for path, is_file in mentions if is_file)
+    if len(paths) > _MOST_FILES:
+        raise SettingsError(f"the question attaches {len(paths)} files; {_MOST_FILES} are allowed")
+    missing = dict.fromkeys(path for path, is_file in mentions if path and not is_file)
+    notices = [_describe_missing(path, workspace, list_names) for path in missing]
+    return [load_attachment(path, workspace) for path in paths], [notice for notice in notices if notice]
 
 
-def _find_mentions(question: str, workspace: Workspace) -> Iterator[str]:
-    for found in _MENTION.finditer(question):
-        for path in (found[1], found[1].rstrip(_TRAILING)):
-            real = os.path.join(workspace.folder, os.path.expanduser(path))  # noqa: PTH111, PTH118 - a string
-            if path and os.path.isfile(real):  # noqa: PTH113
-                yield path
-                break
+def _find_mention(found: re.Match[str], workspace: Workspace) -> tuple[str, bool]:
+    """The path that is meant, and whether it is that of a file: also without punctuation at its end."""
+    if found[1] is not None:
+        return found[1], _is_file(found[1], workspace)
+    shortened = found[2].rstrip(_TRAILING)
+    return next(((path, True) for path in (found[2], shortened) if _is_file(path, workspace)), (shortened, False))
+
+
+def _find_real(path: str, workspace: Workspace) -> str:
+    return os.path.join(workspace.folder, os.path.expanduser(path))  # noqa: PTH111, PTH118 - a string
+
+
+def _is_file(path: str, workspace: Workspace) -> bool:
+    return bool(path) and os.path.isfile(_find_real(path, workspace))  # noqa: PTH113
+
+
+def _describe_missing(path: str, workspace: Workspace, list_names: Callable[[], Sequence[str]]) -> str:
+    """Say that nothing was attached, and what may have been meant; empty for what is only a word (`@property`)."""
+    if os.path.isdir(_find_real(path, workspace)):  # noqa: PTH112
+        return f"@{path} is a folder: nothing of it was attached; name its files"
+    near = _find_near(path, list_names())
+    if near:
+        return f"@{path}: no such file, so nothing was attached; did you mean {quote_mention(near)}?"
+    return f"@{path}: no such file, so nothing was attached" if _LIKE_A_PATH.search(path) else ""
+
+
+def _find_near(path: str, names: Sequence[str]) -> str | None:
+    """The file whose path, or else whose name, is nearest."""
+    near = get_close_matches(path, names, 1, _ALIKE)
+    if near:
+        return near[0]
+    by_name = {name.rpartition("/")[2]: name for name in reversed(names)}
+    close = get_close_matches(path.rpartition("/")[2], by_name, 1, _ALIKE)
+    return by_name[close[0]] if close else None
+
+
+def quote_mention(path: str) -> str:
+    """How a question names a file."""
+    return f'@"{path}"' if " " in path else f"@{path}"
 
 
 def load_attachment(path: str, workspace: Workspace) -> Attachment:
@@ -117,5 +158,5 @@ class FileNames:
         except (OSError, SandboxInputError, SandboxUnavailable):
             return []
         names = (path[len(folder) + 1 :] for path in listing.paths)
-        # A name with a space would end at it, one with a control character would be shown as another.
-        return [name for name in names if name.isprintable() and " " not in name]
+        # One with a control character would be shown as another; one with a quote would end at it.
+        return [name for name in names if name.isprintable() and '"' not in name]

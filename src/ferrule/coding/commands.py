@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 from ferrule._util.pluralize import pluralize
-from ferrule._util.terminal_text import escape_line
-from ferrule.errors import SettingsError
+from ferrule._util.terminal_text import escape_line, escape_text
+from ferrule.coding.overview import describe_last_exchange
+from ferrule.coding.program import describe_job
+from ferrule.errors import SettingsError, ToolRetry
 from ferrule.execution.profiles import Profile
 from ferrule.session.project import describe_rule
 from ferrule.session.slash_commands import describe_unknown_command, looks_like_command
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 Lines: TypeAlias = list[str]
 _LISTED = 20
+_LONGEST_WAIT = 5.0
+"""How long a server may take to say the size of its model's context, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +44,24 @@ class Command:
 
 def is_command(line: str) -> bool:
     """Whether a line is meant as a command: `/sav x`, but neither `/etc/hosts what?` nor a line after a space."""
-    return line.partition(" ")[0].rstrip() in COMMANDS or looks_like_command(line)
+    word = line.partition(" ")[0].rstrip()
+    return word in COMMANDS or word in _ALIASES or looks_like_command(line)
 
 
 def find_command(line: str) -> tuple[Command, str]:
     """Find the command of a line, and its arguments. Raises `SettingsError` for an unknown one."""
     word, _, rest = line.strip().partition(" ")
-    command = COMMANDS.get(word)
+    command = COMMANDS.get(_ALIASES.get(word, word))
     if command is None:
-        raise SettingsError(describe_unknown_command(word, COMMANDS))
+        raise SettingsError(describe_unknown_command(word, [*COMMANDS, *_ALIASES]))
     return command, rest.strip()
+
+
+def is_quick(line: str) -> bool:
+    """Whether a line is a command that can run while the model works."""
+    word = line.split(maxsplit=1)[0]
+    command = COMMANDS.get(_ALIASES.get(word, word))
+    return command is not None and command.is_quick
 
 
 async def run_command(coding: CodingSession, line: str) -> Lines:
@@ -66,8 +79,11 @@ def _list_help() -> Iterator[str]:
     entries += [
         ("@path", "attaches a file to the question"),
         ("Alt-Enter, \\ Enter", "begins a new line"),
+        ('@"path with spaces"', "the same"),
+        ("Up, nothing typed", "takes back the question that was queued last, or an earlier line"),
         ("Ctrl-C", "stops the model; pressed twice, it leaves"),
         ("Ctrl-D", "leaves"),
+        ("Ctrl-L, Ctrl-Z", "clears the screen; suspends the program"),
     ]
     width = max(len(usage) for usage, _ in entries)
     yield from (f"{usage:{width}}  {about}" for usage, about in entries)
@@ -122,17 +138,44 @@ async def _plan(coding: CodingSession, _: str) -> Lines:
 async def _model(coding: CodingSession, name: str) -> Lines:
     if name:
         await asyncio.to_thread(coding.change_model, name)
+        await _measure_context(coding)
     return [escape_line(f"model {coding.session.model_name}")]
 
 
+async def _measure_context(coding: CodingSession) -> None:
+    """Find the size of another model's context, unless its server takes too long to say it."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(coding.find_context_size(), _LONGEST_WAIT)
+
+
 async def _compact(coding: CodingSession, _: str) -> Lines:
-    dropped = await coding.session.compact()
+    dropped = await coding.compact()
     if not dropped:
         return ["there is nothing to leave out yet"]
     return [f"{pluralize(dropped, 'message')} were replaced by a summary for the model; all of them stay saved"]
 
 
+async def _jobs(coding: CodingSession, rest: str) -> Lines:
+    jobs = coding.workspace.jobs
+    words = rest.split()
+    name = f"job_{words[-1]}" if words and words[-1].isdecimal() else "".join(words[-1:])
+    try:
+        if words[:1] == ["stop"] and len(words) == 2:
+            return [escape_line(f"{name} {await jobs.stop(name)}")]
+        if len(words) == 1 and words != ["stop"]:
+            lines = escape_text(await jobs.read_tail(name)).splitlines()[-_LISTED:]
+            return [f"  {line}" for line in lines] or [f"{name} has written nothing yet"]
+    except ToolRetry as error:
+        raise SettingsError(f"/jobs: {error}") from error
+    if words:
+        raise SettingsError("/jobs takes nothing, the id of a job whose output it shows, or `stop ID`")
+    listed = [escape_line(describe_job(job)) for job in jobs.list_states()]
+    return [*listed, "/jobs ID shows what one wrote, /jobs stop ID stops it"] if listed else ["no background jobs"]
+
+
 async def _cost(coding: CodingSession, _: str) -> Lines:
+    if coding.meter.context_size is None:
+        await _measure_context(coding)
     return [coding.meter.describe()]
 
 
@@ -172,7 +215,8 @@ async def _new(coding: CodingSession, _: str) -> Lines:
 async def _resume(coding: CodingSession, name: str) -> Lines:
     if name:
         coding.resume(name)
-        return []
+        await _measure_context(coding)
+        return describe_last_exchange(coding.session.conversation)
     found = coding.list_saved(_LISTED)
     if not found:
         return ["no conversation about this folder is saved"]
@@ -194,9 +238,12 @@ _ALL = (
     Command("/redo [force]", "makes again what was undone last", _redo),
     Command("/diff [TURN]", "shows what the last turn changed", _diff),
     Command("/compact", "replaces the older part of the conversation by a summary", _compact),
+    Command("/jobs [[stop] ID]", "lists the background jobs, shows the output of one, or stops it", _jobs, True),
     Command("/cost", "shows the tokens, the price, and how full the context is", _cost, True),
     Command("/resume [ID]", "lists the saved conversations of this folder, or continues one", _resume),
-    Command("/new", "begins another conversation", _new),
-    Command("/quit", "leaves", _quit, True),
+    Command("/new", "begins another conversation, as /clear does; the old one stays saved", _new),
+    Command("/quit", "leaves, as /exit does", _quit, True),
 )
 COMMANDS = {command.name: command for command in _ALL}
+_ALIASES = {"/exit": "/quit", "/clear": "/new"}
+"""What other programs call some of them."""

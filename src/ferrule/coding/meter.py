@@ -21,8 +21,10 @@ class Meter:
     is_priced: bool = True
     """Whether the price of every turn is known."""
     context_used: int = 0
-    """The tokens of the last request and its answer."""
+    """The tokens of the last request and its answer; 0 as long as they aren't known."""
     _turn: Usage = NO_USAGE
+    _earlier: Usage = NO_USAGE
+    """The tokens of the conversations before this one."""
 
     @property
     def total(self) -> Usage:
@@ -42,6 +44,17 @@ class Meter:
         if usage != NO_USAGE:
             self.context_used = usage.prompt_tokens + usage.sampled_tokens
 
+    def start_conversation(self) -> None:
+        """Count another conversation, of which it isn't known yet how much of the context it fills."""
+        self._earlier = self.total
+        self.context_used = 0
+
+    def end_compaction(self, run: Run) -> None:
+        """Count what a summary has taken; the next answer says how much of the context is left."""
+        self.end_turn(run)
+        if run.compactions:
+            self.context_used = 0
+
     def end_turn(self, run: Run) -> None:
         """Count a turn that has ended."""
         self._turn = NO_USAGE
@@ -55,8 +68,9 @@ class Meter:
     def describe(self) -> str:
         """Describe all of it in one line."""
         total = self.total
-        cached = f" ({total.cached_tokens:,} of them cached)" if total.cached_tokens else ""
-        parts = [f"{total.prompt_tokens:,} tokens read{cached}, {total.sampled_tokens:,} written"]
+        parts = [_describe_usage(total)]
+        if self._earlier != NO_USAGE:
+            parts[0] += f" in this session, in this conversation {_describe_usage(total - self._earlier)}"
         if self.dollars or (self.is_priced and total != NO_USAGE):
             parts.append(f"${self.dollars:.4f}{'' if self.is_priced else ', and what has no known price'}")
         elif not self.is_priced:
@@ -65,6 +79,8 @@ class Meter:
             left = self.context_left
             used = "" if left is None else f", {left:.0%} left"
             parts.append(f"context of {self.context_size:,} tokens{used}")
+        else:
+            parts.append("the size of the model's context isn't known; --context-limit gives it")
         return "; ".join(parts)
 
 
@@ -93,6 +109,11 @@ class MeteredRenderer:
     def notify(self, text: str) -> None:
         """Show a notice."""
         self._renderer.notify(text)
+
+
+def _describe_usage(usage: Usage) -> str:
+    cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
+    return f"{usage.prompt_tokens:,} tokens read{cached}, {usage.sampled_tokens:,} written"
 
 
 def format_count(tokens: int) -> str:

@@ -174,7 +174,7 @@ def _load_always(folder: Path, shown: Renderer) -> tuple[Rule, ...]:
     try:
         return load_saved_rules(folder)
     except (SettingsError, OSError) as error:
-        shown.notify(f"{error}; until then no saved answer counts")
+        shown.notify(f'{error}; until that is mended, saved answers of the kind "always" don\'t count')
         return ()
 
 
@@ -186,7 +186,7 @@ def _open_autosave(options: CodingOptions, shown: Renderer, opened: AsyncExitSta
     except (ConversationError, OSError) as error:
         if options.store is not None or options.resume is not None:
             raise
-        shown.notify(f"this conversation is not saved: {error}")
+        shown.notify(f"this conversation is not saved, and can't be continued later: {error}")
         return Autosave()
 
 
@@ -197,7 +197,7 @@ def _open_journal(options: CodingOptions, shown: Renderer, opened: AsyncExitStac
     except (OSError, RuntimeError) as error:  # no rights, or no home
         if options.journal is not None:
             raise
-        shown.notify(f"calls are not recorded: {error}")
+        shown.notify(f"calls are not recorded, so one that is interrupted may run again: {error}")
         return None
     opened.callback(journal.close)
     return journal

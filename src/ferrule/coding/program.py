@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from ferrule.agent.hooks import Hooks
     from ferrule.agent.pipeline import Pipeline
     from ferrule.agent.run import Run
+    from ferrule.builtin_tools.shell_jobs import JobState
     from ferrule.coding.meter import Meter
     from ferrule.coding.workspace import Workspace
     from ferrule.conversation import Media, Text
     from ferrule.execution.profiles import Profile
     from ferrule.store.rows import ConversationSummary
     from ferrule.tools.registry import ToolLike
+
+_LONGEST_COMMAND = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ class CodingSession:
     """Hooks of the session, which another model gets too."""
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
+    _ended: set[str] = field(default_factory=set)
+    """The background jobs of whose end the person was told."""
     _names: FileNames = field(init=False)
     _unsaved: str = field(init=False)
     """Stands for the id of a conversation that isn't saved."""
@@ -113,7 +118,9 @@ class CodingSession:
 
         Raises `SettingsError` for a file that can't be attached, and what `Session.ask` raises.
         """
-        attached = await asyncio.to_thread(attach_files, question, self.workspace)
+        attached, missing = await asyncio.to_thread(attach_files, question, self.workspace, self.list_files)
+        for notice in missing:
+            self.session.renderer.notify(notice)
         self.checkpoints.begin_turn(question)
         try:
             return await self.session.ask(question, attached)
@@ -131,8 +138,8 @@ class CodingSession:
     async def _end_turn(self) -> None:
         """Record what the turn changed."""
         await self.checkpoints.end_turn()
-        for problem in self.checkpoints.take_announcements():
-            self.session.renderer.notify(problem)
+        for notice in (*self.checkpoints.take_announcements(), *self.take_notices()):
+            self.session.renderer.notify(notice)
 
     def change_profile(self, profile: Profile) -> None:
         """Use another profile from the next turn on; rules and earlier answers stay."""
@@ -147,15 +154,37 @@ class CodingSession:
     def start_new(self) -> None:
         """Begin a new conversation; what was saved of the old one stays."""
         self.session.start_new()
+        self.meter.start_conversation()
         self._unsaved = _make_token()
+
+    async def compact(self) -> int:
+        """Replace the older part of the conversation by a summary; returns how many messages were left out.
+
+        Raises what `Session.compact` raises.
+        """
+        run = await self.session.compact()
+        self.meter.end_compaction(run)
+        return sum(len(one.dropped) for one in run.compactions)
 
     def resume(self, name: str) -> None:
         """Go on with a saved conversation and its model. Raises `ConversationError`, and `ModelError` for its model."""
         self.session.resume(name)
+        self.meter.start_conversation()
         store, saved_id = self.session.autosave.store, self.session.autosave.conversation_id
         model = None if store is None or saved_id is None else store.find_model(saved_id)
         if model is not None and model != self.session.model_name:
             self.change_model(model)
+
+    def take_notices(self) -> list[str]:
+        """What the person wasn't told yet: background jobs that ended, files that somebody else changed."""
+        ended = [job for job in self.workspace.jobs.list_states() if not job.is_running and job.name not in self._ended]
+        self._ended.update(job.name for job in ended)
+        jobs = [f"{describe_job(job)}; /jobs {job.name} shows its output" for job in ended]
+        return [*self.workspace.files.take_notices(), *jobs]
+
+    def count_jobs(self) -> int:
+        """How many background jobs are running."""
+        return sum(job.is_running for job in self.workspace.jobs.list_states())
 
     def list_files(self) -> list[str]:
         """List the paths of files that can be attached, relative to the workspace. Called in a thread."""
@@ -175,6 +204,14 @@ class CodingSession:
         prepared = prepare_pipeline(pipeline, self.options.context_limit)
         self.session.change_model(prepared.hook(*make_hooks(self.workspace), *self.hooks))
         self.meter.context_size = self.options.context_limit
+
+
+def describe_job(job: JobState) -> str:
+    """Describe a background job on one line: its id, how it is going, and its command."""
+    command = " ".join(job.command.split())
+    return (
+        f"{job.name} {job.status}: {command if len(command) <= _LONGEST_COMMAND else f'{command[:_LONGEST_COMMAND]}…'}"
+    )
 
 
 def _make_token() -> str:

@@ -101,8 +101,15 @@ class FileJournal:
                 if event == "late":
                     return
                 raise OSError("the journal is closed")
-            if os.write(self._file, line) != len(line):
-                raise OSError("a line of the journal could not be written completely; is the disk full?")
+            try:
+                written = os.write(self._file, line)
+            except OSError as error:
+                raise OSError(self._explain(error.strerror or str(error))) from error
+            if written != len(line):
+                raise OSError(self._explain("a line wasn't written completely; is the disk full?"))
+
+    def _explain(self, reason: str) -> str:
+        return f"the journal {self.path} can't be written ({reason}), and a call that can't be recorded is not run"
 
     def close(self) -> None:
         """Close the file."""

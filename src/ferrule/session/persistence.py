@@ -142,7 +142,9 @@ class Autosave:
         except ConversationError as error:
             self.notify(f"the conversation is not saved: {error}")
             return
-        self.notify(f"saved as {', '.join(self._ids)}")
+        # Only the coding agent's conversations are about a folder.
+        hint = "; `ferrule code --continue` goes on with it" if self.folder is not None else ""
+        self.notify(f"saved as {', '.join(self._ids)}{hint}")
 
 
 @contextmanager

@@ -120,9 +120,8 @@ class TextRenderer:
                 self._print_transient(*(self._format_call(call) for call in self._calls.values()))
         elif isinstance(event, ToolProgress) and event.call_id in self._calls:
             share = "" if event.fraction is None else f"{event.fraction:.0%} "
-            self._print_transient(
-                self._format_call(self._calls[event.call_id]), f"  … {share}{summarize_result(event.text)}"
-            )
+            last = event.text.strip().rpartition("\n")[2]
+            self._print_transient(self._format_call(self._calls[event.call_id]), f"  … {share}{summarize_result(last)}")
         elif isinstance(event, ToolStarted):
             if event.is_edited:
                 self._calls[event.call.id] = event.call

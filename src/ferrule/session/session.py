@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ferrule.session.servers import SessionServers
 
 _UNFINISHED = {
-    "rounds": "stopped: the model made too many rounds of calls",
+    "rounds": "stopped: the model made too many rounds of calls; ask it to go on if it should",
     "length": "stopped: the answer reached its limit of tokens",
     "context": "stopped: the conversation has filled the model's context",
     "repetition": "stopped: the model repeats a call that fails in the same way; tell it how to go on",
@@ -170,8 +170,8 @@ class Session:
         self._show(MessageFinished(message, Usage(), "calls"))
         return await self._run(self.conversation)
 
-    async def compact(self) -> int:
-        """Replace the older part of the conversation by a summary now; returns how many messages were left out.
+    async def compact(self) -> Run:
+        """Replace the older part of the conversation by a summary now; `Run.compactions` has what was left out.
 
         Raises `SettingsError` for a pipeline that doesn't compact conversations, and what the model raises.
         """
@@ -181,7 +181,7 @@ class Session:
         run = await compact_conversation(self.pipeline.chat(self.conversation))
         self.conversation = run.conversation
         self.save_progress(run.conversation)
-        return sum(len(one.dropped) for one in run.compactions)
+        return run
 
     def save_progress(self, conversation: Conversation) -> None:
         """Save the conversation in the middle of a turn: nothing that is finished is lost if the process is killed.

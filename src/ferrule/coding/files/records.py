@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,6 +59,7 @@ class FileRecords:
         self._written: dict[str, bytes] = {}
         """What tools wrote and is not hashed yet."""
         self._lock = threading.Lock()
+        self._notices: deque[str] = deque(maxlen=_MAX_NAMED)
 
     def remember(self, path: str, digest: str, status: os.stat_result | None = None) -> None:
         """Record that the model knows this content of a file.
@@ -122,8 +124,18 @@ class FileRecords:
         if len(changed) > _MAX_NAMED:
             named.append(f"- and {len(changed) - _MAX_NAMED} more")
         count = "1 file that you read was" if len(changed) == 1 else f"{len(changed)} files that you read were"
+        self._notices += [
+            f"{self._access.describe(each.path)} was {each.kind} since the model read it; the model is told"
+            for each in changed
+        ]
         head = f"{count} changed by somebody else meanwhile (the user, a command). Read again before you rely on it:"
         return ["\n".join([head, *named])]
+
+    def take_notices(self) -> list[str]:
+        """The same for the person, since the last call: the last few of what the model was told."""
+        notices = list(self._notices)
+        self._notices.clear()
+        return notices
 
     def _hash_file(self, path: str) -> str | None:
         """The hash of a file's content; None if it is gone or may not be read any more."""

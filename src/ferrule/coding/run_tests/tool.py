@@ -66,6 +66,7 @@ def make_run_tests(workspace: Workspace, command: Sequence[str] | None = None) -
                 written,
                 timeout=seconds,
                 separate=True,
+                watch=scope.report_progress,
                 on_stopped=lambda stopped: scope.keep_output(_cut(render_output(stopped), _OUTPUT_CHARACTERS)),
             )
             report = await _read_report(workspace, chosen, done)

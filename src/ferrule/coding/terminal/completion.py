@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-_FILE = re.compile(r"(?:^|\s)@([^\s]*)$")
+_FILE = re.compile(r"""(?:^|\s)@(?:"([^"\n]*)|([^\s"]*))$""")
 _MOST = 200
 """The most names that are offered."""
 
@@ -36,8 +36,11 @@ class PromptCompleter(Completer):
             return
         found = _FILE.search(before)
         if found is not None:
-            for path in rank_paths(self._list_files(), found[1]):
-                yield Completion(f"{path} ", -len(found[1]), display=path)
+            typed = found[2] if found[1] is None else found[1]
+            for path in rank_paths(self._list_files(), typed):
+                is_quoted = found[1] is not None or " " in path
+                start = -len(typed) - (found[1] is not None)
+                yield Completion(f'"{path}" ' if is_quoted else f"{path} ", start, display=path)
 
 
 def rank_paths(paths: Iterable[str], typed: str) -> list[str]:

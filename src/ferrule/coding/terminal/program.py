@@ -112,6 +112,15 @@ class TerminalProgram:
         elif text.strip():
             self._enqueue(text)
 
+    @property
+    def has_queue(self) -> bool:
+        """Whether something that was typed waits for the turn to end."""
+        return bool(self._queue)
+
+    def take_back(self) -> None:
+        """Return the line that was queued last to the prompt."""
+        self._app.current_buffer.document = Document(self._queue.pop())
+
     def interrupt(self) -> None:
         """Stop the turn; without one clear what is typed; pressed twice, leave."""
         now = time.monotonic()
@@ -139,7 +148,8 @@ class TerminalProgram:
         height = max(3, self._app.output.get_size().rows // _LIVE_SHARE)
         lines = [] if self._renderer is None else list(self._renderer.list_live_lines(height))
         waiting = self._queue if self._turn is not None or self._coding is None else ()
-        lines += [f"waits: {_shorten(line)}" for line in waiting]
+        hint = "  (Up takes it back)"
+        lines += [f"queued: {_shorten(line)}{hint if line is self._queue[-1] else ''}" for line in waiting]
         if self._output.unfinished:
             lines.append(self._output.unfinished)
         return "\n".join(lines)
@@ -166,10 +176,9 @@ class TerminalProgram:
 
     def _run_quick_command(self, line: str) -> bool:
         """Run a command that doesn't touch the turn, beside it."""
-        from ferrule.coding.commands import COMMANDS
+        from ferrule.coding.commands import is_quick
 
-        command = COMMANDS.get(line.split(maxsplit=1)[0])
-        if command is None or not command.is_quick:
+        if not is_quick(line):
             return False
         self._background = asyncio.create_task(self._answer(line))
         return True
@@ -179,7 +188,7 @@ class TerminalProgram:
         try:
             async with AsyncExitStack() as opened:
                 self._coding = await self._open(opened)
-                self._app.invalidate()
+                self._show_beginning(self._coding)
                 sizing = asyncio.create_task(self._coding.find_context_size())
                 sizing.add_done_callback(lambda _: self._app.invalidate())
                 naming = asyncio.create_task(asyncio.to_thread(self._coding.list_files))
@@ -193,6 +202,14 @@ class TerminalProgram:
                     await self._answer(self._queue.popleft())
         except Exception as error:  # noqa: BLE001 - shown, or raised
             self._fail(error)
+
+    def _show_beginning(self, coding: CodingSession) -> None:
+        """Show what the session works with, and where a resumed conversation stands."""
+        from ferrule.coding.overview import describe_session
+
+        if self._renderer is not None:
+            self._renderer.print_lines(describe_session(coding))
+        self._app.invalidate()
 
     async def _open(self, opened: AsyncExitStack) -> CodingSession:
         """Open the session. What takes long to import or to load runs in a thread."""
@@ -315,6 +332,9 @@ class TerminalProgram:
         """Draw the elapsed times again while something runs."""
         while True:
             await asyncio.sleep(_TICK)
+            if self._coding is not None and self._renderer is not None:
+                for notice in self._coding.take_notices():
+                    self._renderer.notify(notice)
             if self._turn is not None or time.monotonic() - self._interrupted < _TWICE + 2 * _TICK:
                 self._app.invalidate()
 

@@ -36,6 +36,13 @@ class PromptOwner(Protocol):
     def is_answering(self) -> bool:
         """Whether what is typed answers a question of the program."""
 
+    @property
+    def has_queue(self) -> bool:
+        """Whether something that was typed waits for the turn to end."""
+
+    def take_back(self) -> None:
+        """Up was pressed where nothing was typed, and something waits."""
+
     def accept_line(self, text: str) -> None:
         """A line was entered."""
 
@@ -166,6 +173,9 @@ def _make_keys(owner: PromptOwner, buffer: Buffer) -> KeyBindings:
     keys.add("escape", "enter")(lambda _: buffer.newline(copy_margin=False))
     for stop in ("c-c", Keys.SIGINT):
         keys.add(stop)(lambda _: owner.interrupt())
+    keys.add("up", filter=is_empty & Condition(lambda: owner.has_queue and not owner.is_answering))(
+        lambda _: owner.take_back()
+    )
     keys.add("c-d", filter=is_empty)(lambda _: owner.leave())
     keys.add("c-l")(lambda event: event.app.renderer.clear())
     keys.add("c-z")(lambda event: event.app.suspend_to_background())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -22,7 +23,11 @@ from ferrule.events import (
     ToolStarted,
 )
 from ferrule.session.renderer import find_last_results
-from ferrule.transcript import remove_edit_note, summarize_result
+from ferrule.transcript import remove_edit_note
+
+_SHOWN_LIVE = 5
+"""The most lines of a running command's output."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 
 class TerminalRenderer:
@@ -56,7 +61,7 @@ class TerminalRenderer:
         elif isinstance(event, ToolStarted):
             self._start(event)
         elif isinstance(event, ToolProgress):
-            self._progress[event.call_id] = summarize_result(event.text)
+            self._progress[event.call_id] = event.text
         elif isinstance(event, ResultReady):
             self._print_result(event.result)
         elif isinstance(event, LossesReported | ContextCompacted):
@@ -100,12 +105,17 @@ class TerminalRenderer:
             lines = [piece for line in rest.split("\n")[-shown:] for piece in _fold(line, width)]
             yield from (f"{MARGIN}{line}" for line in lines[-shown:])
         now = time.monotonic()
-        for call_id, call in [one for one in self._calls.items() if one[0] not in self._answered][:height]:
+        open_calls = [one for one in self._calls.items() if one[0] not in self._answered][:height]
+        for call_id, call in open_calls:
             head, started = self._format_call(call), self._started.get(call_id)
-            progress = self._progress.get(call_id, "")
+            most = max(1, min(_SHOWN_LIVE, height // len(open_calls)))
+            said = list_last_lines(self._progress.get(call_id, ""), most)
             elapsed = "waits" if started is None else f"… {now - started:.0f} s"
-            line = f"{head}  {elapsed}{f'  {progress}' if progress else ''}"
-            yield _shorten(line, f"…  {elapsed}", self._find_width() - 1)
+            # A report of progress is one line, the output of a command several.
+            line = f"{head}  {elapsed}{f'  {said[0]}' if len(said) == 1 else ''}"
+            width = self._find_width() - 1
+            yield _shorten(line, f"…  {elapsed}", width)
+            yield from (_shorten(f"{BAR}{one}", "…", width) for one in (said if len(said) > 1 else ()))
 
     def exclude_time(self, call_id: str | None, seconds: float) -> None:
         """Leave out the time in which a person was asked by a running call; None for all of them."""
@@ -170,6 +180,12 @@ def _describe_losses(event: LossesReported | ContextCompacted) -> Iterator[str]:
         return
     for loss in event.losses:
         yield f"{'incomplete' if loss.kind == 'answer' else f'not preserved: {loss.kind}'}: {loss.detail}"
+
+
+def list_last_lines(text: str, most: int) -> list[str]:
+    """List the last lines of what a running call has written, escaped, without colours and what was overwritten."""
+    lines = [_COLOUR.sub("", line.rstrip("\r").rpartition("\r")[2]) for line in text.split("\n")]
+    return [escape_line(line) for line in lines if line.strip()][-most:]
 
 
 def _shorten(line: str, end: str, width: int) -> str:

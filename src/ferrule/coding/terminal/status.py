@@ -17,6 +17,7 @@ def describe_status(coding: CodingSession | None, seconds: float | None, width: 
         return _fit(["Ctrl-C again leaves"], width)
     if coding is None:
         return _fit(["starting"], width)
+    from ferrule._util.pluralize import pluralize
     from ferrule._util.terminal_text import escape_line
     from ferrule.coding.meter import format_count
 
@@ -26,6 +27,9 @@ def describe_status(coding: CodingSession | None, seconds: float | None, width: 
         parts.insert(0, f"{seconds:.0f} s, Ctrl-C stops")
     if meter.context_left is not None:
         parts.append(f"{meter.context_left:.0%} context left")
+    jobs = coding.count_jobs()
+    if jobs:
+        parts.append(pluralize(jobs, "job"))
     total = meter.total
     if total.prompt_tokens or total.sampled_tokens:
         parts.append(f"{format_count(total.prompt_tokens + total.sampled_tokens)} tokens")

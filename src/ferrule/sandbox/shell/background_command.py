@@ -43,6 +43,14 @@ class BackgroundCommand:
 
         return await run_on_background_loop(read())
 
+    async def read_tail(self, most: int) -> str:
+        """The last whole lines of its output so far, at most `most` bytes; what `read` returns next isn't changed."""
+
+        async def read() -> str:
+            return self._running.capture.read_tail(most)
+
+        return await run_on_background_loop(read())
+
     async def wait(self, timeout: float | None = None) -> CommandResult | None:
         """Wait for its end, at most `timeout` seconds; None if it is still running, which it then continues to do."""
 

@@ -23,6 +23,9 @@ EndReason = Literal["exit", "signal", "timeout", "output", "killed"]
 sandbox for exceeding that limit. `killed`: ended by the sandbox on request."""
 
 _PIPE_SIZE = 1024 * 1024
+_REPORTED_AFTER, _REPORTED_EVERY = 1.0, 0.5
+"""When a command's output is first reported while it runs, and how often then, in seconds."""
+_REPORTED_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,20 @@ class Command:
     def capture(self) -> OutputCapture:
         """Its output so far."""
         return self._output.capture
+
+    async def report_output(self, watch: Callable[[str], None]) -> None:
+        """Call `watch` with the last lines of its output, errors among them, whenever there is more. Never ends."""
+        captures = [stream.capture for stream in (self._output, self._errors) if stream is not None]
+        seen = [0 for _ in captures]
+        await asyncio.sleep(_REPORTED_AFTER)
+        while True:
+            totals = [capture.total for capture in captures]
+            if totals != seen:
+                # What was written last stands last.
+                grown = sorted(range(len(captures)), key=lambda at: totals[at] != seen[at])
+                watch("\n".join(filter(None, (captures[at].read_tail(_REPORTED_BYTES) for at in grown))))
+            seen = totals
+            await asyncio.sleep(_REPORTED_EVERY)
 
     def stop(self, reason: EndReason, *, at_once: bool = False) -> None:
         """End it: SIGTERM to its group, SIGKILL to everything after the grace period, or at once."""

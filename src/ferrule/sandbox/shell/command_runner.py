@@ -49,6 +49,7 @@ class CommandRequest:
     mode: Mode | None = None
     hosts: HostRules | None = None
     on_stopped: Callable[[CommandResult], None] | None = None
+    watch: Callable[[str], None] | None = None
 
 
 class CommandRunner:
@@ -109,6 +110,7 @@ class CommandRunner:
     async def run(self, request: CommandRequest) -> CommandResult:
         """Run a command to its end; cancelling this ends it at once."""
         command = await self.start(request)
+        reporting = None if request.watch is None else asyncio.create_task(command.report_output(request.watch))
         try:
             return await asyncio.shield(command.task)
         except asyncio.CancelledError:
@@ -117,6 +119,9 @@ class CommandRunner:
             if request.on_stopped is not None and not command.task.cancelled() and not command.task.exception():
                 request.on_stopped(command.task.result())
             raise
+        finally:
+            if reporting is not None:
+                reporting.cancel()
 
     async def start(self, request: CommandRequest) -> Command:
         """Scan the workspace, start a command and follow it; retry if a path found by the scan has vanished since."""

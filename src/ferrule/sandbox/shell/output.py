@@ -66,6 +66,12 @@ class OutputCapture:
         self._was_read = self.total
         return text
 
+    def read_tail(self, most: int) -> str:
+        """The last whole lines of the output so far, at most `most` bytes; `read_new` isn't changed by it."""
+        start = max(0, self.total - most)
+        text = self._read_part(start, self.total).decode("utf-8", "replace")
+        return text.partition("\n")[2] or text if start else text
+
     def close(self) -> None:
         """Close the file; no more output comes."""
         if self._file >= 0:

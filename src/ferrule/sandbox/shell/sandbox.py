@@ -51,6 +51,7 @@ class ShellSandbox(ShellSettings):
         mode: Mode | str | None = None,
         hosts: Sequence[str] = (),
         on_stopped: Callable[[CommandResult], None] | None = None,
+        watch: Callable[[str], None] | None = None,
     ) -> CommandResult:
         """Run `sh -c command` in the workspace (or in its `folder`) and wait for its end.
 
@@ -59,7 +60,8 @@ class ShellSandbox(ShellSettings):
         and what else would make git run programs is undone afterwards (`CommandResult.repositories`). `separate` keeps
         errors apart from output. `mode` makes this command's mode one that allows less than the sandbox's. `hosts` are
         rules for hosts that this command may reach in addition to those of `network`; it then has a loopback of its
-        own.
+        own. `watch` is called with the last lines of the output while a command runs for more than a second, in
+        another thread.
 
         Cancelling ends the command at once; `on_stopped` is then called, in any thread, with the result so far. Raises
         `SandboxInputError` for invalid arguments and `SandboxUnavailable` if the command can't be contained; nothing
@@ -67,7 +69,7 @@ class ShellSandbox(ShellSettings):
         """
         request = self._make_request(command, folder, writable, timeout, mode, hosts)
         return await run_on_background_loop(
-            self._run(replace(request, input=input, separate=separate, on_stopped=on_stopped))
+            self._run(replace(request, input=input, separate=separate, on_stopped=on_stopped, watch=watch))
         )
 
     def run_sync(self, command: str, *, timeout: float | None = 120.0, writable: Sequence[str] = ()) -> CommandResult:

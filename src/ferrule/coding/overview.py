@@ -1,0 +1,59 @@
+"""What a person sees first: what the session works with, and where a resumed conversation stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferrule._util.pluralize import pluralize
+from ferrule._util.terminal_text import escape_line, escape_text
+from ferrule.agent.compaction import is_summary
+from ferrule.coding.announcements import is_announcement
+from ferrule.conversation import Conversation, Message, Text
+
+if TYPE_CHECKING:
+    from ferrule.coding.program import CodingSession
+
+_QUESTION_LINES, _ANSWER_LINES = 4, 12
+_LONGEST_LINE = 400
+
+
+def describe_session(coding: CodingSession) -> list[str]:
+    """Describe the session in escaped lines: version, model, profile and folder, then the last exchange, if any."""
+    from ferrule import __version__
+
+    head = f"ferrule {__version__} · {coding.session.model_name} · profile {coding.profile} · /help lists the commands"
+    folders = ", ".join(map(str, (coding.workspace.folder, *coding.workspace.added)))
+    return [escape_line(head), escape_line(folders), *describe_last_exchange(coding.session.conversation)]
+
+
+def describe_last_exchange(conversation: Conversation) -> list[str]:
+    """Describe the last question and its answer in escaped lines, both cut; nothing of an empty conversation."""
+    messages = conversation.messages
+    asked = next((at for at in reversed(range(len(messages))) if _find_question(messages[at])), None)
+    if asked is None:
+        return []
+    lines = _cut(_find_question(messages[asked]), _QUESTION_LINES)
+    shown = [f"› {lines[0]}", *(f"  {line}" for line in lines[1:])]
+    after = messages[asked + 1 :]
+    calls = sum(len(message.calls) for message in after)
+    if calls:
+        shown.append(f"▸ {pluralize(calls, 'call')}")
+    answer = next((message.text for message in reversed(after) if message.role == "assistant" and message.text), "")
+    if not answer.strip():
+        return [*shown, "(no answer yet)"]
+    # As in a turn: only the program's own lines begin in the first column.
+    return [*shown, *(f"  {line}" for line in _cut(answer, _ANSWER_LINES))]
+
+
+def _find_question(message: Message) -> str:
+    """What a person typed in a message; empty if it is another one's."""
+    if message.role != "user":
+        return ""
+    texts = (part.text for part in message.parts if isinstance(part, Text))
+    return next((text for text in texts if text.strip() and not is_announcement(text) and not is_summary(text)), "")
+
+
+def _cut(text: str, most: int) -> list[str]:
+    lines = escape_text(text.strip()).split("\n")
+    kept = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in lines[:most]]
+    return [*kept, *([f"… {len(lines) - most} more lines"] if len(lines) > most else [])]
