@@ -18,10 +18,8 @@ _LONGEST_LINE = 400
 
 
 def describe_session(coding: CodingSession) -> list[str]:
-    """Describe the session in escaped lines: version, model, profile and folder, then the last exchange, if any."""
-    from ferrule import __version__
-
-    head = f"ferrule {__version__} · {coding.session.model_name} · profile {coding.profile} · /help lists the commands"
+    """Describe the session in escaped lines: model, profile and folders, then the last exchange, if any."""
+    head = f"ferrule code · {coding.session.model_name} · profile {coding.profile} · /help lists the commands"
     folders = ", ".join(map(str, (coding.workspace.folder, *coding.workspace.added)))
     return [escape_line(head), escape_line(folders), *describe_last_exchange(coding.session.conversation)]
 
