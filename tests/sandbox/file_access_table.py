@@ -64,6 +64,9 @@ ROWS: list[Row] = [
     *no("id_rsa", "sub/id_ed25519", "server.key", "store.p12", "store.JKS", ".netrc", ".npmrc", "sub/.pypirc"),
     *no("credentials.json", "terraform.tfstate", "terraform.tfstate.backup", ".git-credentials", ".htpasswd"),
     *no("link-to-env", "link-to-link-to-env", "linked-folder/.env", "sub/../.env", "{workspace}/.env", "./.env"),
+    # Templates of such files hold none.
+    *yes(".env.example", "sub/.env.local.sample", ".ENV.TEMPLATE", ".env-dist"),
+    *no(".env.examples", ".env.example.local", ".envexample"),
     *no("chain.pem", "large.pem", ".environment/plain.txt", ".env.d/inner.txt"),
     *yes("certificate.pem", ".env.venv/pyvenv.cfg"),
     # What a link with such a name leads to, and the link.
@@ -108,6 +111,17 @@ ROWS: list[Row] = [
 ]
 
 
+VISIBLE = (".env", "sub/deep/.env.production", "*.tfstate", ".env.d/")
+"""What the user shows, as in `ShellSettings.visible`, and what of the table is different then."""
+VISIBLE_ROWS: list[Row] = [
+    *yes(
+        ".env", "sub/.env", ".ENV", "sub/deep/.env.production", "terraform.tfstate", ".env.d/inner.txt", "link-to-env"
+    ),
+    *can_be_made("sub/deep/.env", "new.tfstate"),
+    *no(".env.local", "sub/.env.production", "terraform.tfstate.backup", "id_rsa", "{home}/.env", "{home}/.netrc"),
+]
+
+
 def build(root: Path) -> dict[str, str]:
     """Make the files of the table; returns what its paths may name."""
     workspace, outside, home = root / "proj", root / "proj-evil", root / "home"
@@ -140,6 +154,7 @@ def build(root: Path) -> dict[str, str]:
         "git/config",
         "\udcff.txt",
     ]
+    plain += [".env.example", "sub/.env.local.sample", ".ENV.TEMPLATE", ".env-dist"]
     plain += [".env.venv/pyvenv.cfg", "node_modules/package/.env", "target-of-env.txt", ".vscode/tasks.json"]
     plain += [".claude/settings.json", "sub/.vscode/tasks.json", ".husky/pre-commit", "sub/.Idea/x.xml"]
     secret = [
@@ -147,6 +162,9 @@ def build(root: Path) -> dict[str, str]:
         ".ENV",
         ".env.local",
         "sub/.env",
+        ".env.examples",
+        ".env.example.local",
+        ".envexample",
         "sub/deep/.env.production",
         "sub/.Env.Local",
         ".envrc",
@@ -175,6 +193,7 @@ def build(root: Path) -> dict[str, str]:
         root / "outside.txt",
         home / ".ssh/id_ed25519",
         home / ".config/token",
+        home / ".env",
         home / ".netrc",
     ):
         path.write_text("secret\n")

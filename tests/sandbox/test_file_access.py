@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from file_access_table import ROWS, Row, build
+from file_access_table import ROWS, VISIBLE, VISIBLE_ROWS, Row, build
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from link_trees import CANARY, PLACES, TREES, make_swapped_tree, plant, read_all, swapping
@@ -74,6 +74,29 @@ async def test_commands_decide_as_the_table_says(names: dict[str, str], tier: st
         # Without mounts nothing keeps a protected path from being made, if it isn't there: it is reported.
         if tier == "full":
             assert [str(row) for row, one, other in zip(rows, written, expected, strict=True) if one is not other] == []
+
+
+@pytest.mark.parametrize("tier", ["files", "full", "container"])
+async def test_what_the_user_shows_is_shown_to_all(names: dict[str, str], tier: str) -> None:
+    if tier == "files":
+        access = FileAccess(names["workspace"], visible=VISIBLE)
+        assert [str(row) for row in VISIBLE_ROWS if can_read(access, fill(row, names)) is not row.read] == []
+        assert [str(row) for row in VISIBLE_ROWS if can_write(access, fill(row, names)) is not row.write] == []
+        return
+    if sys.platform != "linux":
+        pytest.skip("the shell sandbox is Linux's")
+    async with ShellSandbox(names["workspace"], tier=tier, visible=VISIBLE) as shell:
+        read = await _try_all(shell, VISIBLE_ROWS, names, "head -c 1 -- {path} | grep -q .")
+        assert [row for row, one in zip(VISIBLE_ROWS, read, strict=True) if one is not row.read] == []
+        if tier == "full":
+            written = [row for row in VISIBLE_ROWS if row.read]
+            assert all(await _try_all(shell, written, names, ": >> {path}"))
+
+
+@pytest.mark.parametrize("named", [[""], ["/etc/shadow"], ["~/.ssh"], ["../x"], ["a//b"], ["!x"], [5], ".env"])
+def test_only_files_of_the_workspace_can_be_shown(tmp_path: Path, named: list[str]) -> None:
+    with pytest.raises(SandboxInputError, match="visible"):
+        FileAccess(tmp_path, visible=named)
 
 
 async def _try_all(shell: ShellSandbox, rows: list[Row], names: dict[str, str], command: str) -> list[bool]:

@@ -64,6 +64,7 @@ command = ["node", "server.js"]
 [code]
 context_limit = 200_000
 test_command = ["make", "check"]
+visible = [".env"]
 """
 
 
@@ -78,8 +79,9 @@ def test_what_a_project_may_say_before_and_after_it_is_trusted(workspace):
         "starts the MCP server local: node server.js",
         f"opens the folder {workspace}/../shared",
         "runs the tests by: make check",
+        "shows .env, which may hold secrets, to tools and commands",
     ]
-    assert (project.tools, project.servers, project.folders) == ((), {}, ())
+    assert (project.tools, project.servers, project.folders, project.visible) == ((), {}, (), ())
     assert (project.code.context_limit, project.code.test_command) == (200_000, None)
     policy = project.make_policy(profile="auto")
     assert judge(policy, "git push") == "deny"
@@ -90,12 +92,23 @@ def test_what_a_project_may_say_before_and_after_it_is_trusted(workspace):
     assert list(trusted.servers) == ["github", "local"]
     assert trusted.folders == (workspace / "../shared",)
     assert trusted.code.test_command == ("make", "check")
+    assert trusted.visible == (".env",)
     assert judge(trusted.make_policy(), "npm test") == "allow"
     assert judge(trusted.make_policy(), "git push") == "deny"
     # The next start finds it trusted; a changed file is asked about again.
     assert load_project(workspace).own.is_trusted
     (workspace / "ferrule.toml").write_text(WHOLE + "\n# changed\n")
     assert not load_project(workspace).own.is_trusted
+
+
+def test_a_user_shows_hidden_files_in_all_projects(workspace, tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text('[code]\nvisible = [".env.test", "config/.env"]\n')
+    assert load_project(workspace, own).visible == (".env.test", "config/.env")
+    own.write_text('[code]\nvisible = ["/etc/shadow"]\n')
+    (problem,) = load_project(workspace, own).problems
+    assert "code.visible" in problem
+    assert "'/etc/shadow' can't be made visible: name a file, as in '.env', or its path within the workspace" in problem
 
 
 def test_a_file_that_only_tightens_needs_no_trust(workspace):

@@ -132,7 +132,7 @@ def _make_coding_tools() -> ToolRegistry:
     from ferrule.session.project import load_project
 
     project = load_project(Path.cwd())
-    workspace = close_at_exit(Workspace(Path.cwd(), project.folders))
+    workspace = close_at_exit(Workspace(Path.cwd(), project.folders, visible=project.visible))
     found = find_project_tools(workspace, project)
     for problem in (*found.problems, *found.describe_untrusted()):
         _warn(problem)

@@ -140,7 +140,7 @@ async def _confirm(approver: Approver | None, lines: Sequence[str], question: st
 
 
 def _open_workspace(options: CodingOptions, project: Project, opened: AsyncExitStack) -> Workspace:
-    workspace = Workspace(options.folder, (*options.added, *project.folders))
+    workspace = Workspace(options.folder, (*options.added, *project.folders), visible=project.visible)
     checkpoints = Checkpoints(options.folder, access=workspace.access)
     workspace.checkpoints = checkpoints
     opened.push_async_callback(checkpoints.aclose)

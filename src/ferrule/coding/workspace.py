@@ -41,18 +41,26 @@ class Workspace:
         *,
         sandbox: ShellSandbox | None = None,
         checkpoints: TurnCheckpoints | None = None,
+        visible: Sequence[str] = (),
     ) -> None:
-        """`sandbox` runs the commands; its lists of hidden and protected paths apply to files too.
+        """`sandbox` runs the commands; its lists of hidden, visible and protected paths apply to files too.
 
-        None: one with the default settings, which `aclose` closes. Raises `SandboxInputError` for a folder that can't
+        None: one with the default settings, which `aclose` closes, and in which files with these names and paths are
+        `visible` that would be hidden otherwise, such as `.env`. Raises `SandboxInputError` for a folder that can't
         be used.
         """
         if sandbox is None:
-            self.access = FileAccess(folder, added)
+            self.access = FileAccess(folder, added, visible=visible)
         else:
             self.access = FileAccess(
-                folder, added, sandbox.hidden, sandbox.protected, open_installation=sandbox.open_installation
+                folder,
+                added,
+                sandbox.hidden,
+                sandbox.protected,
+                visible=(*sandbox.visible, *visible),
+                open_installation=sandbox.open_installation,
             )
+        self._visible = tuple(visible)
         self.files = FileRecords(self.access)
         self.checkpoints = checkpoints
         self.jobs = ShellJobs()
@@ -77,7 +85,7 @@ class Workspace:
             from ferrule.sandbox.shell import ShellSandbox
 
             # A proxy without a host says which ones a command needs.
-            self._sandbox = ShellSandbox(self.folder, network=[], readable=self.added)
+            self._sandbox = ShellSandbox(self.folder, network=[], readable=self.added, visible=self._visible)
         return self._sandbox
 
     async def before_write(self, paths: Sequence[Path]) -> None:

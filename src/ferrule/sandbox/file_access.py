@@ -47,11 +47,17 @@ class FileAccess:
         hidden: Sequence[str] = HIDDEN,
         protected: Sequence[str] = PROTECTED,
         *,
+        visible: Sequence[str] = (),
         open_installation: Sequence[Path | str] = (),
     ) -> None:
         """The parameters are those of `ShellSettings`. Raises `SandboxInputError` for a folder that can't be used."""
         self._settings = ShellSettings(
-            workspace, added=added, hidden=hidden, protected=protected, open_installation=open_installation
+            workspace,
+            added=added,
+            hidden=hidden,
+            visible=visible,
+            protected=protected,
+            open_installation=open_installation,
         )
         self.folders: tuple[Path, ...] = (Path(self._settings.workspace), *map(Path, self._settings.added))
         """The real paths of the workspace and of the added folders."""
@@ -201,7 +207,12 @@ class FileAccess:
             if has_name
             else "it may hold secrets (by the settings, a link with such a name, or since it can't be searched for any)"
         )
-        return f"{shown} is hidden: {reason}, so tools can't read or write it. Ask the user for what you need of it"
+        setting = choose_advice("the argument `visible`", "`visible` under [code] in ferrule.toml")
+        exception = f", or to show it by {setting}" if has_name else ""
+        return (
+            f"{shown} is hidden: {reason}, so tools can't read or write it. Ask the user for what you need of it"
+            f"{exception}"
+        )
 
     def _explain_outside(self, path: str | os.PathLike[str], real: str, access: Access) -> str:
         verb = "read" if access is Access.READ else "write"

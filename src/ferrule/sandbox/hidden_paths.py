@@ -16,10 +16,19 @@ from fnmatch import translate
 from pathlib import Path
 
 from ferrule._util.user_folders import find_config_folder, find_data_folder, find_state_folder
+from ferrule.errors import SandboxInputError
 from ferrule.sandbox.own_files import list_hidden_files
 from ferrule.sandbox.regular_files import open_regular_file
 
-__all__ = ["HIDDEN", "PROTECTED", "HiddenPaths", "holds_private_key", "is_settled", "list_home_folders"]
+__all__ = [
+    "HIDDEN",
+    "PROTECTED",
+    "HiddenPaths",
+    "check_visible",
+    "holds_private_key",
+    "is_settled",
+    "list_home_folders",
+]
 
 _TICK = 20_000_000
 _PRIVATE_KEY = b"PRIVATE KEY-----"
@@ -58,11 +67,14 @@ HIDDEN: tuple[str, ...] = (
     *(".env*", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.key", "*.pem", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
     *("*.ppk", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault_pass*", "credentials.json"),
     *("*.tfstate*",),
+    # Templates of such files, which hold no secrets.
+    *("!.env*[._-]example", "!.env*[._-]sample", "!.env*[._-]template", "!.env*[._-]dist"),
 )
 """What no command can read: `~/…` in the home folder, `/…` absolute, `a/b` relative to the workspace, a name without
-a slash anywhere in the workspace (and, if it starts with a dot, directly in the home folder). Case is ignored. A
-`*.pem` file is hidden if it holds a private key or is over 1 MB, too long to check; a folder named `.env…` isn't hidden
-if it is a virtual environment."""
+a slash anywhere in the workspace (and, if it starts with a dot, directly in the home folder). After a `!` there is a
+name, or a path relative to the workspace, that isn't hidden in the workspace. Case is ignored in names. A `*.pem` file
+is hidden if it holds a private key or is over 1 MB, too long to check; a folder named `.env…` isn't hidden if it is a
+virtual environment."""
 
 PROTECTED: tuple[str, ...] = (
     *(".git", ".husky", ".ferrule", "ferrule.toml", ".mcp.json"),
@@ -71,6 +83,19 @@ PROTECTED: tuple[str, ...] = (
 )
 """What a command may read but not change: paths relative to the workspace, existing or not, and anything with one of
 these names in a folder below it."""
+
+
+def check_visible(named: Sequence[str]) -> tuple[str, ...]:
+    """Return the names and paths to show although they are hidden. Raises `SandboxInputError` for another kind."""
+    if isinstance(named, str):
+        raise SandboxInputError("`visible` is a list of names and paths, as in ['.env']")
+    for each in named:
+        parts = each.rstrip("/").split("/") if isinstance(each, str) else []
+        if not parts or not set(parts).isdisjoint({"", "..", "~"}) or parts[0].startswith("!") or "\0" in each:
+            raise SandboxInputError(
+                f"{each!r} can't be made visible: name a file, as in '.env', or its path within the workspace"
+            )
+    return tuple(each.rstrip("/") for each in named)
 
 
 def is_settled(changed: int) -> bool:
@@ -86,6 +111,8 @@ class HiddenPaths:
     """Matches names in the workspace."""
     elsewhere: dict[str, list[str]]
     """Names or patterns by absolute folder, with `~/` expanded for each home folder."""
+    visible: frozenset[str] = frozenset()
+    """Absolute paths of the workspace that are shown, whatever their names."""
     _known: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     @classmethod
@@ -93,13 +120,15 @@ class HiddenPaths:
         """Parse a list such as `HIDDEN`."""
         names: list[str] = []
         paths: list[str] = []
+        shown = [each[1:].rstrip("/") for each in listed if each.startswith("!")]
         homes = list_home_folders()
-        for entry in (each.rstrip("/") for each in listed):
+        for entry in (each.rstrip("/") for each in listed if not each.startswith("!")):
             if entry.startswith("~/"):
                 paths += [home + entry[1:] for home in homes]
             elif "/" not in entry:
                 names.append(entry)
-                paths += [f"{home}/{entry}" for home in homes if entry.startswith(".")]
+                # In a workspace that is a home folder, names are searched like in any other.
+                paths += [f"{home}/{entry}" for home in homes if entry.startswith(".") and home != workspace]
             else:
                 paths.append(os.path.normpath(os.path.join(workspace, entry)))
         # The API keys of ferrule's user, conversations, and what was trusted, wherever `XDG_…_HOME` has put them.
@@ -107,7 +136,8 @@ class HiddenPaths:
         elsewhere: dict[str, list[str]] = {}
         for folder, name in dict.fromkeys(map(os.path.split, paths)):
             elsewhere.setdefault(folder, []).append(name)
-        return cls(_compile_names(names), elsewhere)
+        visible = frozenset(os.path.normpath(os.path.join(workspace, each)) for each in shown if "/" in each)
+        return cls(_compile_names(names, [each for each in shown if "/" not in each]), elsewhere, visible)
 
     def find_existing(self) -> Iterator[str]:
         """The paths in `elsewhere`, and the files that ferrule itself uses, that exist now, with links resolved."""
@@ -120,11 +150,13 @@ class HiddenPaths:
             known = self._known.get(folder)
             if known is None or known[0] != changed or not is_settled(changed):
                 known = self._known[folder] = (changed, _find_matching(folder, names))
-            yield from map(os.path.realpath, known[1])
+            yield from (os.path.realpath(path) for path in known[1] if path not in self.visible)
 
 
-def _compile_names(names: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(translate, names)) or r"(?!)", re.IGNORECASE)
+def _compile_names(names: Sequence[str], shown: Sequence[str] = ()) -> re.Pattern[str]:
+    """A pattern that matches one of the names, unless that is one of those shown."""
+    hidden = "|".join(map(translate, names)) or r"(?!)"
+    return re.compile(f"(?!{'|'.join(map(translate, shown)) or '(?!)'})(?:{hidden})", re.IGNORECASE)
 
 
 def _find_matching(folder: str, names: Sequence[str]) -> list[str]:

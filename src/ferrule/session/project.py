@@ -70,7 +70,8 @@ class SettingsFile:
         servers = [f"starts the MCP server {name}: {_describe_server(one)}" for name, one in own.mcp.items()]
         folders = [f"opens the folder {one}" for one in self.folders]
         tests = [f"runs the tests by: {' '.join(own.code.test_command)}"] if own.code.test_command else []
-        return [*rules, *origins, *tools, *servers, *folders, *tests]
+        shown = [f"shows {name}, which may hold secrets, to tools and commands" for name in own.code.visible or ()]
+        return [*rules, *origins, *tools, *servers, *folders, *tests, *shown]
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -136,13 +137,18 @@ class Project:
         return tuple(dict.fromkeys(folder for one in self._counting for folder in one.folders))
 
     @property
+    def visible(self) -> tuple[str, ...]:
+        """The names and paths of hidden files that are to be shown, as far as they count."""
+        return tuple(dict.fromkeys(name for one in self._counting for name in one.settings.code.visible or ()))
+
+    @property
     def code(self) -> CodeSettings:
         """The settings of the coding agent: the project's before the user's, which are for all projects."""
         merged: dict[str, object] = {}
         for one in (self.user, self.own):
             if one is not None:
                 merged |= one.settings.code.model_dump(
-                    exclude_none=True, exclude=None if one.is_trusted else {"test_command"}
+                    exclude_none=True, exclude=None if one.is_trusted else {"test_command", "visible"}
                 )
         return CodeSettings.model_validate(merged)
 

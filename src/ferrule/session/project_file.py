@@ -28,11 +28,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ferrule.builtin_tools.command_templates import CommandTool
-from ferrule.errors import PolicyError, SettingsError
+from ferrule.errors import PolicyError, SandboxInputError, SettingsError
 from ferrule.execution.policy_file import PolicyData, describe_invalid_data, make_policy, parse_toml
+from ferrule.sandbox.hidden_paths import check_visible
 from ferrule.sandbox.regular_files import open_regular_file
 
 FILE_NAME = "ferrule.toml"
@@ -74,6 +75,16 @@ class CodeSettings(_Section):
     """The size of the model's context in tokens, where it isn't known."""
     test_command: tuple[str, ...] | None = Field(default=None, strict=False, min_length=1)
     """The program and arguments that run the project's tests, instead of what is found."""
+    visible: tuple[str, ...] | None = Field(default=None, strict=False)
+    """Files that tools and commands may use although their names are hidden: names such as `.env`, or paths."""
+
+    @field_validator("visible")
+    @classmethod
+    def _check_visible(cls, named: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        try:
+            return None if named is None else check_visible(named)
+        except SandboxInputError as error:
+            raise ValueError(str(error)) from None
 
 
 class ProjectSettings(_Section):

@@ -22,6 +22,7 @@ from ferrule.coding.checkpoints.turns import Turn
 from ferrule.errors import FerruleError
 from ferrule.sandbox.file_access import AccessSnapshot, FileAccess
 from ferrule.sandbox.shell.access_plan import Access
+from ferrule.session.project import load_project
 
 __all__ = ["Checkpoints", "diff_last_turn", "redo_last_turn", "undo_last_turn"]
 
@@ -315,7 +316,8 @@ def list_last_turns(workspace: Path | str) -> list[TurnSummary]:
 
 def _run_alone(workspace: Path | str, work: Callable[[Checkpoints], Coroutine[Any, Any, Result]]) -> Result:
     async def run() -> Result:
-        checkpoints = Checkpoints(workspace)
+        shown = load_project(Path(workspace)).visible
+        checkpoints = Checkpoints(workspace, access=FileAccess(workspace, visible=shown))
         try:
             return await work(checkpoints)
         finally:

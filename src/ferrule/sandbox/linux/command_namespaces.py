@@ -101,7 +101,7 @@ def _make_cover(target: int, access: str) -> int:
     if access in ("read", "write"):
         return copy_tree(target, read_only=access == "read")
     if stat.S_ISDIR(os.fstat(target).st_mode):
-        empty = create_filesystem("tmpfs", {"mode": "0111", "size": "4k"})
+        empty = create_filesystem("tmpfs", {"mode": "0000", "size": "4k"})
         make_read_only(empty)
         return empty
     nothing = open_path("/dev/null")

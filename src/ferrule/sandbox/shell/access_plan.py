@@ -76,6 +76,13 @@ class AccessPlan:
     """The git repositories in the roots."""
     unsearched: tuple[str, ...] = ()
     """Folders hidden because there was too much to search in them."""
+    copies: tuple[tuple[str, str], ...] = ()
+    """Hidden files, each with the copy that is shown in its place: see `TrackedFiles`."""
+
+    def list_hidden(self) -> list[str]:
+        """What is hidden in the roots since it may hold secrets."""
+        hidden = (path for path, access in self.rules if access is Access.HIDDEN and path not in self.unsearched)
+        return [path for path in hidden if is_within_any(path, self.roots)]
 
 
 class AccessPlanner:
@@ -102,7 +109,8 @@ class AccessPlanner:
         self._protected_paths = protected_paths
         self._hidden_paths = HiddenPaths.parse(hidden, self.workspace)
         self._first_hidden: frozenset[str] | None = None
-        self.scan = WorkspaceScan(self.workspace, self._hidden_paths.names, self._protected_paths.names, scan_limit)
+        hidden_names, visible = self._hidden_paths.names, self._hidden_paths.visible
+        self.scan = WorkspaceScan(self.workspace, hidden_names, self._protected_paths.names, scan_limit, visible)
         """Finds hidden and protected names in the workspace."""
         self._added = tuple(added)
         self._roots = (self.workspace, *(each.workspace for each in added))

@@ -59,7 +59,7 @@ class CommandResult:
     unsearched: tuple[str, ...] = ()
     """Workspace folders that were hidden entirely, since they hold too many folders to search for secrets."""
     hint: str = ""
-    """Why it failed and what to do instead, if it tried to write what ferrule itself runs from."""
+    """Why it failed and what to do instead, if it tried to write what is protected or to use a hidden file."""
 
 
 class OutputPipe:

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.access_plan import AccessPlan, Mode
@@ -19,6 +20,7 @@ from ferrule.sandbox.shell.backends.choice import Backend, choose_backend
 from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
 from ferrule.sandbox.shell.environment import clean_environment
 from ferrule.sandbox.shell.git_changes import RepositoryState, check_repositories, record_repositories
+from ferrule.sandbox.shell.hidden_hints import describe_hidden_files, find_named_files
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import PathVanished
 from ferrule.sandbox.shell.output import OutputCapture
@@ -27,6 +29,7 @@ from ferrule.sandbox.shell.protected_paths import ProtectedPaths
 from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
 from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
 from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
+from ferrule.sandbox.shell.tracked_files import TrackedFiles
 from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
 from ferrule.sandbox.temporary_folders import TemporaryFolder
 from ferrule.sandbox.tiers import Tier
@@ -64,6 +67,9 @@ class CommandRunner:
         ]
         self._protected_paths = protected_paths[0]
         self._planner = make_planner(settings, protected_paths, readable, can_cover=backend.has_mounts)
+        self._tracked = TrackedFiles(f"{self._state}/tracked", str(settings.workspace))
+        self._explained: set[str] = set()
+        """The hidden files that a result has named."""
         self._scanning = asyncio.Lock()
         self._started: set[Command] = set()
         self._names = count(1)
@@ -83,6 +89,7 @@ class CommandRunner:
             state = Path(own.path)
             (state / "tmp").mkdir()
             (state / "spilled").mkdir()
+            (state / "tracked").mkdir()
             (state / "empty").touch(0o444)
             (state / "canary").write_text("reached\n", encoding="utf-8")
             running = cls(settings, backend, protected_paths, own)
@@ -175,8 +182,12 @@ class CommandRunner:
         arguments = (self._state, request.folder, request.writable, request.mode)
         async with self._scanning:
             if self._planner.is_large:
-                return await asyncio.to_thread(self._planner.plan, *arguments)
-            return self._planner.plan(*arguments)
+                plan = await asyncio.to_thread(self._planner.plan, *arguments)
+            else:
+                plan = self._planner.plan(*arguments)
+            hidden = plan.list_hidden() if self._backend.has_mounts else []
+            copies = await asyncio.to_thread(self._tracked.find_copies, hidden) if hidden else {}
+            return replace(plan, copies=tuple(copies.items()))
 
     async def _record_repositories(self, plan: AccessPlan) -> RepositoryState | None:
         """The repositories before a command; None if it can't change them, or if they aren't protected at all."""
@@ -236,8 +247,18 @@ class CommandRunner:
             appeared=appeared,
             unsearched=plan.unsearched,
             repositories=left,
-            hint=self._protected_paths.make_hint(f"{done.output}{done.errors or ''}") if done.exit_code else "",
+            hint=self._make_hint(done, plan),
         )
+
+    def _make_hint(self, done: CommandResult, plan: AccessPlan) -> str:
+        """Why the command failed, or saw a change of files that are hidden from it; each file is named once."""
+        output = f"{done.output}{done.errors or ''}"
+        hints = [self._protected_paths.make_hint(output)] if done.exit_code else []
+        hidden = [path for path in plan.list_hidden() if path not in self._explained and not describe_own_file(path)]
+        named = find_named_files(hidden, output, failed=done.exit_code != 0)
+        self._explained.update(named)
+        hints += [describe_hidden_files(named, plan)] if named else []
+        return "; ".join(each for each in hints if each)
 
     def _open_stream(self, failing: ExitStack) -> OutputPipe:
         spill = Path(self._state, "spilled", f"{next(self._names)}.txt")

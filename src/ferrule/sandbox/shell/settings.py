@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from ferrule.errors import SandboxInputError
-from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
+from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED, check_visible
 from ferrule.sandbox.installation import Installation, find_hard_links, record_opened_paths
 from ferrule.sandbox.shell.access_plan import AccessPlanner, Mode
 from ferrule.sandbox.shell.environment import PASSED
@@ -38,6 +38,8 @@ class ShellSettings:
     """Further folders that commands may use like the workspace, with the same hidden and protected names."""
     hidden: Sequence[str] = HIDDEN
     """What no command can read; see `hidden_paths.HIDDEN` for the syntax."""
+    visible: Sequence[str] = ()
+    """Names, and paths relative to the workspace, that commands can use although `hidden` has their names: `.env`."""
     protected: Sequence[str] = PROTECTED
     """Workspace paths that a command can't change unless `run(…, writable=…)` names them."""
     open_installation: Sequence[Path | str] = ()
@@ -81,6 +83,7 @@ class ShellSettings:
             HostRules(self.network)
         if isinstance(self.added, str):
             raise SandboxInputError("`added` is a list of folders, as in ['../shared']")
+        self.visible = check_visible(self.visible)
         self.workspace = _resolve_folder(self.workspace, "the workspace")
         folders = dict.fromkeys(_resolve_folder(each, "the added folder") for each in self.added)
         self.added = tuple(each for each in folders if not each.is_relative_to(self.workspace))
@@ -108,12 +111,12 @@ def make_planner(
 ) -> AccessPlanner:
     """Make the planner of a sandbox from what `make_protected_paths` returned; see `AccessPlanner`."""
     mode, limit = Mode(settings.mode), settings.scan_limit
+    hidden = (*settings.hidden, *(f"!{each}" for each in settings.visible))
     added = [
-        AccessPlanner(mode, settings.hidden, each, (), can_cover=can_cover, scan_limit=limit)
-        for each in protected_paths[1:]
+        AccessPlanner(mode, hidden, each, (), can_cover=can_cover, scan_limit=limit) for each in protected_paths[1:]
     ]
     own = protected_paths[0]
-    return AccessPlanner(mode, settings.hidden, own, readable, can_cover=can_cover, added=added, scan_limit=limit)
+    return AccessPlanner(mode, hidden, own, readable, can_cover=can_cover, added=added, scan_limit=limit)
 
 
 def _make_protected_paths(workspace: str, settings: ShellSettings, tier: Tier | None) -> ProtectedPaths:

@@ -65,6 +65,8 @@ class WorkspaceScan:
     """Lower-case names that are protected in any folder."""
     limit: int
     """The maximum number of folders to search."""
+    visible: Collection[str] = ()
+    """Paths that aren't hidden, whatever their names."""
     _folders: dict[str, _Folder] = field(default_factory=dict)
     _closed: list[str] = field(default_factory=list)
     """Folders that the last walk could not search."""
@@ -102,7 +104,8 @@ class WorkspaceScan:
         """The path, or the part of it below `folder`, that a walk would hide for its name if it existed."""
         parts = path[len(folder.rstrip("/")) + 1 :].split("/")
         for number, name in enumerate(parts, 1):
-            if self.names.match(name) and not _is_harmless("/".join((folder.rstrip("/"), *parts[:number]))):
+            inner = "/".join((folder.rstrip("/"), *parts[:number]))
+            if self.names.match(name) and inner not in self.visible and not _is_harmless(inner):
                 return name
             if name in _SKIPPED:
                 return None
@@ -144,7 +147,7 @@ class WorkspaceScan:
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
             name = entry.name.lower()
-            is_hidden = bool(self.names.match(name))
+            is_hidden = bool(self.names.match(name)) and entry.path not in self.visible
             if name in self.protected:
                 folder.protected.append(entry.path)
             if name == ".git":

@@ -77,15 +77,24 @@ def _plan_rule_mounts(path: str, access: Access, plan: AccessPlan) -> Iterator[M
         yield "empty", path, "0755"
         if os.path.isdir(_PROCESSORS):
             yield "read", _PROCESSORS, _PROCESSORS
+    elif os.path.isdir(path) and is_within_any(path, plan.roots) and not _has_deeper(plan, path):
+        # Git takes a tracked file in it for inaccessible. If the folder could be entered, it would take it for deleted.
+        yield "empty", path, "0000"
     elif os.path.isdir(path):
         # It can be traversed, since the workspace may be below it, but not listed.
         yield "empty", path, "0111"
+    elif path in dict(plan.copies):
+        yield "read", path, dict(plan.copies)[path]
     elif is_within_any(path, plan.roots):
         # A device on a nodev mount: opening it fails, which is clearer than an empty file.
         yield "read", path, "/dev/null"
     else:
         # Programs expect to read their own settings: npm and pip accept an empty file, but stop on a refusal.
         yield "read", path, os.path.join(os.path.dirname(plan.scratch), "empty")
+
+
+def _has_deeper(plan: AccessPlan, path: str) -> bool:
+    return any(is_within(each, path) for each, _ in plan.rules if each != path)
 
 
 __all__ = ["NamespaceBackend"]
@@ -114,6 +123,7 @@ class _MountedLauncher:
     rules: Mapping[str, Access]
     kind: str
     """Whether each command gets a network of its own, as `launcher.py` describes it."""
+    copies: Mapping[str, str]
     running: int = 0
     is_stale: bool = False
 
@@ -123,6 +133,8 @@ class _MountedLauncher:
         A rule whose path was deleted lost its mount too, and is ignored.
         """
         wanted = dict(plan.rules)
+        if self.copies != dict(plan.copies):
+            return None
         for path, access in self.rules.items():
             if wanted.get(path, access) is not access or (path not in wanted and os.path.lexists(path)):
                 return None
@@ -227,7 +239,7 @@ class NamespaceBackend:
         lasting = tuple(rule for rule in plan.rules if rule[0] not in plan.placeholders)
         mounts = plan_mounts(replace(plan, rules=lasting), shares_network=self._network is True)
         settings = {"mounts": mounts, "network": self._network is not True}
-        return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting), kind)
+        return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting), kind, dict(plan.copies))
 
     async def _end_unused(self) -> None:
         """End idle launchers that are stale, or else too many."""

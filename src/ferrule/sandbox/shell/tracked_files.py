@@ -1,0 +1,138 @@
+"""Hidden files that git tracks: commands see them as git's index has them.
+
+Any command can read that content by `git show :.env`, so it isn't a secret. Without it, git would take the file for
+changed, and `git commit -a` would fail or commit an empty one. What the user has changed since stays hidden.
+"""
+
+# Paths are strings here, as in the rest of the sandbox.
+# ruff: noqa: PTH113, PTH116, PTH118, PTH120
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ferrule.sandbox.git_program import Git, find_git
+from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
+
+__all__ = ["TrackedFiles"]
+
+_MODES: Final = {b"100644": 0o444, b"100755": 0o555}
+_CONVERTING: Final = ("filter", "ident", "working-tree-encoding")
+_MAX_FILES: Final = 100
+_MAX_BYTES: Final = 1024 * 1024
+_SECONDS: Final = 10.0
+
+
+@dataclass(slots=True)
+class TrackedFiles:
+    """Copies of tracked files in a folder of the sandbox; a repository is read again when its index has changed."""
+
+    folder: str
+    workspace: str
+    _known: dict[str, tuple[tuple[object, ...], dict[str, str]]] = field(default_factory=dict)
+    """By repository: the version of its index with the files asked for, and their copies."""
+
+    def find_copies(self, hidden: Iterable[str]) -> dict[str, str]:
+        """The copies to show in place of those hidden files that are tracked, by path.
+
+        Left out is what isn't known to be shown as git would write it: links, conflicts, files with a filter.
+        """
+        by_tree: dict[str, list[str]] = {}
+        trees: dict[str, str | None] = {}
+        for path in hidden:
+            tree = _find_tree(os.path.dirname(path), trees)
+            if tree is not None and len(by_tree.get(tree, ())) < _MAX_FILES and os.path.isfile(path):
+                by_tree.setdefault(tree, []).append(path)
+        found: dict[str, str] = {}
+        for tree, paths in by_tree.items():
+            repository = resolve_repository(os.path.join(tree, ".git"))
+            try:
+                status = os.stat(os.path.join(repository, "index"))
+            except OSError:
+                continue
+            version = (status.st_mtime_ns, status.st_size, status.st_ino, tuple(paths))
+            known = self._known.get(tree)
+            if known is None or known[0] != version:
+                known = self._known[tree] = (version, self._read(tree, repository, paths))
+            found |= known[1]
+        return found
+
+    def _read(self, tree: str, repository: str, paths: Sequence[str]) -> dict[str, str]:
+        program = find_git(self.workspace)
+        if program is None:
+            return {}
+        common = find_common_folder(repository) or repository
+        environment = {
+            "GIT_WORK_TREE": tree,
+            "GIT_INDEX_FILE": os.path.join(repository, "index"),
+            "GIT_OBJECT_DIRECTORY": os.path.join(common, "objects"),
+        }
+        try:
+            git = _Reader(Git(program, self._make_repository()), tree, environment)
+            return {path: self._keep(blob, mode) for path, (mode, blob) in git.read(paths).items()}
+        except OSError:
+            return {}
+
+    def _make_repository(self) -> str:
+        """An empty repository of our own, so that git reads none of the workspace's settings."""
+        repository = Path(self.folder, "repository")
+        for name in ("objects", "refs"):
+            (repository / name).mkdir(parents=True, exist_ok=True)
+        (repository / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
+        return str(repository)
+
+    def _keep(self, blob: bytes, mode: int) -> str:
+        kept = Path(self.folder, f"{len(list(Path(self.folder).iterdir()))}.tracked")
+        kept.write_bytes(blob)
+        kept.chmod(mode)
+        return str(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    git: Git
+    tree: str
+    environment: Mapping[str, str]
+
+    def read(self, paths: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+        """The mode and content of each file as the index has it. Raises `OSError` if git fails."""
+        below = {os.fsencode(os.path.relpath(path, self.tree)): path for path in paths}
+        entries = self._run("--literal-pathspecs", "ls-files", "-s", "-z", "--", *map(os.fsdecode, below))
+        found: dict[str, tuple[int, bytes]] = {}
+        for entry in filter(None, entries.split(b"\0")):
+            about, _, name = entry.partition(b"\t")
+            mode, blob, stage = about.split()
+            if name in below and mode in _MODES and stage == b"0" and not self._is_converted(name):
+                content = self._run("cat-file", "blob", blob.decode())
+                if len(content) <= _MAX_BYTES:
+                    found[below[name]] = (_MODES[mode], content)
+        return found
+
+    def _is_converted(self, name: bytes) -> bool:
+        """Whether git keeps another content than it writes to the file, as for an encrypted one."""
+        listed = self._run("check-attr", "--cached", "-z", *_CONVERTING, "--", os.fsdecode(name)).split(b"\0")
+        return any(value not in (b"unspecified", b"unset") for value in listed[2::3])
+
+    def _run(self, *arguments: str) -> bytes:
+        with self.git.start(*arguments, folder=self.tree, environment=self.environment) as process:
+            try:
+                output, _ = process.communicate(timeout=_SECONDS)
+            finally:
+                process.kill()
+        if process.returncode:
+            raise OSError(f"git {arguments[0]} failed")
+        return output
+
+
+def _find_tree(folder: str, known: dict[str, str | None]) -> str | None:
+    """The working tree that a folder is in; `known` are those of folders asked for before."""
+    if folder not in known:
+        if os.path.lexists(os.path.join(folder, ".git")):
+            known[folder] = folder
+        else:
+            known[folder] = None if folder == "/" else _find_tree(os.path.dirname(folder), known)
+    return known[folder]
