@@ -84,6 +84,11 @@ class CaseReport:
                 lines.append(f"{before.question!r}: it was right, and now {after.problem}")
         return lines
 
+    def check_shared(self, cases: Sequence[Case], name: str) -> None:
+        """Raise `SettingsError`, which names the file, for a baseline that has none of these questions."""
+        if not {one.question for one in self.results} & {case.question for case in cases}:
+            raise SettingsError(f"{name}: has none of these questions, so nothing can be compared; name their report")
+
     def as_json(self) -> dict[str, Any]:
         """As JSON values, which `read_report` reads."""
         results = [asdict(one) for one in self.results]
@@ -114,11 +119,14 @@ def read_report(path: str | Path) -> CaseReport:
     """Read what `CaseReport.as_json` wrote. Raises `SettingsError` for another file, and `OSError`."""
     try:
         data = json.loads(Path(path).read_bytes())
-        return CaseReport(data["model"], tuple(CaseResult(**one) for one in data["results"]))
+        report = CaseReport(data["model"], tuple(CaseResult(**one) for one in data["results"]))
+        if not all(isinstance(value, str) for one in report.results for value in asdict(one).values()):
+            raise TypeError("a result has texts")
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise SettingsError(
             f"{path}: not a report; write one by: ferrule eval cases … --json > baseline.json"
         ) from error
+    return report
 
 
 async def run_cases(pipeline: Pipeline[Any], cases: Sequence[Case], concurrency: int = 8) -> CaseReport:

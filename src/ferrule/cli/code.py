@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ferrule._util.user_folders import find_state_folder
+from ferrule.cli.options import ProfileName, check_profile
 from ferrule.cli.session_options import SessionOptions, add_session_options, make_pipeline, make_renderer
 
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
     from ferrule.coding.checkpoints import Report, TurnChanges
     from ferrule.coding.program import CodingOptions, CodingRunner
-    from ferrule.execution.profiles import Profile
     from ferrule.session.session import SessionRunner
 
 _WITHOUT = ("schema", "no_tools", "keep")
@@ -62,12 +62,7 @@ def run_code(
         list[Path] | None,
         typer.Option("--add-dir", metavar="FOLDER", help="Also open this folder to the tools. May be repeated."),
     ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="What runs without asking: plan, ask (the default), accept-edits, auto, all."
-        ),
-    ] = None,
+    profile: ProfileName = None,
     context_limit: Annotated[
         int | None, typer.Option(min=1000, metavar="TOKENS", help="The size of the model's context, if it isn't known.")
     ] = None,
@@ -182,7 +177,7 @@ def _make_options(
         load_model=partial(_load_model, options, _list_facts(options, added)),
         added=tuple(one.resolve(strict=True) for one in added),
         tools=tuple(_collect_tools(options)),
-        profile=_check_profile(profile),
+        profile=check_profile(profile),
         policy=options.policy,
         journal=options.journal,
         store=options.store,
@@ -233,17 +228,6 @@ def _collect_tools(options: SessionOptions) -> Iterator[Any]:
         from ferrule.cli.tools import collect_tools
 
         yield from (one for one in collect_tools(options.tools or [], options.plugins) if one.name != calculator.name)
-
-
-def _check_profile(name: str | None) -> Profile | None:
-    from typing import get_args
-
-    from ferrule.errors import SettingsError
-    from ferrule.execution.profiles import Profile
-
-    if name is not None and name not in get_args(Profile):
-        raise SettingsError(f"--profile {name}: expected one of {', '.join(get_args(Profile))}")
-    return cast("Profile | None", name)
 
 
 def can_show_prompt() -> bool:

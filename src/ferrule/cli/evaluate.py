@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from ferrule.cli.options import APPROVAL_HINT, AsJson, Changes, ConfigFile, PolicyFile, ToolFolders, Yes
-from ferrule.cli.session_options import SessionOptions, make_pipeline
+from ferrule.cli.options import APPROVAL_HINT, AsJson, Changes, ConfigFile, ProfileName, check_profile
+from ferrule.cli.session_options import SessionOptions, add_session_options, make_pipeline
 
 if TYPE_CHECKING:
     from ferrule.agent.cases import Case, CaseReport
+    from ferrule.execution.profiles import Profile
     from ferrule.training.embedded.report import Report
 
+_WITHOUT = ("attachments", "schema", "store", "keep", "resume", "continue_last", "cost")
+"""What is for one conversation."""
 
 Threshold: TypeAlias = Annotated[
     float | None, typer.Option(min=0, max=1, metavar="SHARE", help="The least share that must be right, such as 0.9.")
@@ -51,26 +56,19 @@ def evaluate_embedded(
         _require_share(table.total.both.share, threshold, table.name)
 
 
-@evaluate.command("cases")
-def evaluate_cases(  # noqa: PLR0913 - a command's options are its parameters
+def run_evaluate_cases(
     cases: Annotated[
         Path, typer.Argument(metavar="FILE", help='Cases, one a line: {"question": …, "contains": …, "calls": [NAME]}.')
     ],
     *,
-    model: Annotated[
-        str, typer.Option("--model", "-m", metavar="MODEL", envvar="FERRULE_MODEL", help="The model, as for `ask`.")
-    ] = "embedded",
-    system: Annotated[str | None, typer.Option("--system", "-s", metavar="TEXT", help="The system text.")] = None,
-    tools: ToolFolders = None,
     threshold: Threshold = None,
     against: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="An earlier report (--json): a case that was right must be right still."),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="How many cases are asked at a time.")] = 8,
-    as_json: AsJson = False,
-    yes: Yes = False,
-    policy: PolicyFile = None,
+    profile: ProfileName = None,
+    options: SessionOptions,
 ) -> None:
     """Ask a model with its tools questions of your own, and check the answers.
 
@@ -83,35 +81,49 @@ def evaluate_cases(  # noqa: PLR0913 - a command's options are its parameters
 
     asked = read_cases(cases)
     baseline = None if against is None else read_report(against)
-    options = SessionOptions(model=model, system=system, tools=tools, yes=yes, policy=policy)
-    report = asyncio.run(_ask_cases(options, asked, concurrency))
+    if baseline is not None:
+        baseline.check_shared(asked, str(against))
+    report = asyncio.run(_ask_cases(options, check_profile(profile), asked, concurrency))
     regressions = [] if baseline is None else report.find_regressions(baseline)
-    print_cases(report, regressions, as_json)
+    print_cases(report, regressions, options.as_json)
     _require_share(report.share, threshold, str(cases))
     if regressions or (threshold is None and baseline is None and report.share < 1):
         raise typer.Exit(1)
 
 
-async def _ask_cases(options: SessionOptions, cases: Sequence[Case], concurrency: int) -> CaseReport:
+evaluate.command("cases")(add_session_options(run_evaluate_cases, without=_WITHOUT))
+
+
+async def _ask_cases(
+    options: SessionOptions, profile: Profile | None, cases: Sequence[Case], concurrency: int
+) -> CaseReport:
     from ferrule.agent.cases import run_cases
     from ferrule.cli.tools import collect_tools
     from ferrule.execution.tool_output import route_tool_output
+    from ferrule.mcp.client import MCPServer
     from ferrule.session.approvals import open_permissions
+    from ferrule.session.terminal_output import print_warnings
+    from ferrule.tools.registry import ToolRegistry
 
     pipeline = make_pipeline(options)
+    servers = [MCPServer(one, start_timeout=options.mcp_timeout) for one in options.mcp or ()]
     # Many are asked at once, so nobody can be asked about a call of one.
     with (
         route_tool_output(),
-        open_permissions(options.yes, options.policy, None, APPROVAL_HINT, can_ask=False) as permissions,
+        print_warnings("ferrule.mcp"),
+        open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT, can_ask=False) as permissions,
     ):
+        granted = permissions.trust(*(one.origin for one in servers)) if options.trust else permissions
+        policy = granted.policy if profile is None else replace(granted.policy, profile=profile)
+        registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
         prepared = pipeline.using(
-            collect_tools(options.tools or []),
-            policy=permissions.policy,
-            approver=permissions.approver,
-            workspace=Path.cwd(),
+            registry, *servers, policy=policy, approver=granted.approver, journal=granted.journal, workspace=Path.cwd()
         )
         try:
-            return await run_cases(prepared, cases, concurrency)
+            async with AsyncExitStack() as opened:
+                for server in servers:  # started once, and not for each case
+                    await opened.enter_async_context(server)
+                return await run_cases(prepared, cases, concurrency)
         finally:
             await pipeline.model.aclose()
 

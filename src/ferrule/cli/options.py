@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import typer
 
 from ferrule._util.output_files import check_parent_folder
+
+if TYPE_CHECKING:
+    from ferrule.execution.profiles import Profile
 
 
 def require_parent_folder(path: Path | None) -> Path | None:
@@ -34,6 +37,14 @@ Trust: TypeAlias = Annotated[
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Allow every call that the policy asks about.")]
+ProfileName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="What runs without asking: plan, ask (the default), accept-edits, auto, all.",
+    ),
+]
 PolicyFile: TypeAlias = Annotated[
     Path | None, typer.Option("--policy", metavar="FILE", help="Rules on what may run, in TOML.")
 ]
@@ -70,3 +81,15 @@ StoreFile: TypeAlias = Annotated[
         help="The file of saved conversations.",
     ),
 ]
+
+
+def check_profile(name: str | None) -> Profile | None:
+    """Return the profile of `--profile`. Raises `SettingsError` for another name."""
+    from typing import get_args
+
+    from ferrule.errors import SettingsError
+    from ferrule.execution.profiles import Profile
+
+    if name is not None and name not in get_args(Profile):
+        raise SettingsError(f"--profile {name}: expected one of {', '.join(get_args(Profile))}")
+    return cast("Profile | None", name)
