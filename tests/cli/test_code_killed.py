@@ -35,7 +35,7 @@ class KilledProgram:
         self.workspace.mkdir(parents=True)
         self._changes = {name: str(self.home) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
         self._changes["OPENAI_API_KEY"] = KEY
-        self._questions = 0
+        self._is_repository, self._questions = is_repository, 0
         self._states: dict[str, State] = {}
         for number, name in enumerate(NAMES):
             (self.workspace / name).write_text(make_content(number))
@@ -55,7 +55,7 @@ class KilledProgram:
             if model.questions:
                 self._check_undo(model)
                 self._check_resuming(model, options)
-            self._check_leftovers()
+                self._check_leftovers()
 
     def _work_and_kill(self, model: EndlessModel, options: tuple[str, ...], chance: random.Random) -> None:
         questions = "".join(f"question {self._questions + number}.\n" for number in range(50))
@@ -137,9 +137,9 @@ class KilledProgram:
         assert model.bodies[-1]["messages"][: len(told)] == told
 
     def _check_leftovers(self) -> None:
-        """Check that no temporary file is left once another program has worked here."""
-        left = list(self.workspace.rglob(".ferrule-*"))
-        assert left == []
+        """Check that neither temporary files nor the sandbox's empty folders are left once another program ran here."""
+        assert list(self.workspace.rglob(".ferrule-*")) == []
+        assert [path.name for path in self.workspace.glob(".*")] == ([".git"] if self._is_repository else [])
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return ferrule("code", *arguments, folder=self.workspace, **self._changes)

@@ -7,11 +7,12 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["TemporaryFolder"]
+__all__ = ["TemporaryFolder", "open_folders", "remove_tree"]
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SECONDS: Final = 60.0  # a newer one may not be locked yet
@@ -20,11 +21,12 @@ _SECONDS: Final = 60.0  # a newer one may not be locked yet
 class TemporaryFolder:
     """A folder that only this user can enter, locked while this process uses it; abandoned ones are removed first.
 
-    Raises OSError if it can't be created.
+    `keeps_abandoned`: they are left for `open_folders`. Raises OSError if it can't be created.
     """
 
-    def __init__(self, prefix: str) -> None:
-        _remove_abandoned(prefix)
+    def __init__(self, prefix: str, *, keeps_abandoned: bool = False) -> None:
+        if not keeps_abandoned:
+            _remove_abandoned(prefix)
         self.path = os.path.realpath(tempfile.mkdtemp(prefix=prefix))
         self._owner = os.getpid()
         self._lock = os.open(self.path, _OPEN)
@@ -40,18 +42,35 @@ class TemporaryFolder:
                 os.close(lock)
 
 
+def open_folders(prefix: str) -> Iterator[tuple[Path, bool]]:
+    """Yield this user's folders with that prefix, and whether a program that uses one still runs.
+
+    One whose program has ended is locked while it is the current one. It may also be so new that it isn't locked yet.
+    """
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        try:
+            found = os.open(path, _OPEN)
+        except OSError:
+            continue
+        try:
+            status = os.fstat(found)
+            if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == 0o700:
+                is_locked = False
+                try:
+                    fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    is_locked = True
+                yield path, is_locked
+        finally:
+            os.close(found)
+
+
 def _remove_abandoned(prefix: str) -> None:
     """Remove this user's folders with that prefix whose programs ended without removing them."""
-    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+    for path, is_locked in open_folders(prefix):
         with suppress(OSError):
-            found = os.open(path, _OPEN)
-            try:
-                is_old = time.time() - os.fstat(found).st_mtime > _SECONDS
-                if is_old and os.fstat(found).st_uid == os.geteuid() and stat.S_IMODE(os.fstat(found).st_mode) == 0o700:
-                    fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    remove_tree(path)
-            finally:
-                os.close(found)
+            if not is_locked and time.time() - path.stat().st_mtime > _SECONDS:
+                remove_tree(path)
 
 
 def remove_tree(path: Path) -> None:

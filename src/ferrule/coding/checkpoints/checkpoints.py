@@ -22,6 +22,7 @@ from ferrule.coding.checkpoints.turns import Turn
 from ferrule.errors import FerruleError
 from ferrule.sandbox.file_access import AccessSnapshot, FileAccess
 from ferrule.sandbox.shell.access_plan import Access
+from ferrule.sandbox.shell.placeholders import remove_abandoned
 from ferrule.session.project import load_project
 
 __all__ = ["Checkpoints", "diff_last_turn", "redo_last_turn", "undo_last_turn"]
@@ -214,6 +215,8 @@ class Checkpoints:
         if self._is_closed:
             raise StoreUnusable("the session has ended")
         if self._history is None:
+            # Those of a session that was killed are none of its changes.
+            remove_abandoned()
             self._history = TurnHistory(self.workspace, self.store, self._hidden, self._limits)
             self._history.not_included = self._hidden.describe_added()
         return self._history

@@ -82,6 +82,7 @@ class CommandRunner:
         """Create the folder, choose and try the back end. Raises `SandboxUnavailable` if it doesn't contain."""
         backend = await choose_backend(settings)
         protected_paths = await run_in_thread(make_protected_paths, settings, backend.tier)
+        await run_in_thread(placeholders.remove_abandoned)
         # Only this user can enter it, since it holds what commands wrote.
         own = TemporaryFolder("ferrule-shell-")
         with ExitStack() as failing:
