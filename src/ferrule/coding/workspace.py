@@ -85,7 +85,7 @@ class Workspace:
             from ferrule.sandbox.shell import ShellSandbox
 
             # A proxy without a host says which ones a command needs.
-            self._sandbox = ShellSandbox(self.folder, network=[], readable=self.added, visible=self._visible)
+            self._sandbox = ShellSandbox(self.folder, added=self.added, network=[], visible=self._visible)
         return self._sandbox
 
     async def before_write(self, paths: Sequence[Path]) -> None:
