@@ -49,6 +49,10 @@ def list_results(scripted: ScriptedServer) -> list[str]:
     return [json.dumps(one["content"]) for one in scripted.requests[-1].body["messages"] if one["role"] == "tool"]
 
 
+def find_status(shown: str) -> str:
+    return shown.rstrip().splitlines()[-1]
+
+
 def leave(screen: Screen) -> None:
     screen.type(CTRL_D)
     assert screen.wait_for_end() == 0, screen.text
@@ -212,9 +216,31 @@ def test_the_beginning_says_what_it_works_with_and_where_a_conversation_stands(p
     with opened(project, arguments=("--continue",)) as (screen, _):
         shown = screen.wait_for("resumed ", "a [red]title", "› a [red]title\n▸ 1 call\n  - item 0\n", "… 8 more lines")
         assert "item 12" not in shown
-        screen.wait_until(lambda now: "context left" not in now.splitlines()[-1])
+        screen.wait_until(lambda now: "context left" not in find_status(now))
         screen.type("/new", ENTER, "/exit", ENTER)
         assert screen.wait_for_end() == 0
+
+
+def test_a_compacted_conversation_is_undone_and_counted_and_a_new_one_is_not(project: Path) -> None:
+    script = (run("touch made"), says("Made."), says("Two."), says("Three."), says("A summary."), says("Four."))
+    with opened(project, *script, arguments=("--yes", "--context-limit", "100000"), columns=120) as (screen, _):
+        for question, answer in (("one", "Made."), ("two", "Two."), ("three", "Three.")):
+            screen.type(question, ENTER)
+            screen.wait_for(f"  {answer}")
+        before = find_status(screen.wait_for("% context left"))
+        screen.type("/compact", ENTER)
+        screen.wait_for("messages were replaced by a summary for the model")
+        screen.wait_until(lambda shown: "context left" not in find_status(shown))
+        assert find_status(screen.text).split("·")[-1] != before.split("·")[-1]  # the summary counts
+        screen.type("/undo", ENTER)
+        screen.wait_for("Undid turn 1 (one): 1 path restored")
+        screen.type("/new", ENTER)
+        screen.wait_for("a new conversation; the old one stays saved")
+        screen.type("/cost", ENTER)
+        screen.wait_for("in this session, in this conversation 0 tokens read, 0 written")
+        screen.type("/undo", ENTER)
+        screen.wait_for("there is nothing to undo in this workspace")
+        leave(screen)
 
 
 def test_the_output_of_a_running_command_is_shown_and_its_end_replaces_it(project: Path) -> None:

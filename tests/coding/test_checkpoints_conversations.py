@@ -52,6 +52,21 @@ async def test_undo_and_redo_are_of_the_turns_of_one_conversation(workspace: Pat
     await checkpoints.aclose()
 
 
+async def test_turns_of_a_conversation_that_was_saved_anew_are_still_its_own(workspace: Path, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(workspace, tmp_path / "store")
+    await change(checkpoints, "before", "echo > a")
+    await checkpoints.rename_conversation("before", "compacted")
+    await checkpoints.rename_conversation("unknown", "other")
+    for conversation, word in (
+        ("other", "changed nothing"),
+        ("compacted", "Undid turn 1"),
+        ("before", "there is nothing to undo"),
+    ):
+        checkpoints.find_conversation = lambda name=conversation: name
+        assert word in str(await checkpoints.undo())
+    await checkpoints.aclose()
+
+
 async def test_ignored_paths_are_listed_by_folder_and_after_the_others(workspace: Path, tmp_path: Path) -> None:
     checkpoints = Checkpoints(workspace, tmp_path / "store")
     many = "for i in $(seq 60); do echo > web/node_modules/x/$i.js; echo > build/$i.o; done; echo 1 > own; echo > a.log"

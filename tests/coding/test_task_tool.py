@@ -130,7 +130,7 @@ async def test_its_steps_are_shown_as_progress(tmp_path: Path) -> None:
     scripted = ScriptedModel(start(), call("look"), "In the garden.", "There.")
     async with agent(tmp_path, scripted).stream() as run:
         shown = [event.text async for event in run if isinstance(event, ToolProgress)]
-    assert shown[-1] == "In the garden."  # earlier ones may be left out, if they follow each other quickly
+    assert shown[-1] == "1 call: In the garden."  # earlier ones may be left out, if they follow each other quickly
 
 
 async def test_several_of_one_message_work_at_the_same_time(tmp_path: Path) -> None:

@@ -92,10 +92,13 @@ class CodingSession:
     _names: FileNames = field(init=False)
     _unsaved: str = field(init=False)
     """Stands for the id of a conversation that isn't saved."""
+    _known_as: str = field(init=False)
+    """The id of the conversation after the last turn."""
 
     def __post_init__(self) -> None:
         self._names = FileNames(self.workspace)
         self._unsaved = _make_token()
+        self._known_as = self._find_conversation()
         self.checkpoints.find_conversation = self._find_conversation
 
     def _find_conversation(self) -> str:
@@ -138,8 +141,15 @@ class CodingSession:
     async def _end_turn(self) -> None:
         """Record what the turn changed."""
         await self.checkpoints.end_turn()
+        await self._follow_conversation()
         for notice in (*self.checkpoints.take_announcements(), *self.take_notices()):
             self.session.renderer.notify(notice)
+
+    async def _follow_conversation(self) -> None:
+        """Keep the turns of a conversation undoable that has got an id, or another one since it was compacted."""
+        before, self._known_as = self._known_as, self._find_conversation()
+        if before != self._known_as:
+            await self.checkpoints.rename_conversation(before, self._known_as)
 
     def change_profile(self, profile: Profile) -> None:
         """Use another profile from the next turn on; rules and earlier answers stay."""
@@ -156,6 +166,7 @@ class CodingSession:
         self.session.start_new()
         self.meter.start_conversation()
         self._unsaved = _make_token()
+        self._known_as = self._find_conversation()
 
     async def compact(self) -> int:
         """Replace the older part of the conversation by a summary; returns how many messages were left out.
@@ -164,11 +175,13 @@ class CodingSession:
         """
         run = await self.session.compact()
         self.meter.end_compaction(run)
+        await self._follow_conversation()
         return sum(len(one.dropped) for one in run.compactions)
 
     def resume(self, name: str) -> None:
         """Go on with a saved conversation and its model. Raises `ConversationError`, and `ModelError` for its model."""
         self.session.resume(name)
+        self._known_as = self._find_conversation()
         self.meter.start_conversation()
         store, saved_id = self.session.autosave.store, self.session.autosave.conversation_id
         model = None if store is None or saved_id is None else store.find_model(saved_id)

@@ -153,6 +153,10 @@ class Checkpoints:
 
         return await self._call(find, str)
 
+    async def rename_conversation(self, known: str, name: str) -> None:
+        """Let the turns of a conversation belong to it by another id, too: it was compacted, and saved anew."""
+        await self._call(lambda history: history.rename_conversation(known, name), self._announcements.append)
+
     async def list_turns(self) -> list[TurnSummary]:
         """The turns that can be undone or redone, oldest first."""
         return await self._call(TurnHistory.list_turns, lambda _: [])

@@ -111,7 +111,7 @@ class TurnHistory:
                     self.store.turns.remove(turn)
                 elif turn.status == "open" and not self._is_alive(turn):
                     self._finish(turn, interrupted=True)
-        return Turn(0, label, time.time(), self._session.name, conversation)
+        return Turn(0, label, time.time(), self._session.name, [conversation] if conversation else [])
 
     def record_files(self, turn: Turn, paths: Iterable[str]) -> None:
         """Keep what is at the paths now, and which of their folders don't exist."""
@@ -181,6 +181,14 @@ class TurnHistory:
                 return None, []
             turn = turns[-1]
             return turn, self._compare(turn) if turn.status == "open" else turn.changes
+
+    def rename_conversation(self, known: str, name: str) -> None:
+        """Let the turns of a conversation belong to it by another id, too."""
+        with self.store.lock():
+            for turn in self.store.turns.list()[0]:
+                if known in turn.conversations and name not in turn.conversations:
+                    turn.conversations.append(name)
+                    self.store.turns.save(turn)
 
     def select_ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that git ignores."""
@@ -355,7 +363,7 @@ class TurnHistory:
 
 
 def _is_of(turn: Turn, conversation: str | None) -> bool:
-    return conversation is None or turn.conversation == conversation
+    return conversation is None or conversation in turn.conversations
 
 
 def _more(turns: Iterable[Turn], conversation: str | None) -> str:

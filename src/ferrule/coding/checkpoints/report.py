@@ -33,8 +33,8 @@ class TurnSummary:
     """How many paths it changed."""
     ran_command: bool
     is_interrupted: bool
-    conversation: str = ""
-    """The conversation that it belongs to, if its program has one."""
+    conversations: tuple[str, ...] = ()
+    """The ids of the conversation that it belongs to, if its program has one."""
 
     def describe(self) -> str:
         """Its number, with its label."""
@@ -52,7 +52,7 @@ class TurnSummary:
             files,
             turn.ran_command,
             turn.is_interrupted,
-            turn.conversation,
+            tuple(turn.conversations),
         )
 
 

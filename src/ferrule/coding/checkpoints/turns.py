@@ -38,8 +38,8 @@ class Turn:
     """Seconds since 1970."""
     session: str
     """The session that made it; while its lock is held the turn may go on."""
-    conversation: str = ""
-    """The conversation that it belongs to, by which undo finds its turns; empty if its program has none."""
+    conversations: list[str] = field(default_factory=list)
+    """The ids of the conversation that it belongs to, by which undo finds its turns; none if its program has none."""
     status: Literal["open", "done", "undone"] = "open"
     ended: float | None = None
     is_interrupted: bool = False
@@ -168,7 +168,7 @@ def _parse(data: dict[str, Any]) -> Turn:
     data["before"] = {path: _load(entry) for path, entry in data["before"].items()}
     data["changes"] = [Change(path, _load(before), _load(after)) for path, before, after in data["changes"]]
     turn = Turn(**data)
-    texts = (turn.label, turn.session, turn.conversation, turn.snapshot, *turn.left_out, *turn.kept, *turn.problems)
+    texts = (turn.label, turn.session, turn.snapshot, *turn.conversations, *turn.left_out, *turn.kept, *turn.problems)
     is_turn = isinstance(turn.number, int) and isinstance(turn.started, int | float)
     if not is_turn or turn.status not in ("open", "done", "undone") or not all(isinstance(each, str) for each in texts):
         raise ValueError("not a turn")
