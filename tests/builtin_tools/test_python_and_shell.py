@@ -213,7 +213,7 @@ PROFILES = ("plan", "ask", "accept-edits", "auto", "all")
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        ({"mode": "read-only"}, "allow allow allow allow allow"),
+        ({"mode": "read-only"}, "ask ask ask ask allow"),  # it may read anything
         ({"mode": "workspace-write"}, "deny ask ask allow allow"),
         ({"mode": "full"}, "deny ask ask ask allow"),
         ({"mode": "workspace-write", "tier": "none"}, "deny ask ask ask allow"),
@@ -223,6 +223,8 @@ PROFILES = ("plan", "ask", "accept-edits", "auto", "all")
 def test_profiles_on_the_shell(settings: dict[str, Any], wanted: str, tmp_path: Path) -> None:
     tool = shell_tool(ShellSandbox(tmp_path, **settings))
     assert [judged(tool, profile, command="make") for profile in PROFILES] == wanted.split()
+    if settings == {"mode": "read-only"}:
+        assert [judged(tool, profile, command="cat a | sort") for profile in PROFILES] == ["allow"] * 5
 
 
 def test_a_folders_mode_and_network_are_what_the_tool_says(tmp_path: Path) -> None:
@@ -286,6 +288,7 @@ async def test_a_model_reads_the_output_of_a_command(tmp_path: Path) -> None:
             {"command": "echo two; exit 3"},
             {"command": "true"},
             {"command": "echo begun; sleep 30", "timeout": 0.3},
+            policy=Policy(profile="all"),
         )
     assert (first.status, first.text) == ("ok", "one")
     assert (tmp_path / "a.txt").read_text() == "one\n"
@@ -313,13 +316,20 @@ async def test_git_is_written_only_where_that_was_asked_for(tmp_path: Path) -> N
     commit = "git -c user.name=a -c user.email=a@b add a && git -c user.name=a -c user.email=a@b commit -qm a"
     async with ShellSandbox(tmp_path) as opened:
         tool, asking = shell_tool(opened), {"command": commit, "writable": [".git"]}
-        [refused, unasked] = await answers(tool, {"command": commit}, asking)
+        [refused, unasked] = await answers(tool, {"command": commit}, asking, policy=Policy(profile="all"))
         yes = Agreeable()
         [done] = await answers(tool, asking, approver=yes)
     assert (refused.status, unasked.status) == ("error", "denied")
     assert done.status == "ok", done.text
     assert len(yes.asked) == 1
     assert "writes .git, which is protected" in yes.asked[0]
+
+
+async def test_no_policy_allows_a_shell_everything(tmp_path: Path) -> None:
+    async with ShellSandbox(tmp_path) as opened:
+        [read, written] = await answers(shell_tool(opened), {"command": "ls"}, {"command": "touch a"})
+    assert (read.status, written.status) == ("ok", "denied")
+    assert not (tmp_path / "a").exists()
 
 
 async def test_a_timeout_has_bounds(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from ferrule.tools.scope import CallScope
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
+ALL = Policy(profile="all")
 PYTHON = os.path.realpath(sys.executable)
 
 
@@ -46,7 +47,7 @@ async def call(
     **arguments: Any,
 ) -> ToolResult:
     async with ToolRegistry(list(tools)).open() as bound:
-        executor = Executor(bound, policy=policy, approver=approver)
+        executor = Executor(bound, policy=policy or ALL, approver=approver)
         result = await executor.run(ToolCall("call_1", name, json.dumps(arguments)), CallScope())
     assert isinstance(result, ToolResult)
     return result
@@ -96,7 +97,7 @@ async def test_secrets_of_the_environment_are_not_handed_on(
 async def test_a_long_output_is_cut_with_its_length_and_kept_whole(sandbox: ShellSandbox) -> None:
     tool = shell_tool(sandbox, name="bash")
     async with ToolRegistry([tool]).open() as bound:
-        executor = Executor(bound)
+        executor = Executor(bound, policy=ALL)
         command = "i=0; while [ $i -lt 30000 ]; do echo line $i of a long output that goes on and on; i=$((i+1)); done"
         result = await executor.run(ToolCall("1", "bash", json.dumps({"command": command})), CallScope())
         assert isinstance(result, ToolResult)

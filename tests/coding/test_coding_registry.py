@@ -1,11 +1,13 @@
 """`coding.tools`: one registry for pipelines, servers and commands."""
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from ferrule import ScriptedModel, Tool, coding, model
+from ferrule import ScriptedModel, Tool, ToolCall, coding, model
+from ferrule.coding.workspace import Workspace
 from ferrule.errors import SandboxInputError
 from ferrule.execution import Policy
 from ferrule.execution.executor import call_tool
@@ -43,3 +45,20 @@ async def test_beside_many_tools_they_stay_on_offer(tmp_path: Path) -> None:
     scripted = ScriptedModel("Hi.")
     run = await model(scripted).chat("Hi").using(own, *others).run()
     assert [spec.name for spec in run.offers[0].tools] == ["search_tools", *own.names]
+
+
+async def test_whoever_passes_only_the_registry_gets_its_workspace_and_the_profile_ask(tmp_path: Path) -> None:
+    """No command runs unasked, nothing outside is read unasked, and the folders added count as inside."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "added").mkdir()
+    for name in ("own/a.txt", "added/a.txt", "outside.txt"):
+        (tmp_path / name).write_text("text\n")
+    commands = ("touch b", "cat a.txt", f"cat {tmp_path}/added/a.txt", f"cat {tmp_path}/outside.txt")
+    calls = [ToolCall(f"call_{at}", "bash", json.dumps({"command": one})) for at, one in enumerate(commands)]
+    async with Workspace(tmp_path / "own", [tmp_path / "added"]) as workspace:
+        run = await model(ScriptedModel([*calls], "Done.")).chat("Go.").using(coding.tools(workspace)).run()
+    results = [message.result for message in run.conversation.messages if message.role == "tool"]
+    assert [result.status for result in results] == ["denied", "ok", "ok", "denied"]
+    assert "the profile ask asks" in results[0].text
+    assert f"read outside the workspace: {tmp_path}/outside.txt" in results[3].text
+    assert not (tmp_path / "own" / "b").exists()

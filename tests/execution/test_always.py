@@ -96,8 +96,9 @@ def test_an_always_for_reading_is_not_for_writing(tmp_path):
     inside, outside = str(tmp_path / "F"), "/etc/F"
     pairs = {"git diff": "git diff --output=F", "sort a": "sort a -o F", "find .": "find . -delete"}
     for reading, writing in pairs.items():
-        always = derive_always(BASH, Intent((program(reading, "read"),)), trusted=True, workspace=tmp_path)
-        assert allows(always, BASH, Intent((program(reading, "read"),)), tmp_path)
+        read = Intent((program(reading, "read", str(tmp_path)),))
+        always = derive_always(BASH, read, trusted=True, workspace=tmp_path)
+        assert allows(always, BASH, read, tmp_path)
         for target in (inside, outside):
             assert not allows(always, BASH, Intent((program(writing, "write", target),)), tmp_path)
 

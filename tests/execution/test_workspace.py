@@ -122,8 +122,10 @@ TOOL = ToolSpec("edit", "", {}, Annotations())
         ("auto", "read", "/etc/passwd", "ask"),
         ("auto", "run", "make", "allow"),
         ("auto", "net", "example.org", "ask"),
-        ("ask", "read", "/etc/passwd", "allow"),
-        ("plan", "read", "/etc/passwd", "allow"),
+        ("ask", "read", "a.txt", "allow"),
+        ("ask", "read", "/etc/passwd", "ask"),
+        ("plan", "read", "a.txt", "allow"),
+        ("plan", "read", "/etc/passwd", "ask"),
         ("plan", "write", "a.txt", "deny"),
         ("all", "write", "/etc/passwd", "allow"),
     ],
@@ -146,9 +148,11 @@ def test_a_rule_goes_before_the_workspace(workspace):
 
 @pytest.mark.parametrize(("open_world", "wanted"), [(True, "ask"), (False, "allow"), (None, "allow")])
 def test_auto_asks_for_a_tool_that_says_it_reaches_the_network(open_world, wanted):
-    reaching = ToolSpec("fetch", "", {}, Annotations(read_only=True, open_world=open_world))
+    reaching = ToolSpec("fetch", "", {}, Annotations(open_world=open_world))
     assert Policy(profile="auto").judge(reaching, {}).action == wanted
-    assert Policy(profile="ask").judge(reaching, {}).action == "allow"
+    reading = ToolSpec("fetch", "", {}, Annotations(read_only=True, open_world=open_world))
+    assert Policy(profile="auto").judge(reading, {}).action == "allow"
+    assert Policy(profile="ask").judge(reading, {}).action == "allow"
 
 
 def read_target(arguments):

@@ -98,13 +98,16 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
             return await prepared.start(jobs)
         return await prepared.run(scope, _choose_seconds(timeout, longest, scope))
 
+    # The current folder at the time of a call, where none was given.
+    folder = Path() if workspace is None else Path(find().workspace)
     left_out = [*(() if jobs is not None else ("background",)), *(() if traits.can_ask_for_hosts else ("hosts",))]
-    return tool(
+    made: Tool = tool(
         name=name,
         description=_DESCRIPTION[traits.mode] + _describe_network(traits),
         annotations=_make_annotations(traits),
         intent=_make_intent(find, traits, may_write),
     )(_choose_parameters(run, left_out))
+    return made.with_folders(folder)
 
 
 def _choose_parameters(run: Callable[..., Awaitable[str]], left_out: Collection[str]) -> Callable[..., Awaitable[str]]:

@@ -71,7 +71,7 @@ def plan_command(
     """Plan a command; `writable` and `hosts` are what its call names."""
     named = tuple(Effect("net", host) for host in (*traits.hosts, *hosts))
     if traits.only_reads and not hosts:
-        return CommandPlan((Effect("read", "/"),))
+        return CommandPlan(_list_reads(command, workspace))
     if not traits.is_contained or not _can_parse():
         return CommandPlan(
             (*_list_unjudged(command, workspace, traits, writable), *named), False, tuple(writable), tuple(hosts)
@@ -96,6 +96,17 @@ def plan_command(
         tuple(dict.fromkeys((*hosts, *filter(_is_host, reached)))),
         line.problem or "",
     )
+
+
+def _list_reads(command: str, workspace: str) -> tuple[Effect, ...]:
+    """The effects of a command where nothing can be written: it may read anything, unless more is known of it."""
+    if _can_parse():
+        from ferrule.sandbox.shell.command_line import parse_command_line
+
+        line = parse_command_line(command, workspace)
+        if line.problem is None and line.only_reads:
+            return line.effects
+    return (Effect("read", "/"),)
 
 
 def _find_written_repositories(effects: Sequence[Effect], workspace: str) -> tuple[Effect, ...]:

@@ -86,7 +86,7 @@ def find_project_tools(workspace: Workspace, project: Project) -> ProjectTools:
         except FerruleError as error:
             made = replace(made, problems=(*made.problems, f"{FILE_NAME}: {error}"))
             continue
-        made = _add(made, ToolRegistry([tool]))
+        made = _add(made, ToolRegistry([tool.with_folders(*workspace.access.folders)]))
     try:
         found = find_tool_files(workspace.folder)
         if found is None:

@@ -30,6 +30,7 @@ def tools(
 ) -> ToolRegistry:
     """Make the tools of a coding agent for one workspace: a folder, or a `Workspace`, which the caller closes.
 
+    Their calls are judged by the workspace, and where the policy names no profile, by the profile `ask`.
     `test_command` is the program with its arguments that `run_tests` runs; None: what the project's files speak for.
     What the tools of a folder start is closed when the program ends. Raises `SandboxInputError` for a folder that
     can't be used.
@@ -50,8 +51,10 @@ def tools(
         make_todo(),
     ]
     hooks = [CheckpointOtherTools(used, [TASK, *(tool.name for tool in own)])]
-    # Beside many tools of servers, a model isn't made to search for what it reads and edits files with.
-    return ToolRegistry(replace(tool, always_offered=True) for tool in (*own, make_task_tool(used.folder, hooks)))
+    # Beside many tools of servers, a model isn't made to search for what it reads and edits files with. And whoever
+    # passes only the registry gets the workspace and the profile of these tools with it.
+    whole = (*own, make_task_tool(used.folder, hooks))
+    return ToolRegistry(replace(tool, always_offered=True, folders=used.access.folders) for tool in whole)
 
 
 def make_hooks(workspace: Workspace) -> tuple[Hooks, ...]:

@@ -6,13 +6,13 @@ import json
 import os
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ferrule.execution.rule_matching import escape_pattern, find_path_outside, make_folder_pattern
-from ferrule.execution.rules import PolicySubject, Rule
+from ferrule.execution.rules import PolicySubject, Rule, list_folders
 from ferrule.tools.intent import Effect, Intent
 
 
@@ -80,14 +80,14 @@ def derive_always(
     name, location = escape_pattern(tool.name), getattr(tool, "location", None)
     if intent is None or not intent.effects or not trusted:
         return Always(f"every call of {tool.name}", (Rule("allow", name, location=location),))
-    is_command = any(effect.words for effect in intent.effects)
+    is_command, folders = any(effect.words for effect in intent.effects), list_folders(tool, workspace)
     rules: list[Rule] = []
     scopes: dict[str, list[str]] = {}
     for effect in intent.effects:
         if effect.words:
-            derived = _derive_for_program(name, location, effect, workspace)
+            derived = _derive_for_program(name, location, effect, folders)
         else:
-            derived = _derive_for_target(name, location, effect, is_command, workspace)
+            derived = _derive_for_target(name, location, effect, is_command, folders)
         if derived is None:
             return None
         rule, scope = derived
@@ -100,37 +100,35 @@ def derive_always(
 
 
 def _derive_for_target(
-    name: str, location: str | None, effect: Effect, is_command: bool, workspace: Path | None
+    name: str, location: str | None, effect: Effect, is_command: bool, folders: Sequence[Path]
 ) -> tuple[Rule, str] | None:
     is_write = effect.kind == "write"
     if effect.kind == "run" or (is_write and effect.is_protected):
         return None
     is_file = effect.kind in ("read", "write")
-    is_outside = is_file and workspace is not None and find_path_outside(effect.target, workspace) is not None
+    is_outside = is_file and bool(folders) and find_path_outside(effect.target, *folders) is not None
     if is_command and is_write and is_outside:
         return None
     target = make_folder_pattern(effect)
-    if is_outside or (is_file and ((is_write and is_command) or _is_in_root(effect, workspace))):
+    if is_outside or (is_file and ((is_write and is_command) or _is_in_root(effect, folders))):
         target = escape_pattern(effect.target)
     return Rule("allow", name, effect=effect.kind, target=target, location=location), f"{effect.kind} {target}"
 
 
-def _is_in_root(effect: Effect, workspace: Path | None) -> bool:
+def _is_in_root(effect: Effect, folders: Sequence[Path]) -> bool:
     """Whether a file is in no folder of the workspace but the workspace itself, or is that."""
-    if workspace is None:
-        return False
-    root, real = os.path.realpath(workspace), os.path.realpath(effect.target)
-    return real == root or os.path.dirname(real) == root  # noqa: PTH120 - a text already
+    roots, real = {os.path.realpath(folder) for folder in folders}, os.path.realpath(effect.target)
+    return real in roots or os.path.dirname(real) in roots  # noqa: PTH120 - a text already
 
 
 def _derive_for_program(
-    name: str, location: str | None, effect: Effect, workspace: Path | None
+    name: str, location: str | None, effect: Effect, folders: Sequence[Path]
 ) -> tuple[Rule, str] | None:
     words = effect.words
     program = words[0].rpartition("/")[2]
     if program in NEVER or _runs_given_code(program, words):
         return None
-    if effect.kind == "write" and workspace is not None and find_path_outside(effect.target, workspace) is not None:
+    if effect.kind == "write" and folders and find_path_outside(effect.target, *folders) is not None:
         return None
     length = _count_vetted_words(words)
     kept = words[:length] if length else words

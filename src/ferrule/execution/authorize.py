@@ -36,7 +36,7 @@ from ferrule.execution.proposals import (
     to_json_value,
 )
 from ferrule.execution.read_intent import IntentTimeout, find_timeout, read_intent
-from ferrule.execution.rules import Verdict
+from ferrule.execution.rules import Verdict, list_folders
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Intent
 from ferrule.tools.registry import BoundRegistry
@@ -151,7 +151,8 @@ class Authorizer:
         if before is None:
             return permitted
         if not permitted.was_asked:
-            is_allowed = scope.workspace is None or self._judge(proposal, before, scope).action == "allow"
+            has_folders = list_folders(proposal.tool, scope.workspace)
+            is_allowed = not has_folders or self._judge(proposal, before, scope).action == "allow"
             return permitted if is_allowed else proposal.deny(_CHANGED, _EXECUTOR)
         if before.precondition is None and not permitted.follows_conflict:
             return permitted
@@ -299,7 +300,7 @@ class Authorizer:
     def _make_request(self, proposal: ProposedCall, scope: CallScope) -> ApprovalRequest:
         tool, verdict = proposal.tool, proposal.verdict
         always = self._derive_always(proposal, scope) if verdict.action == "ask" else None
-        grants = self.policy.grants
+        grants, folders = self.policy.grants, list_folders(tool, scope.workspace)
         return ApprovalRequest(
             proposal.call,
             tool.name,
@@ -309,7 +310,7 @@ class Authorizer:
             None if always is None else always.scope,
             hash_request(tool.name, proposal.plain, proposal.intent),
             is_running=proposal.is_running,
-            workspace=None if scope.workspace is None else str(scope.workspace),
+            workspace=str(folders[0]) if folders else None,
             always_rules=() if always is None else tuple(map(write_rule, always.rules)),
             can_save=always is not None and grants is not None and grants.save is not None,
         )

@@ -198,8 +198,9 @@ async def call_tool(
     """Answer one call as if a model had made it: for tests, and programs of one call.
 
     `tools` is a tool or function, or a Toolset or registry with the tool's `name`. `arguments` are values by name, or
-    the JSON text that a model would write. What the policy asks and no approver decides is denied. Raises
-    `RegistryError` for tools that can't be offered, and if `name` is missing though there are several.
+    the JSON text that a model would write. Without a `policy`, a tool from code runs, as the program itself calls it.
+    What the policy asks and no approver decides is denied. Raises `RegistryError` for tools that can't be offered, and
+    if `name` is missing though there are several.
     """
     async with ToolRegistry([tools]).open() as bound:
         if name is None and len(bound.tools) != 1:
@@ -207,6 +208,9 @@ async def call_tool(
             raise RegistryError(f"call_tool needs the name of one of the tools {known}: call_tool(…, name=…)")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         call = ToolCall("call_1", name if name is not None else bound.tools[0].name, text)
+        tool = bound.get(call.name)
+        if policy is None and tool is not None and tool.origin == "code":
+            policy = Policy(profile="all")
         executor = Executor(bound, policy=policy, approver=approver)
         result = await executor.run(call, CallScope(workspace=workspace))
     assert isinstance(result, ToolResult), "an executor with on_ask='deny' never pauses"

@@ -17,7 +17,16 @@ from ferrule.errors import PolicyError
 from ferrule.execution.always import Always, SessionGrants
 from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, resolve_hints
 from ferrule.execution.rule_matching import find_path_outside
-from ferrule.execution.rules import STRICTNESS, Hints, PolicySubject, Rule, Verdict, check_choice, pick_stricter
+from ferrule.execution.rules import (
+    STRICTNESS,
+    Hints,
+    PolicySubject,
+    Rule,
+    Verdict,
+    check_choice,
+    list_folders,
+    pick_stricter,
+)
 from ferrule.tools.intent import Effect, Intent
 
 
@@ -25,7 +34,8 @@ from ferrule.tools.intent import Effect, Intent
 class Policy:
     """Rules, a profile, and trusted origins.
 
-    If `profile` is None it depends on a tool's origin: `all` for `code`, `ask` for others. `trusted` has patterns of
+    If `profile` is None it depends on a tool's origin: `all` for `code`, `ask` for others, and for tools that work in
+    folders, such as those of the coding agent. `trusted` has patterns of
     the origins (besides `code`) whose annotations, intents and `approval="never"` may also loosen a verdict. `always`
     has the rules that "always" answers added: they override an ask of the profile, and nothing else. An executor adds
     to them for its own run; with `grants` the answers are stored there instead, for the whole session. `within` is a
@@ -78,8 +88,8 @@ class Policy:
     ) -> Verdict:
         """Decide on one call: each of its effects is judged separately, and the strictest verdict counts.
 
-        `arguments` are JSON values. `workspace` is the folder outside of which the profiles `accept-edits` and `auto`
-        ask; links are followed now, so judge again before a later run.
+        `arguments` are JSON values. `workspace` is the folder outside of which all profiles but `all` ask, besides
+        those that the tool works in; links are followed now, so judge again before a later run.
         """
         own = self._judge_alone(tool, arguments, intent, workspace)
         return own if self.within is None else pick_stricter(self.within.judge(tool, arguments, intent, workspace), own)
@@ -127,7 +137,7 @@ class Policy:
             granted = policy.grants.rules if policy.grants is not None else ()
             for rule in (*policy.rules, *policy.always, *granted):
                 is_match = rule.matches(tool, hints, arguments, effect) and not _exceeds_command(
-                    rule, effect, workspace
+                    rule, effect, list_folders(tool, workspace)
                 )
                 if (is_match or rule.may_match(tool, effect)) and rule not in found:
                     found.append(rule)
@@ -190,7 +200,8 @@ class Policy:
     def _judge_effect(
         self, tool: PolicySubject, arguments: Mapping[str, Any], effect: Effect | None, workspace: Path | None
     ) -> Verdict:
-        profile = self.profile or ("all" if tool.origin == "code" else "ask")
+        folders = list_folders(tool, workspace)
+        profile = self.profile or ("all" if tool.origin == "code" and not getattr(tool, "folders", ()) else "ask")
         if not self.rules and profile == "all":
             return ALLOW_ALL
         hints = self.resolve_hints(tool)
@@ -199,7 +210,7 @@ class Policy:
         for rule in self.rules:
             if found is not None and STRICTNESS[rule.action] <= STRICTNESS[found.action]:
                 continue
-            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, workspace):
+            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, folders):
                 found = rule
             elif unclear is None and rule.may_match(tool, effect):
                 unclear = rule
@@ -207,13 +218,11 @@ class Policy:
             return Verdict(
                 found.action, found.reason or f"a rule says {found.action} for {found.describe()}", "rule", found
             )
-        verdict = judge_by_profile(
-            profile, tool, hints, effect, is_trusted=self.trusts(tool.origin), workspace=workspace
-        )
+        verdict = judge_by_profile(profile, tool, hints, effect, is_trusted=self.trusts(tool.origin), folders=folders)
         if unclear is not None and verdict.action != "deny":
             reason = f"a rule says {unclear.action} for {unclear.describe()}, and which program this runs isn't known"
             return Verdict("ask", reason, "rule", unclear)
-        return self._loosen(verdict, tool, hints, arguments, effect, workspace) if verdict.action == "ask" else verdict
+        return self._loosen(verdict, tool, hints, arguments, effect, folders) if verdict.action == "ask" else verdict
 
     def _loosen(
         self,
@@ -222,29 +231,29 @@ class Policy:
         hints: Hints,
         arguments: Mapping[str, Any],
         effect: Effect | None,
-        workspace: Path | None,
+        folders: tuple[Path, ...],
     ) -> Verdict:
         """Apply what overrides an ask of the profile: a tool that never asks, and earlier "always" answers."""
         if tool.approval == "never" and self.trusts(tool.origin):
             return Verdict("allow", f"{tool.name} never asks", "tool")
         for rule in self.always if self.grants is None else (*self.always, *self.grants.rules):
-            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, workspace):
+            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, folders):
                 return Verdict("allow", rule.reason or 'allowed by an earlier "always"', "always", rule)
         return verdict
 
 
-def _exceeds_command(rule: Rule, effect: Effect | None, workspace: Path | None) -> bool:
-    """Whether a command that `rule` allows has an effect outside the workspace, which the rule's target must name.
+def _exceeds_command(rule: Rule, effect: Effect | None, folders: tuple[Path, ...]) -> bool:
+    """Whether a command that `rule` allows has an effect outside of the folders, which the rule's target must name.
 
     Reading outside is also allowed by an exact command: that is what its words say.
     """
     if rule.command is None or rule.action != "allow" or rule.target is not None:
         return False
-    if workspace is None or effect is None or effect.kind not in ("read", "write"):
+    if not folders or effect is None or effect.kind not in ("read", "write"):
         return False
     if effect.kind == "read" and rule.exact:
         return False
-    return find_path_outside(effect.target, workspace) is not None
+    return find_path_outside(effect.target, *folders) is not None
 
 
 def _may_be_asked(verdict: Verdict) -> bool:

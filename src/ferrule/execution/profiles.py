@@ -1,7 +1,11 @@
-"""The profiles: what happens to a call that no rule matches."""
+"""The profiles: what happens to a call that no rule matches.
+
+In the order `plan`, `ask`, `accept-edits`, `auto`, `all`, none is stricter than the one before it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -22,33 +26,42 @@ def judge_by_profile(
     effect: Effect | None,
     *,
     is_trusted: bool,
-    workspace: Path | None,
+    folders: Sequence[Path],
 ) -> Verdict:
     """Decide on one effect of a call (None if it may do anything) that no rule matches.
 
-    `is_trusted`: what the tool says of itself may loosen the verdict.
+    `is_trusted`: what the tool says of itself may loosen the verdict. `folders` are those outside of which paths are
+    asked about; without any, none is.
     """
     if profile == "all":
         return ALLOW_ALL
-    if profile in ("accept-edits", "auto"):
-        problem = _find_exceptional_access(profile, tool, effect, workspace)
-        if problem is not None:
-            return Verdict("ask", f"the profile {profile} asks before {tool.name} may {problem}")
-    if _only_reads(hints, effect):
+    outside = _find_path_outside(effect, folders)
+    if _only_reads(hints, effect) and outside is None:
         return Verdict("allow", f"the profile {profile} allows reading")
-    if profile == "plan":
+    if profile == "plan" and (effect is None or effect.kind != "read"):
         return Verdict("deny", "the profile plan allows only reading; plan the change instead of making it")
-    if profile == "accept-edits" and effect is not None and effect.kind == "write":
+    problem = _find_exceptional_access(profile, tool, effect)
+    if problem is None and outside is not None and effect is not None:
+        problem = f"{effect.kind} outside the workspace: {outside}"
+    if problem is not None:
+        return Verdict("ask", f"the profile {profile} asks before {tool.name} may {problem}")
+    is_harmless = is_trusted and tool.annotations.destructive is not True
+    if profile == "accept-edits" and is_harmless and effect is not None and effect.kind == "write":
         return Verdict("allow", "the profile accept-edits allows writing")
-    if profile == "auto" and is_trusted and tool.annotations.destructive is not True:
+    if profile == "auto" and is_harmless:
         return Verdict("allow", "the profile auto allows what isn't annotated as destructive")
     return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect)}")
 
 
-def _find_exceptional_access(
-    profile: Profile, tool: PolicySubject, effect: Effect | None, workspace: Path | None
-) -> str | None:
-    """Describe an effect outside the workspace, on a protected place, or under `auto` on the network, else None."""
+def _find_path_outside(effect: Effect | None, folders: Sequence[Path]) -> str | None:
+    """The real path outside of the folders that is read or written; None if there is none."""
+    if not folders or effect is None or effect.kind not in ("read", "write"):
+        return None
+    return find_path_outside(effect.target, *folders)
+
+
+def _find_exceptional_access(profile: Profile, tool: PolicySubject, effect: Effect | None) -> str | None:
+    """Describe an effect on a protected place, or under `auto` on the network, else None."""
     if effect is None:
         return "reach the network" if profile == "auto" and tool.annotations.open_world is True else None
     if effect.kind == "net":
@@ -57,10 +70,7 @@ def _find_exceptional_access(
         return "run a command that can't be judged"
     if effect.is_protected and effect.kind != "read":
         return f"{_VERBS[effect.kind]} {effect.target}, which is protected"
-    if workspace is None or effect.kind not in ("read", "write"):
-        return None
-    outside = find_path_outside(effect.target, workspace)
-    return None if outside is None else f"{effect.kind} outside the workspace: {outside}"
+    return None
 
 
 @cache  # there are 162 combinations, and every call looks one up

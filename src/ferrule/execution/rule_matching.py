@@ -42,8 +42,8 @@ def match_effect(effect: Effect | None, kind: EffectKind | None, target: str | N
     return target is None or _match_text(_normalize_target(effect), target, every)
 
 
-def find_path_outside(target: str, workspace: Path) -> str | None:
-    """Return a real path that `target` may stand for outside of `workspace`; None if all are inside.
+def find_path_outside(target: str, *folders: Path) -> str | None:
+    """Return a real path that `target` may stand for outside of `folders`; None if all are inside of one.
 
     A relative path starts at the current folder, as in Python's file functions. What isn't a path (an empty text, an
     address, a text with a NUL) is outside. Letter case and Unicode forms are compared literally: if a file system
@@ -51,11 +51,11 @@ def find_path_outside(target: str, workspace: Path) -> str | None:
     """
     if not target or "\0" in target or "://" in target:
         return target or "an empty path"
-    root = os.path.realpath(workspace)
+    roots = [os.path.realpath(folder) for folder in folders]
     # The name isn't enough: `notes/../../etc` leads outside, as a link may, and a program may decode a path first.
     for path in dict.fromkeys((target, os.path.expanduser(target), *expand_forms(target))):  # noqa: PTH111 - text stays text
         real = os.path.realpath(path)
-        if os.path.commonpath((root, real)) != root:
+        if not any(os.path.commonpath((root, real)) == root for root in roots):
             return real
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from ferrule.errors import PolicyError
@@ -25,7 +26,8 @@ STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 class PolicySubject(Protocol):
     """The part of a tool that a policy uses: a `ToolSpec` and a `Tool` both have it.
 
-    A `Tool` also has `original_name`, its name before `prefixed` and `renamed`: rules that deny or ask match it too.
+    A `Tool` also has `original_name`, its name before `prefixed` and `renamed`: rules that deny or ask match it too;
+    and `folders`, see `list_folders`.
     """
 
     @property
@@ -166,6 +168,12 @@ class Verdict:
     by: str = "profile"
     rule: Rule | None = field(default=None, compare=False)
     """The rule that decided, if one did."""
+
+
+def list_folders(tool: PolicySubject, workspace: Path | None) -> tuple[Path, ...]:
+    """The folders outside of which a call of `tool` is asked about: the workspace, and its own. Empty: nothing is."""
+    own: tuple[Path, ...] = getattr(tool, "folders", ())
+    return own if workspace is None else (workspace, *own)
 
 
 def strip_line(location: str) -> str:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, TypedDict, Unpack, overload
 
 from ferrule.errors import ToolDefinitionError
@@ -83,7 +84,8 @@ class Tool(Generic[Parameters, Returned]):
 
     Created by `@tool`, `Tool.from_callable` or `Tool.from_schema`. `original_name` is the name before the first
     renaming, None if there was none. `unbound` is true for a method whose object is not known yet; `barrier` is one
-    object for all tools of a Toolset instance, None elsewhere, and `group` describes that Toolset.
+    object for all tools of a Toolset instance, None elsewhere, and `group` describes that Toolset. `folders` are those
+    that it works in: a policy judges its calls by them, and asks where it names no profile.
     """
 
     function: Callable[Parameters, Returned]
@@ -104,6 +106,7 @@ class Tool(Generic[Parameters, Returned]):
     unbound: bool = False
     group: ToolGroup | None = None
     original_name: str | None = None
+    folders: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         subject = f"the tool {self.name!r}"
@@ -243,6 +246,10 @@ class Tool(Generic[Parameters, Returned]):
     def with_name(self, name: str) -> Tool[Parameters, Returned]:
         """The same tool under another name; `original_name` keeps the first, which rules of a policy still match."""
         return replace(self, name=name, original_name=self.original_name or self.name)
+
+    def with_folders(self, *folders: Path) -> Tool[Parameters, Returned]:
+        """The same tool, which works in these folders."""
+        return replace(self, folders=folders)
 
     def with_origin(self, origin: str) -> Tool[Parameters, Returned]:
         """The same tool with another origin: `code`, `project`, `plugin` or `mcp:<server>`."""
