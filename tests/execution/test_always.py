@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
-from ferrule.execution import Policy
+from ferrule.execution import Policy, Rule
 from ferrule.execution.always import derive_always
 from ferrule.tools.intent import Effect, Intent
 from ferrule.toolspec import ToolSpec
@@ -178,3 +180,63 @@ def test_the_scope_of_an_always_is_what_the_call_does():
     assert not allows(always, EDIT, does(("write", "other/b.py")))
     assert not allows(always, EDIT, None)
     assert derive_always(EDIT, does(("write", "/a")), trusted=True).scope == "edit: write /a"
+
+
+UNCOVERED = [
+    "npm test --prefix /elsewhere",
+    "npm test --prefix=../elsewhere",
+    "npm -C /elsewhere test",
+    "npm test -C /elsewhere",
+    "npm test --script-shell ./x",
+    "npm test --registry https://evil.example",
+    "pytest --basetemp=/elsewhere",
+    "pytest --basete build",
+    "pytest -c /outside.ini",
+    "pytest -c/outside.ini",
+    "pytest -qp plugin",
+    "pytest -p plugin",
+    "pytest --rootdir ..",
+    "pytest ../other",
+    "pytest ~/other",
+    "pytest out/tests",
+    "python -m pytest -p plugin",
+    "go test -exec x ./...",
+    "go test --exec=x",
+    "cargo test --config build.rustc-wrapper='x'",
+    "cargo test --manifest-path ../Cargo.toml",
+    "mypy --python-executable x src",
+    "mvn test -Dexec=x",
+    "git status --git-dir=/elsewhere",
+    "git diff --ext-diff",
+]
+
+
+@pytest.mark.parametrize("command", UNCOVERED)
+def test_an_always_covers_nothing_that_leads_outside_or_changes_what_is_run(tmp_path, command):
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "out").symlink_to(tmp_path)
+    words = tuple(shlex.split(command))
+    whole = Intent((Effect("run", command, words), Effect("write", str(workspace), words)))
+    for start in ("npm test", "pytest", "python -m pytest", "go test", "cargo test", "mypy", "mvn test", "git"):
+        plain = tuple(start.split())
+        given = Intent((Effect("run", start, plain), Effect("write", str(workspace), plain)))
+        for rules in (
+            derive_always(BASH, given, trusted=True, workspace=workspace).rules,
+            (Rule("allow", command=start),),
+        ):
+            assert Policy(always=rules, profile="ask").judge(BASH, {}, whole, workspace).action == "ask", start
+    # Nor does an answer to this very call cover more than it.
+    always = derive_always(BASH, whole, trusted=True, workspace=workspace)
+    assert always is None or all(rule.exact for rule in always.rules)
+
+
+COVERED = ["npm test -- --watch", "pytest -q tests/a.py::test_b", "pytest -k 'a and b' src/x", "go test -run X ./..."]
+
+
+@pytest.mark.parametrize("command", [*COVERED, "cargo test a::b", "git log origin/main..HEAD", "git diff HEAD~1 -- a"])
+def test_an_always_covers_what_stays_inside(tmp_path, command):
+    words = tuple(shlex.split(command))
+    start = words[: 1 if words[0] == "pytest" else 2]
+    always = derive_always(BASH, Intent((Effect("run", "x", start),)), trusted=True, workspace=tmp_path)
+    assert allows(always, BASH, Intent((Effect("run", command, words),)), tmp_path)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ferrule.execution.command_patterns import CHANGING_RIGHTS
+from ferrule.execution.command_scope import find_uncovered_word
 from ferrule.execution.rule_matching import escape_pattern, find_path_outside, make_folder_pattern
 from ferrule.execution.rules import PolicySubject, Rule, list_folders
 from ferrule.tools.intent import Effect, Intent
@@ -131,6 +133,8 @@ def _derive_for_program(
     if effect.kind == "write" and folders and find_path_outside(effect.target, *folders) is not None:
         return None
     length = _count_vetted_words(words)
+    if length and find_uncovered_word(words, length, folders) is not None:
+        length = 0  # only exactly this
     kept = words[:length] if length else words
     command = " ".join(shlex.quote(escape_pattern(word)) for word in kept)
     rule = Rule("allow", name, effect=effect.kind, location=location, command=command, exact=not length)
@@ -176,16 +180,15 @@ SUBCOMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Programs, with their subcommands, for which an "always" includes any further words: they check, build or test the
 workspace, or show it. The kind of effect stays that of the call: an "always" for a `git diff` that reads never covers
-one that writes.
+one that writes. `command_scope.py` has what isn't covered.
 """
 
 _REMOVERS = ("rm", "rmdir", "shred", "unlink", "dd", "truncate", "mkfs")
-_GAINING_RIGHTS = ("sudo", "doas", "su", "pkexec", "chroot")
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "eval", "exec", "source", ".", "trap")
 _WRAPPERS = ("env", "nohup", "timeout", "time", "nice", "ionice", "setsid", "stdbuf", "command", "builtin")
 _RUNNERS = ("xargs", "parallel", "watch", "script", "strace", "ssh", "awk", "gawk", "mawk", "nawk")
 
-NEVER = frozenset((*_REMOVERS, *_GAINING_RIGHTS, *_SHELLS, *_WRAPPERS, *_RUNNERS))
+NEVER = frozenset((*_REMOVERS, *CHANGING_RIGHTS, *_SHELLS, *_WRAPPERS, *_RUNNERS))
 """Programs for which there is no "always": they remove, gain rights, or run whatever they are given."""
 
 _INTERPRETERS = frozenset(("python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "Rscript"))

@@ -19,7 +19,8 @@ _SHORT_LETTERS = 3
 """The most letters of `-rf` that may be spread over several options; a longer one is a word, such as `-delete`."""
 
 _SIGNS = ";|&<>"
-_CHANGING_RIGHTS = ("sudo", "doas", "su", "pkexec", "runuser", "setpriv", "unshare", "nsenter", "chroot", "systemd-run")
+CHANGING_RIGHTS = ("sudo", "doas", "su", "pkexec", "runuser", "setpriv", "unshare", "nsenter", "chroot", "systemd-run")
+"""Programs that run others with other rights, or in another root."""
 _ELSEWHERE = (
     "ssh",
     "docker",
@@ -36,7 +37,7 @@ _ELSEWHERE = (
     "hatch",
 )
 _CARRIERS = frozenset(
-    (*_CHANGING_RIGHTS, *_ELSEWHERE, "busybox", "toybox", "flock", "watch", "strace", "ltrace", "parallel", "script")
+    (*CHANGING_RIGHTS, *_ELSEWHERE, "busybox", "toybox", "flock", "watch", "strace", "ltrace", "parallel", "script")
 )
 """Programs that run others, which the parser of command lines doesn't look through."""
 _MOST_CARRIED = 200

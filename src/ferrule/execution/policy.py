@@ -15,6 +15,8 @@ from typing import Any, get_args
 
 from ferrule.errors import PolicyError
 from ferrule.execution.always import Always, SessionGrants
+from ferrule.execution.command_patterns import split_command_pattern
+from ferrule.execution.command_scope import find_uncovered_word
 from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, resolve_hints
 from ferrule.execution.rule_matching import find_path_outside
 from ferrule.execution.rules import (
@@ -245,10 +247,15 @@ class Policy:
 def _exceeds_command(rule: Rule, effect: Effect | None, folders: tuple[Path, ...]) -> bool:
     """Whether a command that `rule` allows has an effect outside of the folders, which the rule's target must name.
 
-    Reading outside is also allowed by an exact command: that is what its words say.
+    Reading outside is also allowed by an exact command: that is what its words say. Any other doesn't cover further
+    words that lead outside, or change what is run: see `command_scope.py`.
     """
     if rule.command is None or rule.action != "allow" or rule.target is not None:
         return False
+    if not rule.exact and effect is not None:
+        count = len(split_command_pattern(rule.command))
+        if find_uncovered_word(effect.words, count, folders) is not None:
+            return True
     if not folders or effect is None or effect.kind not in ("read", "write"):
         return False
     if effect.kind == "read" and rule.exact:
