@@ -127,7 +127,7 @@ async def _try_all(shell: ShellSandbox, rows: list[Row], names: dict[str, str], 
         ("target-of-env.txt", r"is hidden: it may hold secrets \(by the settings, a link with such a name"),
         ("a\0b", r"a\\x00b isn't a usable path: it holds a NUL character"),
         ("\ud800", "half of a surrogate pair"),
-        ("", "it is empty"),
+        ("", "^'' isn't a usable path: it is empty"),
         ("x/" * 2500, "more than the 4,095 that a path can have"),
         ("socket", "socket is a socket, not a file"),
         ("\x1b[2J\u202e/../../x", r"\\x1b\[2J\\u202e"),
@@ -138,6 +138,12 @@ def test_refusals_say_why(names: dict[str, str], path: str, message: str) -> Non
         FileAccess(names["workspace"]).read_bytes(path)
     assert "\x1b" not in str(refused.value)
     assert len(str(refused.value)) < 1000
+
+
+def test_a_link_to_itself_says_so(names: dict[str, str]) -> None:
+    Path(names["workspace"], "circle").symlink_to("circle")
+    with pytest.raises(FileAccessRefused, match=r"^circle is a link that leads in a circle"):
+        FileAccess(names["workspace"]).read_bytes("circle")
 
 
 def test_protected_places_say_so(names: dict[str, str]) -> None:

@@ -86,7 +86,7 @@ class FileAccess:
         text = os.fspath(path)
         problem = _find_problem(text)
         if problem:
-            raise FileAccessRefused(f"{describe_path(text)} isn't a usable path: {problem}")
+            raise FileAccessRefused(f"{describe_path(text) or repr(text)} isn't a usable path: {problem}")
         if text.startswith("~/"):
             text = os.path.expanduser(text)
         return os.path.realpath(os.path.join(self.workspace, text))
@@ -189,6 +189,8 @@ class FileAccess:
 
     def _give_up(self, path: str | os.PathLike[str]) -> FileAccessRefused:
         shown = describe_path(os.fspath(path))
+        if os.path.islink(self.resolve(path)):  # what realpath leaves of links that lead to each other
+            return FileAccessRefused(f"{shown} is a link that leads in a circle, so it names no file")
         return FileAccessRefused(f"{shown} is replaced again and again while it is being opened; try again later")
 
     def _describe_way(self, path: str | os.PathLike[str], real: str) -> str:
