@@ -189,7 +189,7 @@ class FileAccess:
 
     def _give_up(self, path: str | os.PathLike[str]) -> FileAccessRefused:
         shown = describe_path(os.fspath(path))
-        if os.path.islink(self.resolve(path)):  # what realpath leaves of links that lead to each other
+        if Path(self.resolve(path)).is_symlink():  # what realpath leaves of links that lead to each other
             return FileAccessRefused(f"{shown} is a link that leads in a circle, so it names no file")
         return FileAccessRefused(f"{shown} is replaced again and again while it is being opened; try again later")
 
