@@ -1,11 +1,11 @@
-"""An edit of a 5 MB file by `edit_file`, against reading and writing the file.
+"""An edit of a 5 MB file by `edit_file`, called as a model calls it, against reading and writing the file.
 
     python benchmarks/coding_edit.py [--json]
 
 The file was read by `read_file` before, as a model does. Both flush what they write to the disk: a write that isn't
-flushed is shown too. The edit also finds out where the text is, that the file is what was read, and what has changed.
-Both run in turns; the fastest of 40 rounds, since other
-programs of the machine make both slower, and never faster.
+flushed is shown too. The edit is judged by the policy, which sees its diff, finds out where the text is and that the
+file is what was read, and says what has changed. Both run in turns, so that other programs of the machine make both
+slower; the ratio is the median of those of 40 rounds, and that of the fastest is shown too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -22,6 +23,10 @@ from pathlib import Path
 
 from ferrule.coding.files.tools import FileTools
 from ferrule.coding.workspace import Workspace
+from ferrule.conversation import ToolCall, ToolResult
+from ferrule.execution import Executor, Policy
+from ferrule.tools.registry import ToolRegistry
+from ferrule.tools.scope import CallScope
 
 ROUNDS = 40
 LIMIT = 3.0
@@ -57,29 +62,42 @@ def measure(work: Callable[[], None]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def run(folder: Path) -> dict[str, float]:
-    """The fastest of all, in milliseconds, and their ratio."""
+async def run(folder: Path) -> dict[str, float]:
+    """The median of each, in milliseconds, and their ratio."""
     edited, other = folder / "edited.py", folder / "other.py"
     for path in (edited, other):
         path.write_text(make_text(), encoding="utf-8")
     tools = FileTools(Workspace(folder))
-    times: dict[str, list[float]] = {"edit (ms)": [], "read, write and flush (ms)": [], "read and write (ms)": []}
-    with asyncio.Runner() as runner:
+    edits: list[float] = []
+    rewrites: list[float] = []
+    unflushed: list[float] = []
+    async with ToolRegistry(list(tools.tools)).open() as bound:
+        executor = Executor(bound, policy=Policy(profile="all"))
         for number in range(ROUNDS + 1):
-            time.sleep(0.05)  # so that the file was written before it is read, by its times
-            tools.read_file("edited.py", 1, 10)
-            edits = [{"old": make_lines(number), "new": make_lines(number + 1)}]
-            works: dict[str, Callable[[], None]] = {
-                "edit (ms)": lambda edits=edits: runner.run(tools.edit_file("edited.py", edits)),  # type: ignore[misc]
-                "read, write and flush (ms)": lambda: rewrite(other, is_flushed=True),
-                "read and write (ms)": lambda: rewrite(other, is_flushed=False),
-            }
-            for name, work in works.items():
-                taken = measure(work)
-                if number:  # the first makes what is kept
-                    times[name].append(taken)
-    fastest = {name: round(min(each), 2) for name, each in times.items()}
-    return fastest | {"ratio": round(fastest["edit (ms)"] / fastest["read, write and flush (ms)"], 2)}
+            await call(executor, "read_file", {"path": "edited.py", "limit": 10})
+            await asyncio.sleep(0.05)  # so that the file was written before it is read, by its times
+            replacement = {"old": make_lines(number), "new": make_lines(number + 1)}
+            began = time.perf_counter()
+            await call(executor, "edit_file", {"path": "edited.py", "edits": [replacement]})
+            edits.append((time.perf_counter() - began) * 1000)
+            rewrites.append(measure(lambda: rewrite(other, is_flushed=True)))
+            unflushed.append(measure(lambda: rewrite(other, is_flushed=False)))
+    # The first of all makes what is kept.
+    ratios = [edit / other for edit, other in zip(edits[1:], rewrites[1:], strict=True)]
+    return {
+        "edit (ms)": round(statistics.median(edits[1:]), 2),
+        "read, write and flush (ms)": round(statistics.median(rewrites[1:]), 2),
+        "read and write (ms)": round(statistics.median(unflushed[1:]), 2),
+        "ratio of the fastest": round(min(edits[1:]) / min(rewrites[1:]), 2),
+        "ratio": round(statistics.median(ratios), 2),
+    }
+
+
+async def call(executor: Executor, name: str, arguments: dict[str, object]) -> None:
+    """Run one call, as if a model had made it."""
+    result = await executor.run(ToolCall("call", name, json.dumps(arguments)), CallScope())
+    assert isinstance(result, ToolResult)
+    assert not result.is_error, result.text
 
 
 def main() -> int:
@@ -88,7 +106,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = run(Path(folder))
+        found = asyncio.run(run(Path(folder)))
     if arguments.json:
         print(json.dumps(found | {"limit": LIMIT}))
     else:

@@ -117,7 +117,7 @@ def _cut(loaded: LoadedFile, workspace: Workspace) -> str:
     assert loaded.text is not None
     text = loaded.text.text
     if len(text) <= _LONGEST:
-        workspace.files.remember(loaded.real, loaded.digest, loaded.status)
+        workspace.files.remember(loaded.real, loaded.digest, loaded.settled)
         return show_bad_bytes(text)
     kept = text[:_LONGEST].rpartition("\n")[0] or text[:_LONGEST]
     lines, of = len(split_lines(kept)), len(split_lines(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from ferrule._util.line_diff import diff_texts
@@ -21,7 +22,7 @@ _MOST_DIFF_LINES: Final = 150
 _LONGEST_DIFF_LINE: Final = 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChangePlan:
     """A change to one file."""
 
@@ -40,7 +41,7 @@ class ChangePlan:
     is_shown: bool = True
     """Whether it is worth mentioning; not for the old place of a moved file."""
 
-    @property
+    @cached_property
     def is_unchanged(self) -> bool:
         """Whether there is nothing to write."""
         change = self.change
@@ -48,7 +49,7 @@ class ChangePlan:
             return False
         return change.before == hash_content(change.after)
 
-    @property
+    @cached_property
     def diff_lines(self) -> list[str]:
         """The change as a unified diff without headers."""
         return diff_texts(self.before, self.after)
@@ -58,7 +59,7 @@ def plan_change(
     file: LoadedFile, text: TextFile, new: TextFile, *, is_known: bool = True, notes: Sequence[str] = ()
 ) -> ChangePlan:
     """The plan that gives an existing file a new text."""
-    change = FileChange(file.path, file.real, file.digest, new.encode(), file.status)
+    change = FileChange(file.path, file.real, file.digest, new.encode(), file.settled)
     extra = [text.description] if text.description else []
     return ChangePlan(change, text.raw, new.raw, file.origin, is_known, notes=(*notes, *extra))
 

@@ -18,11 +18,10 @@ from typing import Final
 
 from ferrule.errors import ToolFailed
 from ferrule.sandbox.file_access import FileAccess
-from ferrule.sandbox.hidden_paths import is_settled
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, check_location
 from ferrule.sandbox.shell.access_plan import Access
 
-__all__ = ["FileChange", "apply_changes", "describe_os_error"]
+__all__ = ["FileChange", "apply_changes", "describe_os_error", "has_same_content"]
 
 _REASONS: Final = {
     errno.ENOSPC: "the disk is full",
@@ -55,7 +54,8 @@ class FileChange:
     after: bytes | None
     """The new content; None to delete the file."""
     status: os.stat_result | None = None
-    """Of the file when it was hashed: if it still has this one, it isn't hashed again."""
+    """Of the file when it was hashed, if every change since alters it: if it still has this one, it isn't hashed again.
+    """
     mode_from: str | None = None
     """For a new file: the real path of one whose mode it gets, such as one that it replaces elsewhere."""
 
@@ -172,15 +172,12 @@ class _StagedChange:
             self._status = os.fstat(descriptor)
             if not self._status.st_mode & 0o222:
                 raise self._make_stale("its mode makes it read-only", "Ask the user to change that (chmod u+w)")
-            if not self._is_as_hashed() and hashlib.file_digest(file, "sha256").hexdigest() != self.change.before:
+            if (
+                not has_same_content(self.change.status, self._status)
+                and hashlib.file_digest(file, "sha256").hexdigest() != self.change.before
+            ):
                 raise self._make_stale("it has changed meanwhile")
             return _read_attributes(descriptor) if self.change.after is not None else {}
-
-    def _is_as_hashed(self) -> bool:
-        known, now = self.change.status, self._status
-        if known is None or now is None or not is_settled(now.st_ctime_ns):
-            return False
-        return _identify(known) == _identify(now) and known.st_ctime_ns == now.st_ctime_ns
 
     def _write(self, content: bytes, mode: int | None, attributes: dict[str, bytes]) -> None:
         self._descriptor = self._open_temporary()
@@ -302,6 +299,13 @@ class _StagedChange:
 
     def _make_name(self) -> str:
         return f".ferrule-{secrets.token_hex(8)}.tmp"
+
+
+def has_same_content(known: os.stat_result | None, now: os.stat_result | None) -> bool:
+    """Whether a file that had one status, which every change alters, and now has another has the same content."""
+    if known is None or now is None:
+        return False
+    return _identify(known) == _identify(now) and known.st_ctime_ns == now.st_ctime_ns
 
 
 def _identify(status: os.stat_result) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from ferrule.coding.files.text_files import TextFile, decode_file
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, SandboxInputError, SandboxUnavailable, ToolFailed
 from ferrule.sandbox.file_access import AccessSnapshot, describe_path
+from ferrule.sandbox.hidden_paths import is_settled
 
 __all__ = ["LoadedFile", "explain_errors", "load_file", "suggest_names"]
 
@@ -54,6 +55,8 @@ class LoadedFile:
     real: str
     data: bytes
     status: os.stat_result
+    settled: os.stat_result | None
+    """The status, if every change since then alters it; None if the file was changed just before it was read."""
     record: FileRecord | None
     """What the model knows of it."""
     charset: str | None = None
@@ -109,13 +112,14 @@ def load_file(workspace: Workspace, path: str, snapshot: AccessSnapshot | None =
     shown = workspace.access.describe(real)
     with open(workspace.access.open_file(path, snapshot=snapshot), "rb") as file:  # noqa: PTH123 - a descriptor
         status = os.fstat(file.fileno())
+        settled = status if is_settled(status.st_ctime_ns) else None
         if status.st_size > MOST_BYTES:
             raise ToolFailed(
                 f"{shown} has {describe_size(status.st_size)}, too much to read at once: look at parts of it with bash "
                 "(head, tail, sed -n '100,200p') or search in it"
             )
         charset = find_charset(workspace.access, real, snapshot)
-        return LoadedFile(shown, real, file.read(), status, workspace.files.get(real), charset)
+        return LoadedFile(shown, real, file.read(), status, settled, workspace.files.get(real), charset)
 
 
 def suggest_names(workspace: Workspace, path: str) -> str:

@@ -50,6 +50,8 @@ class TextFile:
     """Bytes that aren't valid in the encoding; they are kept, as surrogates."""
     reason: str = ""
     """Why this encoding: it is declared or assumed; empty for UTF-8 and where a byte order mark says it."""
+    data: bytes | None = None
+    """Of a text in ASCII its bytes, so that replacing a part of a large one takes a copy less."""
 
     @cached_property
     def text(self) -> str:
@@ -106,9 +108,9 @@ class TextFile:
         raw_start, raw_end = self._find_raw(start), self._find_raw(end)
         self._check_new(new, self.raw[raw_start:raw_end])
         if not self._has_returns:
-            return self._with_raw("".join((self.raw[:raw_start], new, self.raw[raw_end:])))
+            return self._splice(raw_start, raw_end, new)
         written = self._give_line_ends(self.raw[raw_start:raw_end], new.replace("\r\n", "\n"), raw_start)
-        return self._with_raw(self.raw[:raw_start] + written + self.raw[raw_end:])
+        return self._splice(raw_start, raw_end, written)
 
     def _give_line_ends(self, old: str, new: str, offset: int) -> str:
         """New text for `old` at an offset of `raw`: lines that stay keep their ends, others get those they replace."""
@@ -162,6 +164,8 @@ class TextFile:
 
     def encode(self) -> bytes:
         """The bytes of the file: of what wasn't replaced, the same as before."""
+        if self.data is not None:
+            return self.bom + self.data
         return self.bom + self.raw.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
 
     def _check_new(self, new: str, old: str) -> None:
@@ -191,8 +195,16 @@ class TextFile:
             del bad[shown]
         return "\n".join(bad.get(line, line) for line in text.split("\n"))
 
+    def _splice(self, start: int, end: int, new: str) -> TextFile:
+        """This file with `raw[start:end]` replaced."""
+        if self.data is None or not new.isascii():
+            return self._with_raw("".join((self.raw[:start], new, self.raw[end:])))
+        view = memoryview(self.data)
+        data = b"".join((view[:start], new.encode(), view[end:]))
+        return replace(self, raw=data.decode("ascii"), data=data)
+
     def _with_raw(self, raw: str) -> TextFile:
-        return replace(self, raw=raw)
+        return replace(self, raw=raw, data=None)
 
     def _find_raw(self, offset: int) -> int:
         """The offset in `raw` of an offset in `text`."""
@@ -226,8 +238,10 @@ def decode_file(data: bytes, charset: str | None = None) -> TextFile | None:
     except UnicodeDecodeError:
         return _decode_other(data, charset)
     # What is added to a file in ASCII has to be in the encoding that it declares.
-    encoding, reason = _find_declared(data, charset) if data.isascii() else ("utf-8", "")
-    return TextFile(text, encoding, reason=reason)
+    if not text.isascii():
+        return TextFile(text)
+    encoding, reason = _find_declared(data, charset)
+    return TextFile(text, encoding, reason=reason, data=data)
 
 
 def make_empty(content: str, charset: str | None = None) -> TextFile:
@@ -241,7 +255,13 @@ def make_empty(content: str, charset: str | None = None) -> TextFile:
 
 def show_bad_bytes(text: str) -> str:
     """A text in which bytes that couldn't be decoded are written as `\\x..`."""
-    return ESCAPED.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", text)
+    if text.isascii():
+        return text
+    try:
+        text.encode()  # much faster than looking for them
+    except UnicodeEncodeError:
+        return ESCAPED.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", text)
+    return text
 
 
 def split_lines(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The file tools of the coding agent: `read_file`, `write_file`, `edit_file` and `apply_patch`.
 
-What a call would write is worked out twice by the same code: as its intent, before anybody is asked, and when it runs.
-In between, the intent's precondition makes sure that it is the same change to the same file.
+What a call would write is worked out as its intent, before anybody is asked, and again when it runs if anything has
+changed since. In between, the intent's precondition makes sure that it is the same change to the same file.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ferrule.coding.files.edits import Edit, apply_edits
 from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file, suggest_names
 from ferrule.coding.files.patch_notation import FilePatch, parse_patch
 from ferrule.coding.files.patches import patch_text
+from ferrule.coding.files.plan_cache import Call, PlanCache
 from ferrule.coding.files.reading import render_file
 from ferrule.coding.files.records import hash_content
 from ferrule.coding.files.text_files import TextFile, make_empty
@@ -59,6 +60,7 @@ class FileTools(Toolset):
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._changing = threading.Lock()
+        self._plans = PlanCache(workspace)
         self._failures: dict[tuple[str, str], int] = {}
 
     def _intend_reading(self, arguments: Mapping[str, Any]) -> Intent:
@@ -79,7 +81,7 @@ class FileTools(Toolset):
         with explain_errors("reading", path):
             file = self._load(path)
             answer = render_file(file, offset, limit)
-            self._workspace.files.remember(file.real, file.digest, file.status)
+            self._workspace.files.remember(file.real, file.digest, file.settled)
         return answer
 
     def _load(self, path: str, access: Access = Access.READ) -> LoadedFile:
@@ -95,14 +97,17 @@ class FileTools(Toolset):
             raise ToolRetry(f"Error reading {shown}: there is no such file.{hint}") from error
 
     def _intend_writing(self, arguments: Mapping[str, Any]) -> Intent:
-        return make_intent([self._plan_writing(str(arguments["path"]), str(arguments["content"]))])
+        path, content = str(arguments["path"]), str(arguments["content"])
+        plans = self._plans.make(("write_file", [path, content]), [path], lambda: [self._plan_writing(path, content)])
+        return make_intent(plans)
 
     @tool(annotations=_WRITES, intent=_intend_writing)
     async def write_file(self, path: _Path, content: Annotated[str, "The complete new content"]) -> str:
         """Write a whole file: create one, with the folders that it needs, or replace all of its content. Show the user
         what you plan to write before. To replace a file, read it first; to change a part of one, use edit_file.
         """
-        return await self._carry_out([path], lambda: [self._plan_writing(path, content)])
+        call = ("write_file", [path, content])
+        return await self._carry_out(call, [path], lambda: [self._plan_writing(path, content)])
 
     def _plan_writing(self, path: str, content: str) -> ChangePlan:
         with explain_errors("writing", path):
@@ -126,7 +131,9 @@ class FileTools(Toolset):
         return ChangePlan(FileChange(shown, real, None, text.encode()), "", content, notes=notes)
 
     def _intend_editing(self, arguments: Mapping[str, Any]) -> Intent:
-        return make_intent([self._plan_editing(str(arguments["path"]), arguments["edits"])])
+        path, edits = str(arguments["path"]), arguments["edits"]
+        plans = self._plans.make(("edit_file", [path, edits]), [path], lambda: [self._plan_editing(path, edits)])
+        return make_intent(plans)
 
     @tool(annotations=_WRITES, intent=_intend_editing)
     async def edit_file(
@@ -137,7 +144,8 @@ class FileTools(Toolset):
         """Change parts of a file by replacing text. Read the file first, and quote `old` exactly as it is there,
         without the line numbers and with enough lines to occur only once. Show the user what you plan to change before.
         """
-        return await self._carry_out([path], lambda: [self._plan_editing(path, edits)])
+        call = ("edit_file", [path, edits])
+        return await self._carry_out(call, [path], lambda: [self._plan_editing(path, edits)])
 
     def _plan_editing(self, path: str, edits: list[Edit]) -> ChangePlan:
         with explain_errors("editing", path):
@@ -166,7 +174,9 @@ class FileTools(Toolset):
         )
 
     def _intend_patching(self, arguments: Mapping[str, Any]) -> Intent:
-        return make_intent(self._plan_patching(parse_patch(str(arguments["patch"]))))
+        parsed = parse_patch(str(arguments["patch"]))
+        call = ("apply_patch", str(arguments["patch"]))
+        return make_intent(self._plans.make(call, _list_paths(parsed), lambda: self._plan_patching(parsed)))
 
     @tool(annotations=_WRITES, intent=_intend_patching)
     async def apply_patch(self, patch: Annotated[str, "From `*** Begin Patch` to `*** End Patch`"]) -> str:
@@ -177,8 +187,7 @@ class FileTools(Toolset):
         and after), `-` (removed) and `+` (added); and at the end `*** End Patch`.
         """
         parsed = parse_patch(patch)
-        paths = [path for each in parsed for path in (each.path, each.move_to) if path]
-        return await self._carry_out(paths, lambda: self._plan_patching(parsed))
+        return await self._carry_out(("apply_patch", patch), _list_paths(parsed), lambda: self._plan_patching(parsed))
 
     def _plan_patching(self, patches: Sequence[FilePatch]) -> list[ChangePlan]:
         plans = [plan for patch in patches for plan in self._plan_file_patch(patch)]
@@ -196,7 +205,9 @@ class FileTools(Toolset):
             refuse_if_changed(file)
             if patch.kind == "delete":
                 text = file.text.raw if file.text is not None else ""
-                return [ChangePlan(FileChange(file.path, file.real, file.digest, None), text, "", file.origin)]
+                return [
+                    ChangePlan(FileChange(file.path, file.real, file.digest, None, file.settled), text, "", file.origin)
+                ]
             return self._plan_updating(patch, file)
 
     def _plan_adding(self, path: str, content: str) -> ChangePlan:
@@ -227,17 +238,17 @@ class FileTools(Toolset):
             raise ToolRetry(f"{self._workspace.access.describe(real)} exists already, so nothing can be moved there")
         shown = self._workspace.access.describe(real)
         made = FileChange(shown, real, None, data, mode_from=file.real)
-        gone = FileChange(file.path, file.real, file.digest, None)
+        gone = FileChange(file.path, file.real, file.digest, None, file.settled)
         return [
             ChangePlan(made, text.raw, raw, file.origin, file.record is not None, file.path, notes),
             ChangePlan(gone, "", "", file.origin, is_shown=False),
         ]
 
-    async def _carry_out(self, paths: Sequence[str], plan: Callable[[], list[ChangePlan]]) -> str:
+    async def _carry_out(self, call: Call, paths: Sequence[str], plan: Callable[[], list[ChangePlan]]) -> str:
         """Make the planned changes; returns what the model reads of them."""
         reals = await asyncio.to_thread(self._check_paths, paths)
         await self._workspace.before_write(reals)
-        return await asyncio.to_thread(self._write_planned, plan)
+        return await asyncio.to_thread(self._write_planned, call, plan)
 
     def _check_paths(self, paths: Sequence[str]) -> list[Path]:
         reals = []
@@ -246,9 +257,9 @@ class FileTools(Toolset):
                 reals.append(Path(self._workspace.access.check(path, Access.WRITE)))
         return reals
 
-    def _write_planned(self, plan: Callable[[], list[ChangePlan]]) -> str:
+    def _write_planned(self, call: Call, plan: Callable[[], list[ChangePlan]]) -> str:
         with self._changing:
-            plans = plan()
+            plans = self._plans.take(call) or plan()
             changed = [each for each in plans if not each.is_unchanged]
             with explain_errors("writing", plans[0].change.path):
                 apply_changes(self._workspace.access, [each.change for each in changed])
@@ -262,3 +273,7 @@ class FileTools(Toolset):
             self._workspace.files.forget(change.real)
         elif plan.is_known:
             self._workspace.files.remember_written(change.real, change.after)
+
+
+def _list_paths(patches: Sequence[FilePatch]) -> list[str]:
+    return [path for each in patches for path in (each.path, each.move_to) if path]
