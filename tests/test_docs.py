@@ -46,6 +46,15 @@ def _levels_as_they_were() -> Iterator[None]:
             logger.setLevel(levels.get(logger, logging.NOTSET))
 
 
+@pytest.fixture(autouse=True)
+def user_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders for what examples keep of a user, instead of those of whoever runs the tests."""
+    home = tmp_path_factory.mktemp("home")
+    for kind in ("DATA", "STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    return home
+
+
 @pytest.fixture
 def names() -> Iterator[dict[str, object]]:
     """A module's namespace that annotations written as text are resolved in, as they are in a file."""
