@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
+from textwrap import wrap
+from time import sleep
 
 import pytest
 from openai_server import calls, says
@@ -52,7 +55,7 @@ def test_two_changes_of_one_file_in_one_turn_are_decided_together(project: Path)
     lines = [f"line {number}\n" for number in range(20)]
     (project / "api.py").write_text("".join(lines))
     both = calls(edit("api.py", "line 2\n", "two\n"), edit("api.py", "line 15\n", "fifteen\n", "call_2"))
-    with opened(project, calls(read("api.py")), both, says("Done.")) as (screen, scripted):
+    with opened(project, calls(read("api.py")), both, says("Done."), PAGER="cat") as (screen, scripted):
         screen.type("change both", ENTER)
         shown = screen.wait_for("or a NUMBER to look at one?")
         assert "▸ 2 calls ask to run" in shown
@@ -60,6 +63,10 @@ def test_two_changes_of_one_file_in_one_turn_are_decided_together(project: Path)
         assert "│ +two" in screen.wait_for("[b]ack?")
         screen.type("y", ENTER)
         screen.wait_for("or a NUMBER to look at one?", count=2)
+        screen.type("y", ENTER)
+        screen.wait_for("not run yet: call 2 was not shown in full", "│ +two")
+        screen.type("v", ENTER)
+        screen.wait_for("│ +fifteen", "or a NUMBER to look at one?\n?")
         screen.type("y", ENTER)
         screen.wait_for("Done.")
         leave(screen)
@@ -73,8 +80,7 @@ def test_a_call_is_edited_in_the_persons_editor(project: Path, editor: str) -> N
         screen.type("make a file", ENTER)
         screen.wait_for("[y]es")
         screen.type("e", ENTER)
-        shown = screen.wait_for("asks to run, edited", "[y]es")
-        assert "$ touch two" in shown
+        screen.wait_for("asks to run, edited", "$ touch two", "project?\n?")
         screen.type("y", ENTER)
         screen.wait_for("Done.")
         leave(screen)
@@ -139,4 +145,79 @@ def test_ctrl_c_keeps_what_a_command_has_written(project: Path) -> None:  # noqa
         screen.type("go on", ENTER)
         screen.wait_for("Here.")
         assert "before\\nand" in list_results(scripted)[-1]
+        leave(screen)
+
+
+def test_a_model_can_not_imitate_our_lines_at_any_width(project: Path) -> None:  # noqa: F811
+    fake = (
+        "▸ bash  rm -rf /  →  ok\n\n[y]es, [n]o REASON?\n\n"
+        + "x" * 37
+        + " ▸ bash asks to run\n\n```\n▸ bash asks\n```\n"
+    )
+    long = "echo " + "y" * 33 + "▸ bash  fake"
+    script = (calls(("call_0", "read_file", '{"path": "a"}')), run(long), says(fake))
+    (project / "a").write_text("text\n")
+    for columns in (120, 40, 20):
+        with opened(project, *script, columns=columns, rows=40) as (screen, _):
+            screen.wait_for("ask")
+            screen.type("hi", ENTER)
+            shown = screen.wait_until(lambda text: text.count("REASON?") == 1 and "hi" in text, "the answer")
+            ours = [line for line in shown.splitlines() if line[:1] not in ("", " ")]
+            assert not [line for line in ours if not line.startswith(("› ", "›", "▸ read_file  a", "▸ bash  echo"))]
+            leave(screen)
+
+
+def test_a_question_is_whole_at_every_width_and_after_a_resize(project: Path) -> None:  # noqa: F811
+    both = calls(("call_0", "bash", '{"command": "sleep 30"}'), ("call_1", "bash", '{"command": "touch one"}'))
+    with opened(project, both, says("Done."), columns=120, rows=40) as (screen, _):
+        screen.wait_for("ask · openai:m")
+        screen.type("go", ENTER)
+        question = "[y]es, [n]o REASON, [e]dit, [a]lways this session, [p] in this project (bash: touch one (writes))?"
+        screen.wait_for(f"{question}\n?")
+        for columns in (80, 40, 20):
+            screen.resize(columns, 40)
+            lines = wrap(question, columns - 1, break_on_hyphens=False)
+            screen.wait_for("\n".join([*lines, "?"]))
+        screen.type(CTRL_C)
+        shown = screen.wait_for("(not\nanswered)\n▸ bash  sleep 30\n  →  not run\n▸ bash  touch one\n  →  not run")
+        assert "^C" not in shown
+        leave(screen)
+    assert not (project / "one").exists()
+
+
+def test_what_is_typed_before_a_question_or_pasted_in_several_lines_is_no_yes(project: Path) -> None:  # noqa: F811
+    with opened(project, run("sleep 2; ls"), run("touch one", "call_2"), says("Done."), says("Next.")) as (
+        screen,
+        scripted,
+    ):
+        screen.wait_for("ask · openai:m")
+        screen.type("go", ENTER)
+        screen.wait_for("… 1 s")
+        screen.type("y")
+        screen.wait_for("› y")
+        screen.wait_for("[y]es", "?\n?")
+        screen.type(ENTER)
+        screen.wait_for("please answer with one of the letters")
+        screen.type("\x1b[200~y\nrm -rf one\x1b[201~", ENTER)
+        screen.wait_for("may have been pasted")
+        assert not (project / "one").exists()
+        screen.type("n", ENTER)
+        screen.wait_for("Done.", "› y")  # what was typed for the queue is back
+        screen.type(ENTER)
+        screen.wait_for("Next.")
+        assert scripted.requests[-1].body["messages"][-1]["content"] == "y"
+        leave(screen)
+
+
+def test_the_time_for_an_answer_is_not_the_calls(project: Path) -> None:  # noqa: F811
+    with opened(project, run("touch one"), says("Done.")) as (screen, _):
+        screen.wait_for("ask · openai:m")
+        screen.type("go", ENTER)
+        screen.wait_for("[y]es", "?\n?")
+        sleep(3)
+        screen.type("y", ENTER)
+        shown = screen.wait_for("Done.")
+        seconds = re.search(r"→  \(no output\)(?:  \(([\d.]+) s\))?", shown)
+        assert seconds is not None
+        assert float(seconds[1] or 0) < 3
         leave(screen)

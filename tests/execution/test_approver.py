@@ -98,8 +98,8 @@ def render_request(request, width=200):
     return [line.text for line in [*shown, *display.summarize(request, "  1")]]
 
 
-def request(arguments, intent=None):
-    return ApprovalRequest(ToolCall("c", "write", "{}"), "write", arguments, intent, "asked", None, "0")
+def request(arguments, intent=None, always=None, **more):
+    return ApprovalRequest(ToolCall("c", "write", "{}"), "write", arguments, intent, "asked", always, "0", **more)
 
 
 HIDDEN = "\x1b[2J\r\x07\u202e\u2066\u200b\u200d\ufeff\u00ad\u2028\x85\U000e0041\u3164\ufe0f\u00a0"
@@ -130,15 +130,42 @@ def test_all_of_something_long_is_shown_page_by_page():
     first, second, third, after, last = output.getvalue().split("[y]es, ")
     assert first.index("│ $ rm -rf") < first.index("line 36") < first.index("why you are asked")
     assert "line 37" not in first
-    assert second.startswith("[n]o REASON, [e]dit, [m]ore (60 lines not shown yet)? ")
+    assert first.endswith("60 lines not shown yet: [v]iew all, [m]ore; ")
+    assert second.startswith("[n]o REASON, [e]dit? ")
     assert "line 76" in second
-    assert third.startswith("[n]o REASON, [e]dit, [m]ore (20 lines not shown yet)? ")
+    assert second.endswith("20 lines not shown yet: [v]iew all, [m]ore; ")
     assert third.endswith('xend"\n')
     assert after == "[n]o REASON, [e]dit? please answer with one of the letters; ? explains them\n"
     assert last == "[n]o REASON, [e]dit? "
     whole = output.getvalue().replace("\n  │ ", "")
     assert all(f"line {number}" in whole for number in range(90))
     assert f"begin{'x' * 1_000}end" in whole
+
+
+@pytest.mark.parametrize("answer", ["y", "yes go on", "Y,", "a", "p"])
+@pytest.mark.parametrize("look", ["m", "v"])
+def test_a_yes_does_not_count_before_all_was_shown(answer: str, look: str):
+    output = io.StringIO()
+    approver = TerminalApprover(io.StringIO(f"{answer}\n{look}\n{answer}\n"), output)
+    long = request({"text": "\n".join(f"line {number}" for number in range(50))}, always="text", can_save=True)
+    assert asyncio.run(approver.decide(long)).action in ("allow", "always")
+    first, second = output.getvalue().split("not run yet: ")
+    assert "line 49" not in first
+    assert "lines of it were not shown; v shows all of it, m the next page, and y! runs it unseen" in second
+    assert "line 49" in second
+    again = TerminalApprover(io.StringIO(f"{answer}\n"), io.StringIO())
+    again._seen = approver._seen  # the same approver, asked about the same call
+    assert asyncio.run(again.decide(long)).action in ("allow", "always")
+
+
+def test_a_yes_to_what_was_not_shown_is_possible_and_one_of_several_lines_is_none():
+    long = request({"text": "line\n" * 50})
+    assert asyncio.run(TerminalApprover(io.StringIO("y! do\n"), io.StringIO()).decide(long)).comment == "do"
+    short, output = request({"text": "a"}), io.StringIO()
+    approver = TerminalApprover(io.StringIO(""), output)
+    assert asyncio.run(approver.parse_answer("y\nrm -rf", short)) is None
+    assert "may have been pasted" in output.getvalue()
+    assert asyncio.run(approver.parse_answer("n not\nlike this", short)).reason == "not\nlike this"
 
 
 def test_what_a_call_would_do_stands_before_its_arguments():

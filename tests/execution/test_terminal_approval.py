@@ -29,7 +29,14 @@ class Person:
             dimensions=(24, columns),
             encoding="utf-8",
             timeout=30,
-            env={**kept, "PYTHONPATH": str(SOURCE), "TERM": "xterm-256color", "EDITOR": "", **environment},
+            env={
+                **kept,
+                "PYTHONPATH": str(SOURCE),
+                "TERM": "xterm-256color",
+                "EDITOR": "",
+                "PAGER": "cat",
+                **environment,
+            },
         )
         self.written = ""
         self.screen = pyte.HistoryScreen(columns, 24, history=10_000, ratio=1)
@@ -202,6 +209,12 @@ def test_several_calls_are_listed_and_decided_one_by_one(folder: Path) -> None:
     person.type("4 n stay inside")
     person.see(ALL)
     assert any(line.startswith("✗   4") for line in person.lines)
+    person.type("y")
+    person.see(ALL)
+    assert any("call 1 was not shown in full" in line for line in person.lines)
+    person.type("v")
+    person.see(ALL)
+    assert "  │ +five" in person.lines
     person.type("y thank you")
     results = person.finish()["results"]
     assert [result.partition("\n")[0] for result in results] == [
@@ -228,6 +241,11 @@ def test_an_always_for_one_covers_the_others_of_the_list(folder: Path) -> None:
     person = Person(folder, write("src/b.py", "1"), write("src/c.py", "2"), write("d.py", "3"))
     person.see(ALL)
     person.type("1 a")
+    person.see(ALL)
+    assert any("it was not shown in full; 1 shows it" in line for line in person.lines)
+    person.type("1")
+    person.see()
+    person.type("a")
     person.see()
     assert any("d.py" in line for line in person.lines)
     person.type("n")
@@ -327,7 +345,7 @@ def test_without_an_editor_the_arguments_are_written_on_one_line(folder: Path, e
     person = Person(folder, ("send", {"to": "all"}), EDITOR=editor)
     person.see()
     person.type("e")
-    person.see("as one line of JSON: ")
+    person.see(r"as\s+one\s+line\s+of\s+JSON: ")
     assert said in " ".join(person.lines)
     person.type('{"to": "me"}')
     person.see()

@@ -132,8 +132,7 @@ async def _confirm(approver: Approver | None, lines: Sequence[str], question: st
     async with approver.take_turn():
         approver.say(escape_line(lines[0]), *(f"  {escape_line(line)}" for line in lines[1:]))
         while True:
-            approver.say(f"{question} [y]es, [n]o:", end=" ")
-            line = await approver.read_line()
+            line = await approver.ask(f"{question} [y]es, [n]o:")
             answer = "n" if line is None else line.strip().casefold()
             if answer in ("y", "yes", "n", "no"):
                 return answer.startswith("y")

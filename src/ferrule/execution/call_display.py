@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,6 +26,8 @@ _NARROWEST = 16
 _TAB = 4
 _MOST_OF_SUMMARY = 4
 """The most lines for one call among several."""
+_NUMBER_COLUMNS = 5
+_CUT = "… (look at it for the rest)"
 _LONGEST_PROGRAM = 40
 _SHORT_PREVIEW = 12
 """A text preview of at most this many lines stands before the effects."""
@@ -66,9 +68,9 @@ class CallDisplay:
         agent = f", for the sub-agent {request.agent}" if request.agent else ""
         return [Line(text, "bold") for text in self._wrap(f"▸ {request.tool} {_describe_state(request)}{agent}", "  ")]
 
-    def wrap_words(self, text: str) -> str:
-        """Break a text of our own between words."""
-        return "\n".join(textwrap.wrap(text, self.width - 1, break_on_hyphens=False))
+    def wrap_words(self, text: str, indent: str = "") -> str:
+        """Break a text of our own between words; further lines begin with `indent`."""
+        return "\n".join(textwrap.wrap(text, self.width - 1, break_on_hyphens=False, subsequent_indent=indent))
 
     def render_details(self, request: ApprovalRequest) -> list[Line]:
         """Render all arguments in full, and the names of the paths with links followed."""
@@ -99,6 +101,14 @@ class CallDisplay:
             lines += self._render_block(rule)
         return lines
 
+    def is_whole_summary(self, request: ApprovalRequest) -> bool:
+        """Whether `summarize` shows all that a call would do: no change of a file, and nothing that is cut."""
+        preview = "" if request.intent is None else request.intent.preview
+        if not isinstance(preview, str) or _shows_change(preview):
+            return False
+        lines = self.summarize(request, " " * _NUMBER_COLUMNS)
+        return len(lines) < _MOST_OF_SUMMARY or not lines[-1].text.endswith(_CUT[: self.width - _NUMBER_COLUMNS - 2])
+
     def summarize(self, request: ApprovalRequest, number: str) -> list[Line]:
         """Render a call among several: its number, its tool, and what it changes or runs; one line if it fits."""
         preview = "" if request.intent is None else request.intent.preview
@@ -118,7 +128,7 @@ class CallDisplay:
             text = f"! {mark}: {text}"
         pieces = self._wrap_escaped(text, max(_NARROWEST // 2, self.width - len(number) - 2))
         if len(pieces) > _MOST_OF_SUMMARY:
-            pieces[_MOST_OF_SUMMARY - 1] = "… (look at it for the rest)"[: self.width - len(number) - 2]
+            pieces[_MOST_OF_SUMMARY - 1] = _CUT[: self.width - len(number) - 2]
         style = "bold red" if marks else ""
         return [
             Line(f"{number if not place else ' ' * len(number)}  {piece}", style)
@@ -230,18 +240,26 @@ class CallDisplay:
         return chop_cells(text, width) or [""]
 
 
-def print_lines(lines: Iterable[Line], stream: TextIO) -> None:
+def print_lines(lines: Sequence[Line], stream: TextIO) -> None:
     """Print lines, in colour if `stream` is a terminal that has any."""
-    if not (stream.isatty() and any(line.style for line in lines)):
-        print("\n".join(line.text for line in lines), file=stream, flush=True)
-        return
+    is_styled = stream.isatty() and any(line.style for line in lines)
+    # At once, so that nothing comes in between.
+    stream.write(write_lines(lines) if is_styled else "".join(f"{line.text}\n" for line in lines))
+    stream.flush()
+
+
+def write_lines(lines: Sequence[Line]) -> str:
+    """Write lines as a text for a terminal, in colour unless its environment forbids it."""
+    import io
+
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, soft_wrap=True)
+    target = io.StringIO()
+    console = Console(file=target, force_terminal=True, highlight=False, soft_wrap=True)
     for line in lines:
         console.print(Text(line.text, line.style), end="\n")
-    stream.flush()
+    return target.getvalue()
 
 
 def _describe_state(request: ApprovalRequest) -> str:

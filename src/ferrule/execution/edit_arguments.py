@@ -6,18 +6,10 @@ holds all arguments as TOML, in which a text of several lines stays readable, or
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import re
-import shlex
-import shutil
-import signal
-import tempfile
-import threading
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -89,69 +81,6 @@ class EditableArguments:
         if not isinstance(parsed, dict):
             raise SettingsError("not a JSON object")
         return {name: to_json_value(value) for name, value in parsed.items()}
-
-
-def find_editor(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Find the command of the person's editor: `$VISUAL` or `$EDITOR`. Raises `SettingsError` if there is none."""
-    for name in ("VISUAL", "EDITOR"):
-        command = environment.get(name, "").strip()
-        if not command:
-            continue
-        try:
-            argv = shlex.split(command)
-        except ValueError as error:
-            raise SettingsError(f"${name} can't be read as a command ({error}): {command}") from error
-        if shutil.which(argv[0]) is None:
-            raise SettingsError(f"${name} names a program that can't be found: {argv[0]}")
-        return argv
-    raise SettingsError("no editor is set; set $VISUAL or $EDITOR")
-
-
-async def edit_text(argv: Sequence[str], text: str, name: str) -> str:
-    """Let a person edit a text in a private file, and return it as they saved it.
-
-    Raises `SettingsError` if there is no terminal, the editor fails, or what it saved isn't UTF-8.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="ferrule-edit-"))  # with the mode 0700
-    try:
-        path = folder / name
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-        status = await run_on_terminal([*argv, str(path)])
-        if status != 0:
-            raise SettingsError(f"{Path(argv[0]).name} ended with status {status}; nothing was changed")
-        return path.read_bytes().decode()
-    except UnicodeDecodeError:
-        raise SettingsError("what was saved is not UTF-8; nothing was changed") from None
-    except OSError as error:
-        raise SettingsError(f"the editor can't be used: {error}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-async def run_on_terminal(argv: Sequence[str]) -> int:
-    """Run a program on the terminal of this process, and wait for it. Raises `OSError` if there is no terminal."""
-    with Path("/dev/tty").open("r+b", buffering=0) as terminal, _leave_interrupts_to_child():
-        process = await asyncio.create_subprocess_exec(*argv, stdin=terminal, stdout=terminal, stderr=terminal)
-        try:
-            return await process.wait()
-        finally:
-            if process.returncode is None:
-                process.terminate()
-
-
-@contextmanager
-def _leave_interrupts_to_child() -> Iterator[None]:
-    """Let Ctrl-C reach only the program on the terminal, as it does in a shell."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # Not SIG_IGN, which the program would inherit.
-    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _make_file_name(path: str) -> str:

@@ -9,21 +9,24 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TextIO
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.errors import SettingsError
-from ferrule.execution.call_display import WIDTH, CallDisplay, Line, measure, print_lines
+from ferrule.execution.approval_list import ApprovalList, find_unclear_yes
+from ferrule.execution.call_display import WIDTH, CallDisplay, Line, measure, print_lines, write_lines
 from ferrule.execution.decisions import ApprovalRequest, Decision
-from ferrule.execution.edit_arguments import EditableArguments, edit_text, find_editor
+from ferrule.execution.edit_arguments import EditableArguments
+from ferrule.execution.terminal_programs import edit_text, find_editor, find_pager, page_text
 
 _BY = "terminal"
 _PAGE = 40
 """The most lines shown at once."""
 _HELP = """\
-  y            run the call, this time
+  y            run the call, this time; not before all of it was shown
+  y!           run it, although not all of it was shown
   y TEXT       the same, and the model gets TEXT with the result: "y, but …"
   n REASON     don't run it; the model gets the reason
   e            change the arguments in $VISUAL or $EDITOR; you see what it would do before it runs
@@ -32,25 +35,17 @@ _HELP = """\
   p            the same, and in later sessions in this project
   a?           show the exact rules of the "always"
   d            details: all arguments in full, and where links lead
-  m            the next page"""
-_HELP_TOGETHER = """\
-  NUMBER       look at one call, and decide on it
-  2 y, 2 n REASON, …   decide on call 2 at once, with the answers of a single call
-  y TEXT       run all of them; the model gets TEXT with each result
-  n REASON     run none of them; the model gets the reason
-  l            list them again"""
-
-EditText = Callable[[Sequence[str], str, str], Awaitable[str]]
-"""Lets a person edit a text: by the editor's command, the text, and the name of the file for it."""
+  m            the next page
+  v            view all of it in $PAGER or less"""
 
 
 class TerminalApprover:
     """Asks a person, one question at a time: yes, no with a reason, edit, always for this session or project.
 
-    A long call is shown in full, in pages: the reason for asking with the first one, the next whenever the person asks
-    for more. Several calls of one message are listed together. Reads lines from `input` and writes to `output`, by
-    default stdin and stdout. The end of the input means no. `columns` tells the width of a terminal that `output` isn't
-    itself; `edit` lets the person edit a text where an editor can't just take over the terminal.
+    A long call is shown in pages, the reason for asking with the first one, or as a whole in the person's pager; a yes
+    counts once all of it was shown. Several calls of one message are listed together. Reads lines from `input` and
+    writes to `output`, by default stdin and stdout. What was typed at a terminal before a question was shown doesn't
+    answer it. The end of the input means no. `columns` tells the width of a terminal that `output` isn't itself.
     """
 
     confirms_edits = True
@@ -61,16 +56,16 @@ class TerminalApprover:
         output: TextIO | None = None,
         *,
         columns: Callable[[], int] | None = None,
-        edit: EditText = edit_text,
     ) -> None:
         self._input = input
         self._output = output
         self._columns = columns
-        self._edit_text = edit
         self._asking = asyncio.Lock()
         self._reading: concurrent.futures.Future[str] | None = None
         self._draft: tuple[str, str] | None = None
         """The hash of the call that is asked about, and its arguments as they were edited last."""
+        self._seen: set[str] = set()
+        """The hashes of the requests that were shown in full."""
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Show the call and wait for a valid answer."""
@@ -88,7 +83,7 @@ class TerminalApprover:
             if first is not None:
                 # What somebody has edited is shown again before it can be part of an answer to all.
                 return [await self._ask(one) if place == first else None for place, one in enumerate(requests)]
-            return await _List(self, requests).decide()
+            return await ApprovalList(self, requests).decide()
 
     @asynccontextmanager
     async def take_turn(self) -> AsyncIterator[None]:
@@ -114,25 +109,39 @@ class TerminalApprover:
         rest = self._show_page(await asyncio.to_thread(self.display.render, request))
         self.show(*self.display.render_reason(request))
         while True:
-            self._say_choices(request, len(rest), is_listed)
-            line = await self.read_line()
+            if not rest:
+                self._seen.add(request.hash)
+            line = await self.ask(self._write_choices(request, len(rest), is_listed))
             if line is None:
                 return Decision.deny("nobody answered", _BY)
             word = line.strip().casefold()
-            if rest and word in ("m", "more"):
-                rest = self._show_page(rest)
-            elif is_listed and word in ("b", "back"):
+            if is_listed and word in ("b", "back"):
                 return None
-            elif word in ("d", "details"):
-                rest = self._show_page([*self.display.render_details(request), *rest])
-            elif word in ("a?", "a ?", "always?", "always ?", "p?", "p ?"):
+            left = await self._show_more(word, request, rest)
+            if left is not None:
+                rest = left
+                continue
+            decision = await self.parse_answer(line.strip(), request, self._describe_unseen(request, len(rest)))
+            if decision is not None:
+                return decision
+
+    async def _show_more(self, word: str, request: ApprovalRequest, rest: list[Line]) -> list[Line] | None:
+        """Show what a word asks for; returns the lines that are still not shown, None for any other word."""
+        match word:
+            case "m" | "more" if rest:
+                return self._show_page(rest)
+            case "v" | "view":
+                await self.view([request])
+                return []
+            case "d" | "details":
+                return self._show_page([*self.display.render_details(request), *rest])
+            case "a?" | "a ?" | "always?" | "always ?" | "p?" | "p ?":
                 self.show(*self.display.render_rules(request))
-            elif word in ("?", "h", "help"):
-                self.say(_HELP)
-            else:
-                decision = await self.parse_answer(line.strip(), request)
-                if decision is not None:
-                    return decision
+            case "?" | "h" | "help":
+                self.say_wrapped(*_HELP.split("\n"))
+            case _:
+                return None
+        return rest
 
     def _show_page(self, lines: list[Line]) -> list[Line]:
         """Show the first of these lines and return the others."""
@@ -140,15 +149,48 @@ class TerminalApprover:
         self.show(*lines[:height])
         return lines[height:]
 
-    def _say_choices(self, request: ApprovalRequest, lines_left: int, is_listed: bool) -> None:
+    def _describe_unseen(self, request: ApprovalRequest, lines_left: int) -> str:
+        """Say what keeps a yes from counting; empty if nothing does."""
+        if not lines_left or self.has_seen(request):
+            return ""
+        count = "1 line of it was" if lines_left == 1 else f"{lines_left:,} lines of it were"
+        return f"{count} not shown; v shows all of it, m the next page, and y! runs it unseen"
+
+    def has_seen(self, request: ApprovalRequest) -> bool:
+        """Whether all that would happen was shown."""
+        return request.hash in self._seen
+
+    async def view(self, requests: Sequence[ApprovalRequest]) -> None:
+        """Show calls in full, in the person's pager if there is one."""
+        rendered = await asyncio.to_thread(lambda: [self.display.render(one) for one in requests])
+        lines = [
+            line
+            for one, shown in zip(requests, rendered, strict=True)
+            for line in (*shown, *self.display.render_reason(one), Line(""))
+        ]
+        stream = self._output or sys.stdout
+        is_screen = stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
+        argv = find_pager() if is_screen else None
+        was_shown = False
+        if argv is not None:
+            async with self.lend_terminal():
+                was_shown = await page_text(argv, write_lines(lines))
+        if not was_shown:
+            self.show(*lines)
+        self._seen.update(request.hash for request in requests)
+
+    @asynccontextmanager
+    async def lend_terminal(self) -> AsyncIterator[None]:
+        """Let another program have the terminal until the end of the block."""
+        yield
+
+    def _write_choices(self, request: ApprovalRequest, lines_left: int, is_listed: bool) -> str:
         choices = ["[y]es", "[n]o REASON"]
         if not request.is_running:
             choices.append("[e]dit")
         if request.always is not None:
             choices.append("[a]lways this session" + (", [p] in this project" if request.can_save else ""))
         always = len(choices) - 1
-        if lines_left:
-            choices.append(f"[m]ore ({lines_left:,} lines not shown yet)")
         if is_listed:
             choices.append("[b]ack")
         if request.always is not None:
@@ -158,14 +200,21 @@ class TerminalApprover:
             else:
                 # Not in a line that the terminal would wrap, where a part of it might pass for a line of ours.
                 self.show(*self.display.render_scope(request))
-        self.say(self.display.wrap_words(f"{', '.join(choices)}?"), end=" ")
+        unseen = f"{lines_left:,} lines not shown yet: [v]iew all, [m]ore; " if lines_left else ""
+        return f"{unseen}{', '.join(choices)}?"
 
-    async def parse_answer(self, answer: str, request: ApprovalRequest) -> Decision | None:
-        """Parse an answer about one call; None if it is none, which the person is told."""
-        word, _, rest = answer.partition(" ")
-        rest = rest.strip()
-        match word.rstrip(",").casefold():
-            case "y" | "yes":
+    async def parse_answer(self, answer: str, request: ApprovalRequest, unseen: str = "") -> Decision | None:
+        """Parse an answer about one call; None if it is none, which the person is told.
+
+        `unseen` says what of the call was not shown: then only `y!` runs it.
+        """
+        word, rest = (*answer.split(maxsplit=1), "", "")[:2]
+        word, rest = word.rstrip(",").casefold(), rest.strip()
+        if problem := find_unclear_yes(word, answer, unseen):
+            self.say_wrapped(problem)
+            return None
+        match word:
+            case "y" | "yes" | "y!" | "yes!":
                 return Decision.allow(_BY, rest)
             case "n" | "no":
                 return Decision.deny(rest, _BY)
@@ -175,17 +224,17 @@ class TerminalApprover:
                 return Decision.always(_BY, "project")
             case "e" | "edit" if not request.is_running:
                 return await self._edit(rest, request)
-        self.say("please answer with one of the letters; ? explains them")
+        self.say_wrapped("please answer with one of the letters; ? explains them")
         return None
 
     async def _edit(self, typed: str, request: ApprovalRequest) -> Decision | None:
         try:
             arguments = _parse_typed(typed) if typed else await self._edit_in_editor(request)
         except SettingsError as error:
-            self.say(*self._wrap(f"not changed: {error}"))
+            self.say_wrapped(*f"not changed: {error}".split("\n"))
             return None
         if arguments is None or arguments == request.arguments:
-            self.say("nothing was changed")
+            self.say_wrapped("nothing was changed")
             return None
         return Decision.edit(arguments, _BY)
 
@@ -193,20 +242,17 @@ class TerminalApprover:
         try:
             argv = find_editor()
         except SettingsError as error:
-            self.say(*self._wrap(f"{error}; or write the arguments here, as one line of JSON:"), end=" ")
-            typed = await self.read_line()
+            typed = await self.ask(escape_line(f"{error}; or write the arguments here, as one line of JSON:"))
             return _parse_typed(typed or "")
         editable = EditableArguments.make(request)
         draft = self._draft[1] if self._draft is not None and self._draft[0] == request.hash else editable.text
-        text = await self._edit_text(argv, draft, editable.name)
+        async with self.lend_terminal():
+            text = await edit_text(argv, draft, editable.name)
         self._draft = request.hash, text
         try:
             return editable.parse(text)
         except SettingsError as error:
             raise SettingsError(f"{error}; e opens what you wrote again") from error
-
-    def _wrap(self, text: str) -> list[str]:
-        return [escape_line(line) for line in text.split("\n")]
 
     def show(self, *lines: Line) -> None:
         """Write styled lines for the person."""
@@ -215,6 +261,29 @@ class TerminalApprover:
     def say(self, *lines: str, end: str = "\n") -> None:
         """Write lines for the person."""
         print("\n".join(lines), end=end, file=self._output or sys.stdout, flush=True)
+
+    def say_wrapped(self, *lines: str) -> None:
+        """Write lines of our own, escaped, and broken between words."""
+        for line in lines:
+            self.say(self.display.wrap_words(escape_line(line), "  ") or "")
+
+    async def ask(self, question: str) -> str | None:
+        """Ask a question of our own, and read the answer; None at the end of the input."""
+        self._discard_typed()
+        self.say(self.display.wrap_words(question), end=" ")
+        return await self.read_line()
+
+    def _discard_typed(self) -> None:
+        """Discard what was typed before a question was shown, and can't be an answer to it."""
+        if self._reading is not None:
+            return
+        stream = self._input or sys.stdin
+        # A stream that is no terminal; and termios isn't everywhere.
+        with suppress(OSError, ValueError, AttributeError, ImportError):
+            if stream.isatty():
+                import termios
+
+                termios.tcflush(stream.fileno(), termios.TCIFLUSH)
 
     def _find_size(self) -> tuple[int, int]:
         """The columns and lines of the terminal, or the limits where it isn't one."""
@@ -250,69 +319,6 @@ class TerminalApprover:
         line = await asyncio.wrap_future(self._reading)
         self._reading = None
         return line
-
-
-class _List:
-    """The calls of one message that need approval, decided on together or one by one."""
-
-    def __init__(self, approver: TerminalApprover, requests: Sequence[ApprovalRequest]) -> None:
-        self._approver = approver
-        self._requests = requests
-        self._decisions: list[Decision | None] = [None] * len(requests)
-
-    async def decide(self) -> list[Decision | None]:
-        """Show the list, and answer until all calls are decided, or one in a way that concerns the others."""
-        await self._show()
-        while None in self._decisions:
-            choices = "[y]es to all, [n]o REASON to all, or a NUMBER to look at one?"
-            self._approver.say(self._approver.display.wrap_words(choices), end=" ")
-            line = await self._approver.read_line()
-            if line is None:
-                self._decide_rest(Decision.deny("nobody answered", _BY))
-                break
-            word, _, rest = line.strip().partition(" ")
-            match word.rstrip(",").casefold():
-                case "y" | "yes" | "all":
-                    self._decide_rest(Decision.allow(_BY, rest.strip()))
-                case "n" | "no" | "none":
-                    self._decide_rest(Decision.deny(rest.strip(), _BY))
-                case "l" | "list":
-                    await self._show()
-                case "?" | "h" | "help":
-                    self._approver.say(_HELP_TOGETHER)
-                case number if number.isascii() and number.isdigit() and 0 < int(number) <= len(self._requests):
-                    decision = await self._decide_one(int(number) - 1, rest.strip())
-                    if decision is not None and decision.action in ("always", "edit"):
-                        break
-                case _:
-                    self._approver.say("please answer with a letter or the number of a call; ? explains them")
-        return self._decisions
-
-    def _decide_rest(self, decision: Decision) -> None:
-        self._decisions = [one or decision for one in self._decisions]
-
-    async def _decide_one(self, place: int, answer: str) -> Decision | None:
-        request = self._requests[place]
-        if answer:
-            decision = await self._approver.parse_answer(answer, request)
-        else:
-            decision = await self._approver.ask_about(request)
-        if decision is not None:
-            self._decisions[place] = decision
-        if None in self._decisions and (decision is None or decision.action in ("allow", "deny")):
-            await self._show()
-        return decision
-
-    async def _show(self) -> None:
-        display = self._approver.display
-        marks = [" " if one is None else "✓" if one.action == "allow" else "✗" for one in self._decisions]
-        numbers = [f"{mark} {number:>3}" for number, mark in enumerate(marks, 1)]
-        pairs = [*zip(self._requests, numbers, strict=True)]
-        summaries = await asyncio.to_thread(lambda: [display.summarize(*pair) for pair in pairs])
-        lines = [Line(f"▸ {len(self._requests)} calls ask to run", "bold")]
-        for summary, decision in zip(summaries, self._decisions, strict=True):
-            lines += summary if decision is None else [Line(line.text, "dim") for line in summary]
-        self._approver.show(*lines)
 
 
 def _parse_typed(typed: str) -> dict[str, Any]:

@@ -239,6 +239,14 @@ class AnswerInput:
         """Withdraw the open question: its reader gets the end of the input."""
         self._withdrawn.set()
 
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return (self._terminal or sys.stdin).isatty()
+
+    def fileno(self) -> int:
+        """That of the terminal."""
+        return (self._terminal or sys.stdin).fileno()
+
     def readline(self) -> str:
         """Return the next line typed; empty if the question was withdrawn or the input has ended."""
         withdrawn, stream = self._withdrawn, self._terminal or sys.stdin

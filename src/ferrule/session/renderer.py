@@ -166,7 +166,8 @@ class TextRenderer:
         results = find_last_results(run.conversation)
         for call in self._open_calls.values():
             if call.id not in waiting:
-                said = summarize_result(results[call.id]) if call.id in results else "cancelled"
+                result = results.get(call.id)
+                said = "not run" if result is not None and result.text.startswith("error: not run") else "cancelled"
                 self._print_line(f"{self._format_call(call)}  →  ", said, "red")
 
     def _print_result(self, result: ToolResult) -> None:

@@ -161,8 +161,7 @@ class _Form:
         self, question: str, answers: Mapping[str, Any]
     ) -> Mapping[str, Any] | Literal["decline", "cancel"]:
         while True:
-            self._terminal.say(f"  {question} [y]es, [n]o:", end=" ")
-            line = await self._terminal.read_line()
+            line = await self._terminal.ask(f"  {question} [y]es, [n]o:")
             word = (line or "").strip().casefold()
             if line is None or word == "/cancel":
                 return "cancel"
@@ -186,8 +185,7 @@ class _Form:
         for line in _indent(f"{name} ({'; '.join(notes)})  {about}".rstrip()):
             self._terminal.say(line)
         while True:
-            self._terminal.say("  >", end=" ")
-            typed = await self._terminal.read_line()
+            typed = await self._terminal.ask("  >")
             text = (typed or "").strip()
             if typed is None or text == "/cancel":
                 return _Refused("cancel")

@@ -1,54 +1,55 @@
-"""What a person types in answer to a question, handed from the prompt to the approver that waits for it."""
+"""Questions of the program, shown just above the prompt as a whole, and answered there."""
 
 from __future__ import annotations
 
-import io
-import queue
-import threading
+import asyncio
 from collections.abc import Callable
 
 
-class PromptAnswers(io.TextIOBase):
-    """The input of an approver: `readline` waits, in a thread of its own, until the prompt is given an answer.
+class PromptQuestions:
+    """The open question, if there is one. It belongs to the event loop of the prompt.
 
-    `notify` is called in that thread when a question begins to wait, and when it no longer does.
+    `begin` is called just before a question is shown, so that what was typed by then isn't taken for its answer, and
+    `end` with the question and its answer (None if it was withdrawn).
     """
 
-    def __init__(self, notify: Callable[[], None]) -> None:
-        self._notify = notify
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._waiting = 0
+    def __init__(self, begin: Callable[[], None], end: Callable[[str, str | None], None]) -> None:
+        self._begin = begin
+        self._end = end
+        self._answer: asyncio.Future[str | None] | None = None
         self._is_withdrawn = False
+        self.text = ""
+        """The open question; empty if there is none."""
 
     @property
     def is_waiting(self) -> bool:
         """Whether a question waits for an answer."""
-        return self._waiting > 0
+        return self._answer is not None
 
     def begin(self) -> None:
         """Allow questions from now on."""
         self._is_withdrawn = False
 
     def withdraw(self) -> None:
-        """Withdraw the open question: its reader gets the end of the input."""
+        """Withdraw the open question, and allow no others."""
         self._is_withdrawn = True
-        if self.is_waiting:
-            self._lines.put("")
+        self.answer(None)
 
-    def answer(self, text: str) -> None:
-        """Answer the open question; an empty text without a line end means that nobody answers."""
-        self._lines.put(text)
+    def answer(self, text: str | None) -> None:
+        """Answer the open question; None means that nobody answers."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(text)
 
-    def readline(self, _size: int | None = -1, /) -> str:  # type: ignore[override]
-        """Return the next answer; empty if the question was withdrawn."""
-        with self._lock:
-            if self._is_withdrawn:
-                return ""
-            self._waiting += 1
-            self._notify()
-            try:
-                return self._lines.get()
-            finally:
-                self._waiting -= 1
-                self._notify()
+    async def ask(self, question: str) -> str | None:
+        """Show a question until it is answered; None if nobody answers."""
+        if self._is_withdrawn:
+            return None
+        self._begin()
+        self.text, self._answer = question, asyncio.get_running_loop().create_future()
+        answer = None
+        try:
+            answer = await self._answer
+            return answer
+        finally:
+            self.text, self._answer = "", None
+            self._end(question, answer)

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from prompt_toolkit.application import Application
@@ -24,6 +24,10 @@ class OutputAbovePrompt(io.TextIOBase):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._before = sys.stdout
         self._is_held = False
+        self._is_reserved = False
+        self._waiting = ""
+        self.front: TextIO = cast("TextIO", _Front(self))
+        """The same output, for questions, which don't wait while they have it reserved."""
 
     @property
     def unfinished(self) -> str:
@@ -44,6 +48,14 @@ class OutputAbovePrompt(io.TextIOBase):
         return self._before.fileno()
 
     def write(self, text: str, /) -> int:
+        """Print the lines that are complete, or let them wait for a question."""
+        with self._lock:
+            if self._is_reserved:
+                self._waiting += text
+                return len(text)
+        return self.write_now(text)
+
+    def write_now(self, text: str) -> int:
         """Print the lines that are complete."""
         with self._lock:
             self._text += text
@@ -70,6 +82,7 @@ class OutputAbovePrompt(io.TextIOBase):
             yield
         finally:
             sys.stdout, sys.stderr = before
+            self._text, self._waiting = self._text + self._waiting, ""
             self._print_lines()
             if self._text:
                 self._before.write(f"{self._text}\n")
@@ -86,9 +99,18 @@ class OutputAbovePrompt(io.TextIOBase):
             self._is_held = False
             self._print_lines()
 
-    def end_line(self, text: str) -> None:
-        """Complete an unfinished line with what a person has answered."""
-        self.write(f"{text}\n")
+    @contextmanager
+    def reserve(self) -> Iterator[None]:
+        """Let everything but `front` wait until the end of the block, in which questions are asked."""
+        with self._lock:
+            self._is_reserved = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_reserved, text, self._waiting = False, self._waiting, ""
+            if text:
+                self.write_now(text)
 
     def _print_lines(self) -> None:
         app = self._app
@@ -107,3 +129,26 @@ class OutputAbovePrompt(io.TextIOBase):
         self._before.flush()
         app.renderer.reset()
         app.invalidate()
+
+
+class _Front(io.TextIOBase):
+    """Prints above the prompt also while that is reserved."""
+
+    def __init__(self, output: OutputAbovePrompt) -> None:
+        self._output = output
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._output.encoding
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._output.fileno()
+
+    def write(self, text: str, /) -> int:
+        return self._output.write_now(text)
+
+    def flush(self) -> None:
+        self._output.flush()

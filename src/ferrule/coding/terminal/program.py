@@ -10,15 +10,15 @@ import asyncio
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.document import Document
 
-from ferrule.coding.terminal.answers import PromptAnswers
+from ferrule.coding.terminal.answers import PromptQuestions
 from ferrule.coding.terminal.completion import PromptCompleter
 from ferrule.coding.terminal.output import OutputAbovePrompt
 from ferrule.coding.terminal.prompt import make_application
@@ -61,7 +61,8 @@ class TerminalProgram:
         self._prepare = prepare
         self._describe_error = describe_error
         self._output = OutputAbovePrompt()
-        self._answers = PromptAnswers(self._change_question)
+        self._questions = PromptQuestions(self._begin_question, self._end_question)
+        self._asked_at = 0.0
         self._app: Application[int] = make_application(
             self, history, PromptCompleter(self._list_commands, self._list_files)
         )
@@ -102,13 +103,12 @@ class TerminalProgram:
     @property
     def is_answering(self) -> bool:
         """Whether what is typed answers a question of the program."""
-        return self._answers.is_waiting
+        return self._questions.is_waiting
 
     def accept_line(self, text: str) -> None:
         """Answer the open question with a line, or run it after those that were typed before."""
-        if self._answers.is_waiting:
-            self._output.end_line(text)
-            self._answers.answer(f"{text}\n")
+        if self._questions.is_waiting:
+            self._questions.answer(text)
         elif text.strip():
             self._enqueue(text)
 
@@ -137,14 +137,15 @@ class TerminalProgram:
 
     def leave(self) -> None:
         """Leave, or leave an open question unanswered."""
-        if self._answers.is_waiting:
-            self._output.end_line("")
-            self._answers.answer("")
+        if self._questions.is_waiting:
+            self._questions.answer(None)
         else:
             self._leave_with(0)
 
     def list_live_text(self) -> str:
-        """What is happening now, an unfinished question, and what waits."""
+        """The open question; without one what is happening now, and what waits."""
+        if self._questions.is_waiting:
+            return self._wrap(self._questions.text)
         height = max(3, self._app.output.get_size().rows // _LIVE_SHARE)
         lines = [] if self._renderer is None else list(self._renderer.list_live_lines(height))
         waiting = self._queue if self._turn is not None or self._coding is None else ()
@@ -156,14 +157,15 @@ class TerminalProgram:
 
     def describe_prompt(self) -> str:
         """What stands before the typed text."""
-        return "? " if self._answers.is_waiting else "› "
+        return "? " if self._questions.is_waiting else "› "
 
     def describe_status(self, width: int) -> str:
         """The model, the profile, what was taken, how full the context is, and what is going on."""
         from ferrule.coding.terminal.status import describe_status
 
         is_leaving = self._turn is None and time.monotonic() - self._interrupted < _TWICE
-        seconds = None if self._turn is None else time.monotonic() - self._turn_began
+        now = self._asked_at if self._questions.is_waiting else time.monotonic()
+        seconds = None if self._turn is None else now - self._turn_began
         return describe_status(self._coding, seconds, width, is_leaving)
 
     # What runs behind it.
@@ -215,25 +217,24 @@ class TerminalProgram:
         """Open the session. What takes long to import or to load runs in a thread."""
         options, modules = await asyncio.to_thread(lambda: (self._prepare(), _import_session()))
         renderer_kind, open_session, approver_kind, route_output = modules
-        renderer = self._renderer = renderer_kind(
-            self._output.write, lambda: self._app.output.get_size().columns, self._app.invalidate
-        )
+        renderer = self._renderer = renderer_kind(self._output.write, self.find_width, self._app.invalidate)
         opened.enter_context(route_output())
-        approver = approver_kind(
-            self._answers, self._output, columns=lambda: self._app.output.get_size().columns, edit=self._edit_text
-        )
+        approver = approver_kind(self._questions, self._output, self, renderer.exclude_time)
         coding: CodingSession = await opened.enter_async_context(
-            open_session(options, renderer, approver, self._answers)
+            open_session(options, renderer, approver, self._questions)
         )
         return coding
 
-    async def _edit_text(self, editor: Sequence[str], text: str, name: str) -> str:
-        """Let the person's editor have the terminal, and what is written wait."""
-        from ferrule.execution.edit_arguments import edit_text
+    def find_width(self) -> int:
+        """How many columns the terminal has."""
+        return self._app.output.get_size().columns
 
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[None]:
+        """Let the person's editor or pager have the terminal, and what is written wait."""
         async with in_terminal():
             with self._output.hold():
-                return await edit_text(editor, text, name)
+                yield
 
     async def _answer_pending(self) -> None:
         """Answer the calls that a resumed conversation ended in."""
@@ -292,10 +293,7 @@ class TerminalProgram:
 
     def _stop_turn(self) -> None:
         if self._turn is not None:
-            if self._answers.is_waiting:
-                self._output.end_line("(not answered)")
-            self._answers.withdraw()
-            self._turn.cancel()
+            self._turn.cancel()  # and with it an open question, which nobody has denied
 
     def _leave_with(self, status: int) -> None:
         self._status = status
@@ -314,19 +312,30 @@ class TerminalProgram:
             raise error
         self._output.write(f"ferrule: {'; '.join(map(_escape, message.splitlines()))}\n")
 
-    def _change_question(self) -> None:
-        """Make room for an answer: what is typed for the queue is put aside until it is given. In any thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._change_prompt)
-
-    def _change_prompt(self) -> None:
-        buffer = self._app.current_buffer
-        if self._answers.is_waiting and self._draft is None:
-            self._draft = buffer.document
-            buffer.reset()
-        elif not self._answers.is_waiting and self._draft is not None:
-            buffer.document, self._draft = self._draft, None
+    def _begin_question(self) -> None:
+        """Make room for an answer: what was typed by now is for the queue, and put aside until the answer is given."""
+        with suppress(EOFError, OSError):
+            keys = self._app.key_processor
+            keys.feed_multiple(self._app.input.read_keys())
+            keys.process_keys()
+        self._asked_at = time.monotonic()
+        self._draft = self._app.current_buffer.document
+        self._app.current_buffer.reset()
         self._app.invalidate()
+
+    def _end_question(self, question: str, answer: str | None) -> None:
+        """Print a question with its answer, and go on; the time that the person took isn't the turn's."""
+        self._turn_began += time.monotonic() - self._asked_at
+        said = "(not answered)" if answer is None else _escape(answer).replace("\n", "\n  ")
+        self._output.write_now(f"{self._wrap(f'{question} {said}')}\n")
+        if self._draft is not None:
+            self._app.current_buffer.document, self._draft = self._draft, None
+        self._app.invalidate()
+
+    def _wrap(self, text: str) -> str:
+        from ferrule.execution.call_display import CallDisplay
+
+        return CallDisplay(self.find_width()).wrap_words(text)
 
     async def _tick(self) -> None:
         """Draw the elapsed times again while something runs."""
@@ -350,11 +359,11 @@ class TerminalProgram:
 def _import_session() -> tuple[Any, Any, Any, Any]:
     """Import what the session needs."""
     from ferrule.coding.opening import open_coding_session
+    from ferrule.coding.terminal.approver import PromptApprover
     from ferrule.coding.terminal.renderer import TerminalRenderer
-    from ferrule.execution import TerminalApprover
     from ferrule.execution.tool_output import route_tool_output
 
-    return TerminalRenderer, open_coding_session, TerminalApprover, route_tool_output
+    return TerminalRenderer, open_coding_session, PromptApprover, route_tool_output
 
 
 def _escape(text: str) -> str:

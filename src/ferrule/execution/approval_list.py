@@ -1,0 +1,118 @@
+"""The calls of one message that need approval, listed together and decided on together or one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ferrule.execution.call_display import Line
+from ferrule.execution.decisions import ApprovalRequest, Decision
+
+if TYPE_CHECKING:
+    from ferrule.execution.terminal_approver import TerminalApprover
+
+_BY = "terminal"
+_HELP_TOGETHER = """\
+  NUMBER       look at one call, and decide on it
+  2 y, 2 n REASON, …   decide on call 2 at once, with the answers of a single call
+  y TEXT       run all of them, once each was shown in full; the model gets TEXT with each result
+  y!           run all of them, although not all of it was shown
+  v            view all of them in $PAGER or less
+  n REASON     run none of them; the model gets the reason
+  l            list them again"""
+_CHOICES = "[y]es to all, [n]o REASON to all, [v]iew all, or a NUMBER to look at one?"
+
+
+class ApprovalList:
+    """The calls of one message that need approval, decided on together or one by one."""
+
+    def __init__(self, approver: TerminalApprover, requests: Sequence[ApprovalRequest]) -> None:
+        self._approver = approver
+        self._requests = requests
+        self._decisions: list[Decision | None] = [None] * len(requests)
+
+    async def decide(self) -> list[Decision | None]:
+        """Show the list, and answer until all calls are decided, or one in a way that concerns the others."""
+        await self._show()
+        while None in self._decisions:
+            line = await self._approver.ask(_CHOICES)
+            if line is None:
+                self._decide_rest(Decision.deny("nobody answered", _BY))
+                break
+            word, rest = (*line.split(maxsplit=1), "", "")[:2]
+            match word.rstrip(",").casefold():
+                case "y" | "yes" | "y!" | "yes!" as yes:
+                    self._allow_rest(yes, line.strip(), rest.strip())
+                case "n" | "no" | "none":
+                    self._decide_rest(Decision.deny(rest.strip(), _BY))
+                case "l" | "list":
+                    await self._show()
+                case "v" | "view":
+                    await self._approver.view([self._requests[place] for place in self._list_open()])
+                case "?" | "h" | "help":
+                    self._approver.say_wrapped(*_HELP_TOGETHER.split("\n"))
+                case number if number.isascii() and number.isdigit() and 0 < int(number) <= len(self._requests):
+                    decision = await self._decide_one(int(number) - 1, rest.strip())
+                    if decision is not None and decision.action in ("always", "edit"):
+                        break
+                case _:
+                    self._approver.say_wrapped("please answer with a letter or the number of a call; ? explains them")
+        return self._decisions
+
+    def _list_open(self) -> list[int]:
+        """The places of the calls that aren't decided on."""
+        return [place for place, decision in enumerate(self._decisions) if decision is None]
+
+    def _is_seen(self, place: int) -> bool:
+        """Whether a call was shown in full, be it in the list."""
+        request = self._requests[place]
+        return self._approver.has_seen(request) or self._approver.display.is_whole_summary(request)
+
+    def _allow_rest(self, word: str, answer: str, comment: str) -> None:
+        """Allow the calls that aren't decided on, unless some of them weren't shown in full."""
+        numbers = [str(place + 1) for place in self._list_open() if not self._is_seen(place)]
+        which = f"call {numbers[0]} was" if len(numbers) == 1 else f"the calls {', '.join(numbers)} were"
+        unseen = f"{which} not shown in full; v shows all, a number one of them, and y! runs them unseen"
+        problem = find_unclear_yes(word.casefold().rstrip(","), answer, unseen if numbers else "")
+        if problem:
+            self._approver.say_wrapped(problem)
+        else:
+            self._decide_rest(Decision.allow(_BY, comment))
+
+    def _decide_rest(self, decision: Decision) -> None:
+        self._decisions = [one or decision for one in self._decisions]
+
+    async def _decide_one(self, place: int, answer: str) -> Decision | None:
+        request = self._requests[place]
+        if answer:
+            number = place + 1
+            unseen = f"it was not shown in full; {number} shows it, and {number} y! runs it unseen"
+            decision = await self._approver.parse_answer(answer, request, "" if self._is_seen(place) else unseen)
+        else:
+            decision = await self._approver.ask_about(request)
+        if decision is not None:
+            self._decisions[place] = decision
+        if None in self._decisions and (decision is None or decision.action in ("allow", "deny")):
+            await self._show()
+        return decision
+
+    async def _show(self) -> None:
+        display = self._approver.display
+        marks = [" " if one is None else "✓" if one.action == "allow" else "✗" for one in self._decisions]
+        numbers = [f"{mark} {number:>3}" for number, mark in enumerate(marks, 1)]
+        pairs = [*zip(self._requests, numbers, strict=True)]
+        summaries = await asyncio.to_thread(lambda: [display.summarize(*pair) for pair in pairs])
+        lines = [Line(f"▸ {len(self._requests)} calls ask to run", "bold")]
+        for summary, decision in zip(summaries, self._decisions, strict=True):
+            lines += summary if decision is None else [Line(line.text, "dim") for line in summary]
+        self._approver.show(*lines)
+
+
+def find_unclear_yes(word: str, answer: str, unseen: str) -> str:
+    """Say why a yes doesn't count: not all was shown, or it may be pasted text; empty if it does."""
+    if word not in ("y", "yes", "a", "always", "p", "project", "y!", "yes!"):
+        return ""
+    if "\n" in answer:
+        return "not run: an answer of several lines may have been pasted; please answer on one line"
+    return f"not run yet: {unseen}" if unseen and not word.endswith("!") else ""
