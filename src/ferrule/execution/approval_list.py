@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ferrule.execution.call_display import Line
+from ferrule.execution.call_display import CallDisplay, Line
 from ferrule.execution.decisions import ApprovalRequest, Decision
-
-if TYPE_CHECKING:
-    from ferrule.execution.terminal_approver import TerminalApprover
 
 _BY = "terminal"
 _HELP_TOGETHER = """\
@@ -24,10 +21,39 @@ _HELP_TOGETHER = """\
 _CHOICES = "[y]es to all, [n]o REASON to all, [v]iew all, or a NUMBER to look at one?"
 
 
+class CallTerminal(Protocol):
+    """What the list needs of the approver at a terminal."""
+
+    @property
+    def display(self) -> CallDisplay:
+        """A display as wide as the terminal is now."""
+
+    def show(self, *lines: Line) -> None:
+        """Write styled lines."""
+
+    def say_wrapped(self, *lines: str) -> None:
+        """Write lines of our own."""
+
+    async def ask(self, question: str) -> str | None:
+        """Ask a question; None at the end of the input."""
+
+    async def ask_about(self, request: ApprovalRequest) -> Decision | None:
+        """Ask about one call; None to go back to the list."""
+
+    async def parse_answer(self, answer: str, request: ApprovalRequest, unseen: str = "") -> Decision | None:
+        """Parse an answer about one call; None if it is none."""
+
+    async def view(self, requests: Sequence[ApprovalRequest]) -> None:
+        """Show calls in full."""
+
+    def has_seen(self, request: ApprovalRequest) -> bool:
+        """Whether all of a call was shown."""
+
+
 class ApprovalList:
     """The calls of one message that need approval, decided on together or one by one."""
 
-    def __init__(self, approver: TerminalApprover, requests: Sequence[ApprovalRequest]) -> None:
+    def __init__(self, approver: CallTerminal, requests: Sequence[ApprovalRequest]) -> None:
         self._approver = approver
         self._requests = requests
         self._decisions: list[Decision | None] = [None] * len(requests)
