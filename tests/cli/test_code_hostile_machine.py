@@ -210,7 +210,7 @@ def test_a_file_that_is_deleted_between_approval_and_write(project: Path) -> Non
     check_saved(project, "As you like.")
 
 
-def test_a_model_that_repeats_a_failing_edit_is_told_so_and_stopped_at_last(project: Path) -> None:  # noqa: F811
+def test_a_model_that_repeats_a_failing_edit_is_told_so(project: Path) -> None:  # noqa: F811
     (project / "a.py").write_text("a = 1\n")
     edit = calls(call("edit_file", path="a.py", edits=[{"old": "b = 1", "new": "b = 2"}]))
     done, scripted = ask(project, calls(call("read_file", path="a.py")), *[edit] * 6, says("I give up."))
@@ -221,6 +221,20 @@ def test_a_model_that_repeats_a_failing_edit_is_told_so_and_stopped_at_last(proj
     assert "failed 6 times" in later[-1]
     assert (project / "a.py").read_text() == "a = 1\n"
     check_saved(project, "I give up.")
+
+
+def test_a_model_that_never_stops_repeating_it_is_stopped(project: Path) -> None:  # noqa: F811
+    (project / "a.py").write_text("a = 1\n")
+    edit = calls(call("edit_file", path="a.py", edits=[{"old": "b = 1", "new": "b = 2"}]))
+    done, scripted = ask(project, *[edit] * 20)
+    assert done.returncode == 1, done
+    assert len(scripted.requests) == 8
+    assert "the model repeats a call that fails in the same way; tell it how to go on" in done.stderr
+    with opened(project, says("I read it first."), arguments=("--continue",)) as (screen, _):
+        screen.type("go on", ENTER)
+        screen.wait_for("I read it first.")
+        leave(screen)
+    assert (project / "a.py").read_text() == "a = 1\n"
 
 
 @pytest.mark.parametrize("columns", [20, 33])

@@ -20,9 +20,8 @@ from ferrule.coding.workspace import Workspace
 
 ENCODINGS = [("utf-8", b""), ("utf-8", b"\xef\xbb\xbf"), ("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")]
 NAMES = ["a.txt", "b c.txt", "d/e.txt", "d/f/g.txt", "ünï.txt", "-h", "d/*** End Patch"]
-WORDS = st.sampled_from(
-    ["a", "b", "  a", "", "x\ty", "+p", "-m", " s", "@@", "@@ a", "*** n", "é“日", "*** End of File"]
-)
+MARKERS = ["@@", "@@ a", "*** n", "*** End of File", "*** Add File: x", "*** Begin Patch"]
+WORDS = st.sampled_from(["a", "b", "  a", "", "x\ty", "+p", "-m", " s", "é“日", *MARKERS])
 LINES = st.lists(WORDS, min_size=1, max_size=8)
 
 
@@ -59,13 +58,22 @@ def write_hunk(before: tuple[str, ...], after: tuple[str, ...]) -> list[str]:
     return [*written, *(f" {line}" for line in before[at:])]
 
 
+def edit(old: tuple[str, ...], chance: random.Random, lines: list[list[str]]) -> tuple[str, ...]:
+    """The lines with some of them, in one or two places, replaced by others."""
+    new = list(old)
+    for _ in range(chance.randrange(1, 3)):
+        start = chance.randrange(len(new) + 1)
+        new[start : start + chance.randrange(3)] = chance.choice(lines)[: chance.randrange(3)]
+    return tuple(new) or ("a",)
+
+
 def change(tree: dict[str, File], chance: random.Random, lines: list[list[str]]) -> tuple[list[str], dict[str, File]]:
     """A patch of random changes, each file at most once, and the tree that it should give."""
     written, expected = list[str](), dict(tree)
     free = [name for name in NAMES if name not in tree]
     for name, file in tree.items():
         action = chance.choice(["keep", "delete", "update", "move"])
-        new = tuple(chance.choice(lines))
+        new = edit(file.lines, chance, lines)
         target = free.pop() if action == "move" and free else ""
         if action == "delete":
             written += [f"*** Delete File: {name}"]

@@ -43,6 +43,8 @@ class Hunk:
     is_at_end: bool = False
     line: int = 0
     """The number of its first line in the patch."""
+    empty_lines: int = 0
+    """Those at its end that have no mark, and so may only separate it from what follows."""
 
     @property
     def old(self) -> list[str]:
@@ -131,6 +133,7 @@ def _read_updated(patch: FilePatch, line: str, number: int) -> None:
     if mark not in "+- ":
         raise _make_error(number, line, f"each line of a change to {patch.path} begins with ' ', '-', '+' or '@@'")
     hunk.lines.append((mark, rest))
+    hunk.empty_lines = 0 if line else hunk.empty_lines + 1
 
 
 def _start_hunk(patch: FilePatch, line: str, number: int) -> None:
@@ -149,8 +152,8 @@ _READERS: Final = {"add": _read_added, "delete": _read_deleted, "update": _read_
 def _check(patch: FilePatch) -> None:
     for hunk in patch.hunks:
         # Empty lines between two files are no context.
-        while hunk is patch.hunks[-1] and hunk.lines and hunk.lines[-1] == (" ", ""):
-            hunk.lines.pop()
+        if hunk is patch.hunks[-1] and hunk.empty_lines:
+            del hunk.lines[-hunk.empty_lines :]
         if not hunk.lines:
             raise ToolRetry(f"line {hunk.line} of the patch begins a change to {patch.path} that has no lines")
     if patch.kind == "update" and not patch.hunks and patch.move_to is None:
