@@ -10,6 +10,7 @@ from called_tools import call_tool
 
 from ferrule.coding import tools
 from ferrule.coding.workspace import Workspace
+from ferrule.execution import Policy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
@@ -24,7 +25,7 @@ async def test_what_is_hidden_and_protected_there_is_so_for_commands_too(tmp_pat
         own = list(tools(workspace).tools)
 
         async def run(command: str) -> str:
-            return (await call_tool(own, "bash", command=command)).text
+            return (await call_tool(own, "bash", policy=Policy(profile="all"), command=command)).text
 
         assert await run(f"cat {added}/notes.txt") == "seen"
         assert "TOKEN" not in await run(f"cat {added}/.env")
