@@ -223,7 +223,7 @@ def test_a_policy_from_a_file(tmp_path):
         ({"rules": [{"action": "permit"}]}, "policy: rules[0].action: got 'permit'; input should be 'allow', 'ask'"),
         ({"rules": [{"action": "deny", "tools": "x"}]}, "policy: rules[0].tools: unknown field; did you mean tool?"),
         ({"rules": [{"action": "deny", "annotations": {"readonly": True}}]}, "policy: rules[0].annotations.readonly"),
-        ({"trusted": "project"}, "policy: trusted: got 'project'; input should be a valid list"),
+        ({"trusted": "project"}, "policy: trusted: got 'project'; expected a list, such as [\"project\"]"),
     ],
 )
 def test_a_wrong_policy_names_the_field(data, words):

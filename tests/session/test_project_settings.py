@@ -208,7 +208,13 @@ BAD = [
     ("[mcp.x]\nenv = { A = 'b' }", "mcp.x: a server has either a command or a url"),
     ("[mcp.x]\nurl = 'http://x'\nheader = {}", "mcp.x.header: unknown field; did you mean headers?"),
     ("[code]\ncontext_limit = 'big'", "code.context_limit: got 'big'; input should be a valid integer"),
-    ("add_dirs = '../x'", "add_dirs: got '../x'; input should be a valid tuple"),
+    ("add_dirs = '../x'", """add_dirs: got '../x'; expected a list, such as ["../x"]"""),
+    (
+        "[code]\ntest_command = 'npm test'",
+        """code.test_command: got 'npm test'; expected a list, such as ["npm", "test"]""",
+    ),
+    ("[code]\ntest_command = []", "code.test_command: got []; expected a list that isn't empty"),
+    ("test_command = ['make']", "test_command: unknown field; it belongs under [code]"),
     ("x = " + "[" * 5000, "nested too deeply"),
     ("#" * 1_000_001, "over 1,000 kB, which no such file needs"),
 ]

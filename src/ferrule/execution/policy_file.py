@@ -12,6 +12,7 @@ reason = "move files to the bin instead"
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from ferrule.sandbox.own_files import protect_own_file
 from ferrule.tools.intent import EffectKind
 from ferrule.tools.registry import find_nearest_names
 
+_LISTS = ("list_type", "tuple_type", "too_short")
 _Hint = Literal["read_only", "destructive", "idempotent", "open_world"]
 
 
@@ -128,14 +130,27 @@ def describe_invalid_data(error: ValidationError, source: str, model: type[BaseM
             lines.append(f"{place}: is missing; add it")
         elif problem["type"] == "value_error":
             lines.append(f"{place}: {problem['ctx']['error']}")
+        elif problem["type"] in _LISTS:
+            lines.append(f"{place}: got {problem['input']!r}; expected a list{_give_example(problem['input'])}")
         else:
             lines.append(f"{place}: got {problem['input']!r}; {problem['msg'].lower()}")
     return lines
 
 
+def _give_example(value: Any) -> str:
+    """How a text would be written as a list of words, as programs and their arguments are."""
+    words = value.split() if isinstance(value, str) else []
+    return f", such as {json.dumps(words, ensure_ascii=False)}" if words else " that isn't empty"
+
+
 def _suggest(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
     """Suggest a field for an unknown one. Removing a field may widen a policy, so that is never the advice."""
     fields = list(_find_model(model, location[:-1]).model_fields)
+    # Of the sections of the file itself: what is in a list of them could be in any.
+    sections = {name: field.annotation for name, field in model.model_fields.items() if len(location) == 1}
+    for name, section in sections.items():
+        if isinstance(section, type) and issubclass(section, BaseModel) and location[-1] in section.model_fields:
+            return f"it belongs under [{name}]"
     near = find_nearest_names(str(location[-1]), fields)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
 
