@@ -185,7 +185,7 @@ def _open_autosave(options: CodingOptions, shown: Renderer, opened: AsyncExitSta
     except (ConversationError, OSError) as error:
         if options.store is not None or options.resume is not None:
             raise
-        shown.notify(f"this conversation is not saved, and can't be continued later: {error}")
+        shown.notify(f"this conversation is not saved, and can't be continued later: {_explain(error)}")
         return Autosave()
 
 
@@ -196,10 +196,17 @@ def _open_journal(options: CodingOptions, shown: Renderer, opened: AsyncExitStac
     except (OSError, RuntimeError) as error:  # no rights, or no home
         if options.journal is not None:
             raise
-        shown.notify(f"calls are not recorded, so one that is interrupted may run again: {error}")
+        shown.notify(f"calls are not recorded, so one that is interrupted may run again: {_explain(error)}")
         return None
     opened.callback(journal.close)
     return journal
+
+
+def _explain(error: Exception) -> str:
+    """Explain an error for a person: of the operating system's, the path and the reason, without its number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 async def _open_servers(

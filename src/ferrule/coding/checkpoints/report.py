@@ -103,7 +103,10 @@ class Report:
         if self.kept and not self.is_planned:
             lines.append(f"{self.action.capitalize()} again with force to overwrite what was kept.")
         if self.not_restored:
-            lines.append("Not restored: " + "; ".join(map(escape_line, self.not_restored)))
+            lines.append(
+                ("Can't be restored: " if self.is_planned else "Not restored: ")
+                + "; ".join(map(escape_line, self.not_restored))
+            )
         problems = [f"The checkpoint isn't complete: {each}" for each in self.problems]
         return "\n".join([*lines, *self.notes, *problems])
 
