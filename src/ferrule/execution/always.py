@@ -111,6 +111,8 @@ def _derive_for_target(
     is_outside = is_file and bool(folders) and find_path_outside(effect.target, *folders) is not None
     if is_command and is_write and is_outside:
         return None
+    if is_file and not effect.target.strip("/"):
+        return None  # of a command: a path that isn't known
     target = make_folder_pattern(effect)
     if is_outside or (is_file and ((is_write and is_command) or _is_in_root(effect, folders))):
         target = escape_pattern(effect.target)

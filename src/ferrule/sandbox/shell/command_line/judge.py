@@ -16,6 +16,7 @@ from ferrule.sandbox.shell.command_line.builtins import (
 from ferrule.sandbox.shell.command_line.command_line import CommandLine, Part
 from ferrule.sandbox.shell.command_line.find import Execution, split_executions
 from ferrule.sandbox.shell.command_line.folders import Folders
+from ferrule.sandbox.shell.command_line.loops import expand_variables, find_loop_values
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.parsing import parse_sequence
@@ -70,6 +71,7 @@ class _Judge:
         self._workspace = workspace
         self._folders = Folders((workspace,))
         self._loops = 0
+        self._variables: dict[str, tuple[Word, ...]] = {}
         self._data = b""
         self._characters: list[int] | None = None
         self._span: tuple[int, int] | None = None
@@ -157,7 +159,10 @@ class _Judge:
             return
         if statement.variable and not is_harmless_assignment(statement.variable, None):
             raise UnreadableError(f"it sets {statement.variable} in a loop")
-        is_loop = statement.kind == "loop"
+        is_loop, variables = statement.kind == "loop", self._variables
+        if statement.variable:
+            values = find_loop_values(self._data, statement.variable, statement.words)
+            self._variables = {**variables, statement.variable: values}
         self._loops += is_loop
         for body in statement.bodies:
             before = self._folders
@@ -165,6 +170,7 @@ class _Judge:
             if statement.kind != "group":
                 self._folders = self._folders.join(before)
         self._loops -= is_loop
+        self._variables = variables
 
     def _judge_words_inside(self, words: SequenceOf[Word]) -> None:
         for word in words:
@@ -179,7 +185,8 @@ class _Judge:
         self._judge_redirections(command.redirections)
         is_covered = all(is_harmless_assignment(each.name, each.value) for each in command.assignments)
         if command.words:
-            self._judge_program(Program(command.words, is_covered), command.start, command.end, succeeds)
+            for words in expand_variables(self._data, command.words, self._variables):
+                self._judge_program(Program(words, is_covered), command.start, command.end, succeeds)
         elif command.assignments:
             is_local = all(is_harmless_assignment(each.name, each.value, alone=True) for each in command.assignments)
             effects = (
@@ -219,10 +226,11 @@ class _Judge:
     def _judge_inner(self, text: str, words: SequenceOf[Word], start: int, end: int) -> None:
         """Judge a text that a shell runs."""
         before, span = self._folders, self._span
+        variables, self._variables = self._variables, {}
         loops, self._loops = self._loops, self._loops if words else 0
         self._span = self._span or self._to_characters(start, end)
         self.judge_text(text)
-        self._span, self._loops = span, loops
+        self._span, self._loops, self._variables = span, loops, variables
         # `eval` runs it in this shell.
         self._folders = self._folders.join(before) if words else before
 
