@@ -31,3 +31,18 @@ def test_a_conversation_in_a_store_that_is_there_is(tmp_path: Path, monkeypatch:
         autosave.save(Conversation((user("Hello"),)))
         monkeypatch.chdir("/")
     assert said == [f"saved as {autosave.conversation_id}"]
+
+
+def test_how_to_go_on_names_the_store_unless_it_is_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    for store, command in (
+        (tmp_path / "a b.db", f"ferrule code --store '{tmp_path}/a b.db' --continue"),
+        (None, "ferrule code --continue"),
+    ):
+        said = list[str]()
+        with open_autosave(StoreOptions(store, True, folder=tmp_path)) as autosave:
+            autosave.notify = said.append
+            autosave.save(Conversation((user("Hello"),)))
+        assert said == [f"saved as {autosave.conversation_id}; `{command}` goes on with it"]

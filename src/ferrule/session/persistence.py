@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,6 +65,8 @@ class Autosave:
     """The name of the model that answers, as it is saved."""
     folder: str | None = None
     """The folder that the conversation is about, as it is saved."""
+    place: Path | None = None
+    """The file of the store, if it isn't the user's own."""
     _id: str | None = None
     _ids: list[str] = field(default_factory=list)
     _id_before_question: str | None = None
@@ -143,7 +146,8 @@ class Autosave:
             self.notify(f"the conversation is not saved: {error}")
             return
         # Only the coding agent's conversations are about a folder.
-        hint = "; `ferrule code --continue` goes on with it" if self.folder is not None else ""
+        place = "" if self.place is None else f" --store {shlex.quote(str(self.place))}"
+        hint = f"; `ferrule code{place} --continue` goes on with it" if self.folder is not None else ""
         self.notify(f"saved as {', '.join(self._ids)}{hint}")
 
 
@@ -157,7 +161,7 @@ def open_autosave(options: StoreOptions) -> Iterator[Autosave]:
 
     with Store(find_store_path(options.store), create=options.resume is None) as store:
         folder = None if options.folder is None else str(options.folder)
-        autosave = Autosave(store, model=options.model, folder=folder)
+        autosave = Autosave(store, model=options.model, folder=folder, place=options.store)
         if options.resume is not None:
             autosave.resume(options.resume)
         try:
