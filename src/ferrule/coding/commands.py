@@ -78,8 +78,8 @@ def _list_help() -> Iterator[str]:
     entries = [(command.usage, command.about) for command in COMMANDS.values()]
     entries += [
         ("@path", "attaches a file to the question"),
-        ("Alt-Enter, \\ Enter", "begins a new line"),
         ('@"path with spaces"', "the same"),
+        ("Alt-Enter, \\ Enter", "begins a new line"),
         ("Up, nothing typed", "takes back the question that was queued last, or an earlier line"),
         ("Ctrl-C", "stops the model; pressed twice, it leaves"),
         ("Ctrl-D", "leaves"),

@@ -38,9 +38,9 @@ def describe_last_exchange(conversation: Conversation) -> list[str]:
         shown.append(f"▸ {pluralize(calls, 'call')}")
     answer = next((message.text for message in reversed(after) if message.role == "assistant" and message.text), "")
     if not answer.strip():
-        return [*shown, "(no answer yet)"]
+        return [*shown, "(no answer yet)", ""]
     # As in a turn: only the program's own lines begin in the first column.
-    return [*shown, *(f"  {line}" for line in _cut(answer, _ANSWER_LINES))]
+    return [*shown, *(f"  {line}" for line in _cut(answer, _ANSWER_LINES)), ""]
 
 
 def _find_question(message: Message) -> str:
