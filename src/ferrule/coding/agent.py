@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.compaction import CompactContext
+from ferrule.agent.hooks import Hooks, RunState
 from ferrule.agent.pipeline import Pipeline
 from ferrule.coding.instructions import make_system_text, read_project_instructions
-from ferrule.coding.repetition import StopRepetition
-from ferrule.conversation import Conversation, Message, ToolCall
+from ferrule.conversation import Conversation, Message, ToolCall, ToolResult
 from ferrule.models.context_sizes import find_context_size
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 200
 """The most requests to the model in one turn: a model that goes in circles stops."""
+REPETITIONS = 8
+"""How often one call may fail in the same way; from the third on, its result tells the model to try something else."""
 _SHARE = 4 / 5
 """How full the context may be before it is compacted: an answer and a long result must fit into the rest."""
 _READING = ("read_file", "write_file", "edit_file", "apply_patch")
@@ -84,3 +86,36 @@ def _list_paths(call: ToolCall) -> list[str]:
         return []
     path = arguments.get("path") if isinstance(arguments, dict) else None
     return [path] if isinstance(path, str) else []
+
+
+class StopRepetition(Hooks):
+    """Stops the run after the same call has failed in the same way, with no call between them that succeeded.
+
+    Each costs a request, and none helps.
+    """
+
+    async def after_results(self, state: RunState) -> None:
+        """See `Hooks`."""
+        for (name, _, _), count in _count_failures(state.conversation).items():
+            if count >= REPETITIONS:
+                state.stop("repetition", f"{name} failed {count} times in the same way, with the same arguments")
+
+
+def _count_failures(conversation: Conversation) -> dict[tuple[str, str, str], int]:
+    """Count the calls that failed, by name, arguments and reason, back to the question or the last that succeeded."""
+    counts: dict[tuple[str, str, str], int] = {}
+    results: dict[str, ToolResult] = {}
+    for message in reversed(conversation.messages):
+        if message.role == "user":
+            break
+        if message.role == "tool":
+            if not message.result.is_error:
+                break
+            results[message.result.call_id] = message.result
+        for call in message.calls:
+            result = results.get(call.id)
+            if isinstance(call, ToolCall) and result is not None:
+                reason = result.text.partition("\n")[0]  # what follows may count the failures, or tell times
+                key = (call.name, call.arguments, reason)
+                counts[key] = counts.get(key, 0) + 1
+    return counts

@@ -1,24 +1,24 @@
-"""`tools`: everything that a coding agent uses, as a registry for any pipeline, server or command."""
+"""`tools`: everything that a coding agent uses, as a registry for any pipeline, server or command; and its hooks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ferrule.agent.hooks import Hooks
+from ferrule.agent.hooks import Hooks, RunState
 from ferrule.builtin_tools import shell_tool
 from ferrule.builtin_tools.default_sandboxes import close_at_exit
 from ferrule.coding.announcements import AnnouncementHook
 from ferrule.coding.files.tools import make_file_tools
-from ferrule.coding.other_tools import CheckpointOtherTools
 from ferrule.coding.run_tests.tool import make_run_tests
 from ferrule.coding.search.tools import make_search_tools
 from ferrule.coding.sub_agents import NAME as TASK
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.coding.todo import make_todo
 from ferrule.coding.workspace import Workspace
+from ferrule.conversation import ToolCall
 from ferrule.tools.registry import ToolRegistry
 
 COMMAND_SECONDS = 30.0
@@ -60,3 +60,27 @@ def tools(
 def make_hooks(workspace: Workspace) -> tuple[Hooks, ...]:
     """Make the hooks of a pipeline with these tools: news for the model, and checkpoints before other tools."""
     return AnnouncementHook(workspace), CheckpointOtherTools(workspace, tools(workspace).names)
+
+
+class CheckpointOtherTools(Hooks):
+    """Keeps the workspace as before a command when the model calls a tool that may change it and isn't one of `own`.
+
+    Such are those of MCP servers, plugins, the project's files and the user's own, which know of no checkpoint; `own`
+    are the names of tools that see to it themselves. What only reads needs no checkpoint, if the policy trusts
+    what the tool says of itself.
+    """
+
+    def __init__(self, workspace: Workspace, own: Collection[str]) -> None:
+        self._workspace = workspace
+        self._own = frozenset(own)
+
+    async def after_message(self, state: RunState) -> None:
+        """See `Hooks`."""
+        if any(isinstance(call, ToolCall) and self._may_write(state, call.name) for call in state.open_calls):
+            await self._workspace.before_command()
+
+    def _may_write(self, state: RunState, name: str) -> bool:
+        tool = state.registry.get(name)
+        if tool is None or name in self._own:
+            return False
+        return tool.annotations.read_only is not True or not state.policy.trusts(tool.origin)

@@ -19,9 +19,8 @@ from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.document import Document
 
 from ferrule.coding.terminal.answers import PromptQuestions
-from ferrule.coding.terminal.completion import PromptCompleter
 from ferrule.coding.terminal.output import OutputAbovePrompt
-from ferrule.coding.terminal.prompt import make_application
+from ferrule.coding.terminal.prompt import PromptCompleter, describe_status, make_application
 
 if TYPE_CHECKING:
     from ferrule.coding.program import CodingOptions, CodingSession
@@ -161,7 +160,6 @@ class TerminalProgram:
 
     def describe_status(self, width: int) -> str:
         """The model, the profile, what was taken, how full the context is, and what is going on."""
-        from ferrule.coding.terminal.status import describe_status
 
         is_leaving = self._turn is None and time.monotonic() - self._interrupted < _TWICE
         now = self._asked_at if self._questions.is_waiting else time.monotonic()

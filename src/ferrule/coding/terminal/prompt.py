@@ -1,14 +1,17 @@
-"""The prompt: where lines are typed, what is shown around it, and its keys."""
+"""The prompt: where lines are typed and completed, its keys, and the status line below it."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -23,6 +26,12 @@ from prompt_toolkit.output.defaults import create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
+if TYPE_CHECKING:
+    from ferrule.coding.program import CodingSession
+
+_FILE = re.compile(r"""(?:^|\s)@(?:"([^"\n]*)|([^\s"]*))$""")
+_MOST_NAMES = 200
+"""The most names that completion offers."""
 _HIGHEST = 10
 """The most lines of a question that are shown at once."""
 _MENU = 8
@@ -181,3 +190,83 @@ def _make_keys(owner: PromptOwner, buffer: Buffer) -> KeyBindings:
     keys.add("c-z")(lambda event: event.app.suspend_to_background())
     keys.add("escape", eager=True, filter=has_completions)(lambda _: buffer.cancel_completion())
     return keys
+
+
+class PromptCompleter(Completer):
+    """Completes commands after a slash, and the names of files after `@`.
+
+    `list_commands` returns usages with what they do, `list_files` the paths of files relative to the workspace.
+    """
+
+    def __init__(
+        self, list_commands: Callable[[], Sequence[tuple[str, str]]], list_files: Callable[[], Sequence[str]]
+    ) -> None:
+        self._list_commands = list_commands
+        self._list_files = list_files
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002 - as it is called
+        """Yield completions of the word before the cursor."""
+        before = document.text_before_cursor
+        if before.startswith("/") and " " not in before and "\n" not in before:
+            for usage, about in self._list_commands():
+                name = usage.split()[0]
+                if name.startswith(before):
+                    yield Completion(name, -len(before), display=usage, display_meta=about)
+            return
+        found = _FILE.search(before)
+        if found is not None:
+            typed = found[2] if found[1] is None else found[1]
+            for path in rank_paths(self._list_files(), typed):
+                is_quoted = found[1] is not None or " " in path
+                start = -len(typed) - (found[1] is not None)
+                yield Completion(f'"{path}" ' if is_quoted else f"{path} ", start, display=path)
+
+
+def rank_paths(paths: Iterable[str], typed: str) -> list[str]:
+    """Return the paths that contain what was typed: those whose name begins with it first, the shortest first."""
+    wanted = typed.casefold()
+    ranked = []
+    for path in paths:
+        folded = path.casefold()
+        if wanted in folded:
+            name = folded.rpartition("/")[2]
+            ranked.append((not folded.startswith(wanted), not name.startswith(wanted), len(path), path))
+    ranked.sort()
+    return [path for *_, path in ranked[:_MOST_NAMES]]
+
+
+def describe_status(coding: CodingSession | None, seconds: float | None, width: int, is_leaving: bool) -> str:
+    """Describe the session in at most `width` columns; what matters least is left out first.
+
+    `seconds` is how long the turn has taken, None if there is none.
+    """
+    if is_leaving:
+        return _fit(["Ctrl-C again leaves"], width)
+    if coding is None:
+        return _fit(["starting"], width)
+    from ferrule._util.pluralize import pluralize
+    from ferrule._util.terminal_text import escape_line
+    from ferrule.coding.meter import format_count
+
+    meter = coding.meter
+    parts = [coding.profile, escape_line(coding.session.model_name)]
+    if seconds is not None:
+        parts.insert(0, f"{seconds:.0f} s, Ctrl-C stops")
+    if meter.context_left is not None:
+        parts.append(f"{meter.context_left:.0%} context left")
+    jobs = coding.count_jobs()
+    if jobs:
+        parts.append(pluralize(jobs, "job"))
+    total = meter.total
+    if total.prompt_tokens or total.sampled_tokens:
+        parts.append(f"{format_count(total.prompt_tokens + total.sampled_tokens)} tokens")
+    if meter.dollars:
+        parts.append(f"${meter.dollars:.3f}")
+    return _fit(parts, width)
+
+
+def _fit(parts: list[str], width: int) -> str:
+    while len(parts) > 1 and len(" · ".join(parts)) + 2 > width:
+        parts = parts[:-1]
+    line = f" {' · '.join(parts)} "
+    return line if len(line) <= width else f"{line[: max(0, width - 1)]}…"
