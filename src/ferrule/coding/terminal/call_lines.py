@@ -128,14 +128,22 @@ def summarize_lines(result: ToolResult, *, with_diff: bool) -> tuple[str, list[s
     lines = text.split("\n")
     if result.name == "todo" and not result.is_error and lines[-1].startswith("("):
         return escape_line(lines[-1].strip("()")), [escape_line(line) for line in lines[:-1]]
-    if len(lines) < 2 or any(not hasattr(part, "text") for part in result.content):
+    if any(not hasattr(part, "text") for part in result.content):
         return summarize_result(result), []
-    if result.name in _QUIET and not result.is_error:
-        return pluralize(len(lines), "line"), []
+    if result.name in _QUIET and not result.is_error and (counted := _count_lines(result.name, lines)):
+        return counted, []
+    if len(lines) < 2:
+        return summarize_result(result), []
     head, diff = _split_diff(lines)
     if diff:
         return "; ".join(map(_write_for_person, filter(None, head))), _shorten_lines(diff) if with_diff else []
     return _write_for_person(lines[0]), [_write_for_person(line) for line in _shorten_lines(lines[1:], _SHOWN_OUTPUT)]
+
+
+def _count_lines(name: str, lines: Sequence[str]) -> str:
+    """Count lines that aren't notes; empty if there are none, or a single one that isn't of a file, which is shown."""
+    count = sum(not (line.startswith("[") and line.endswith("]")) for line in lines)
+    return pluralize(count, "line") if count > 1 or (count and name == "read_file") else ""
 
 
 def _write_for_person(line: str) -> str:
