@@ -246,3 +246,40 @@ def test_files_are_checked(project):
 )
 def test_wrong_input_is_one_line(project, arguments, words):
     assert_refused(policy(project, "explain", *arguments), words)
+
+
+def test_check_warns_of_names_that_no_tool_has(project):
+    (project / "rules.toml").write_text(
+        '[[rules]]\ntool = "bahs"\naction = "deny"\n'
+        '[[rules]]\ntool = "bash"\narguments = { comand = "rm *" }\naction = "deny"\n'
+        '[[rules]]\ntool = "run"\naction = "deny"\n'
+    )
+    done = policy(project, "check", "rules.toml", "--tools", str(project.parent / "run_tool.py"))
+    assert (done.returncode, done.stdout) == (0, "rules.toml: 3 rules, 2 warnings\n")
+    first, second = done.stderr.splitlines()
+    assert first == "ferrule: rules.toml: the rule deny for 'bahs' matches no tool; did you mean bash?"
+    assert second.endswith("no matching tool has an argument 'comand'; did you mean command?")
+
+
+def test_a_file_that_is_no_journal_is_refused(project):
+    for text in ("not a journal\n", '{"a": 1}\n', '[[rules]]\naction = "deny"\n'):
+        (project / "calls").write_text(text)
+        assert_refused(policy(project, "explain", "--journal", "calls"), "calls: not a journal")
+    (project / "calls").write_text("")
+    assert policy(project, "explain", "--journal", "calls").returncode == 0
+
+
+def test_explain_knows_the_tools_of_the_project(project):
+    (project / "ferrule.toml").write_text(
+        '[[tools]]\nname = "count_lines"\ndescription = "Count."\ncommand = ["wc", "-l", "a"]\n'
+    )
+    (project / ".ferrule" / "tools").mkdir(parents=True)
+    (project / ".ferrule" / "tools" / "greet_tool.py").write_text(
+        'from ferrule import tool\n\n\n@tool\ndef greet() -> str:\n    """Greet."""\n    return "hello"\n'
+    )
+    refused = policy(project, "explain", "--tool", "greet")
+    assert refused.returncode == 2
+    assert "greet_tool.py" in refused.stderr  # it isn't trusted, so its code hasn't run
+    assert policy(project, "trust", "--yes").returncode == 0
+    for name in ("greet", "count_lines"):
+        assert policy(project, "explain", "--tool", name).stdout.startswith(f"{name} is asked about")

@@ -55,21 +55,16 @@ def _explain(  # noqa: PLR0913 - the options of the command
 @policy.command("check")
 def _check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Policies, or files named ferrule.toml.")],
+    tools: ToolFolders = None,
 ) -> None:
-    """Check files of rules, with the examples in them.
+    """Check files of rules, with the examples in them, and the names of tools and arguments.
 
-    The exit status is 2 if one is wrong.
+    The exit status is 2 if a file is wrong. A name that none of the coding agent's tools, of this project's and of
+    --tools has is only a warning: a server may have it.
     """
-    from ferrule._util.pluralize import pluralize
-    from ferrule.execution import read_policy
-    from ferrule.session.project_file import FILE_NAME, read_project_file
+    from ferrule.cli.policy_explain import check_files
 
-    counts = {
-        path: len(read_project_file(path)[1].policy.rules if path.name == FILE_NAME else read_policy(path).rules)
-        for path in files
-    }
-    for path, count in counts.items():
-        typer.echo(f"{path}: {pluralize(count, 'rule')}, no problems")
+    check_files(files, tools or ())
 
 
 Folder = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project; by default this folder.")]

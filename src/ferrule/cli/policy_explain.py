@@ -69,12 +69,20 @@ def explain_call(
 
 
 def explain_journal(path: Path, policy: Policy, as_json: bool) -> int:
-    """Print what `policy` says of the recorded calls; returns the exit status. Raises `OSError`."""
+    """Print what `policy` says of the recorded calls; returns the exit status.
+
+    Raises `SettingsError` for a file that is no journal, and `OSError`.
+    """
     from ferrule.execution.explain import judge_journal
     from ferrule.execution.journal import read_entries
     from ferrule.session.terminal_output import print_json
 
-    judged = judge_journal(read_entries(path), policy, Path.cwd())
+    entries = read_entries(path)
+    if path.stat().st_size and not any("event" in entry and "key" in entry for entry in entries):
+        raise SettingsError(
+            f"{path}: not a journal: no line in it records a call; --journal FILE of a command writes one"
+        )
+    judged = judge_journal(entries, policy, Path.cwd())
     changed = [call for call in judged.calls if call.is_changed]
     if as_json:
         print_json(_journal_to_json(judged, changed))
@@ -84,13 +92,38 @@ def explain_journal(path: Path, policy: Policy, as_json: bool) -> int:
     return 1 if changed else 0
 
 
+def check_files(files: Iterable[Path], paths: Iterable[Path]) -> None:
+    """Check files of rules, and print what was found. Raises `PolicyError` and `SettingsError` for a wrong one."""
+    from ferrule.cli.tools import collect_tools, load_coding_tools
+    from ferrule.execution import read_policy
+    from ferrule.execution.policy_file import make_policy
+    from ferrule.session.project_file import FILE_NAME, read_project_file
+    from ferrule.session.terminal_output import print_notice
+
+    policies = {
+        path: make_policy(read_project_file(path)[1].policy, str(path), "policy.")
+        if path.name == FILE_NAME
+        else read_policy(path)
+        for path in files
+    }
+    tools = collect_tools(paths).add(load_coding_tools()).tools if any(one.rules for one in policies.values()) else ()
+    for path, policy in policies.items():
+        unused = policy.find_unused(tools)
+        for problem in unused:
+            print_notice(f"{path}: {problem}")
+        found = pluralize(len(unused), "warning") if unused else "no problems"
+        typer.echo(f"{path}: {pluralize(len(policy.rules), 'rule')}, {found}")
+
+
 def _find_tool(name: str, paths: Iterable[Path]) -> Tool:
     from ferrule import coding
-    from ferrule.cli.tools import collect_tools
+    from ferrule.cli.tools import collect_tools, load_coding_tools
     from ferrule.tools.registry import find_nearest_names
 
     registry = collect_tools(paths).add(coding.tools())
     found = {tool.name: tool for tool in registry.tools}
+    if name not in found:
+        found |= {tool.name: tool for tool in load_coding_tools()}
     if name not in found:
         near = find_nearest_names(name, found)
         advice = f"the nearest: {', '.join(near)}" if near else f"there are {', '.join(found)}"

@@ -114,7 +114,7 @@ def load_path_or_builtin(path: Path) -> ToolLike:
     if path.is_dir():
         return ToolRegistry.discover(path)
     if str(path) == "coding":
-        return _make_coding_tools()
+        return load_coding_tools()
     if str(path) in CONTAINED:
         contained: ToolLike = getattr(builtin_tools, str(path))
         return contained
@@ -123,7 +123,7 @@ def load_path_or_builtin(path: Path) -> ToolLike:
     return ToolRegistry.from_file(path)
 
 
-def _make_coding_tools() -> ToolRegistry:
+def load_coding_tools() -> ToolRegistry:
     """Make the tools of a coding agent for the current folder, with those of the project that the user has trusted."""
     from ferrule.builtin_tools.default_sandboxes import close_at_exit
     from ferrule.coding.project_tools import find_project_tools

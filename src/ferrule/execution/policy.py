@@ -184,8 +184,12 @@ class Policy:
                 name for name in rule.arguments if name != "*" and not any(_has_argument(tool, name) for tool in named)
             ]
             if named and missing:
+                near = find_nearest_names(
+                    missing[0], sorted({name for tool in named for name in _list_arguments(tool)})
+                )
+                cure = f"; did you mean {near[0]}?" if near else ""
                 problems.append(
-                    f"the rule {rule.action} for {rule.tool!r}: no matching tool has an argument {missing[0]!r}"
+                    f"the rule {rule.action} for {rule.tool!r}: no matching tool has an argument {missing[0]!r}{cure}"
                 )
             if (
                 rule.command is not None
@@ -274,6 +278,11 @@ def _has_argument(tool: PolicySubject, argument: str) -> bool:
     if not isinstance(schema, Mapping) or schema.get("additionalProperties", True) is not False:
         return True
     return argument in schema.get("properties", {})
+
+
+def _list_arguments(tool: PolicySubject) -> Iterable[str]:
+    schema = getattr(tool, "parameters", None)
+    return schema.get("properties", {}) if isinstance(schema, Mapping) else ()
 
 
 def _check_rules(name: str, rules: object) -> None:
