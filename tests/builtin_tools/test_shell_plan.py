@@ -71,7 +71,7 @@ def judge(sandbox: ShellSandbox, command: str) -> list[str]:
     [
         ("cat a.txt | wc -l", "allow allow allow allow allow"),
         ("git log --oneline | head -3", "allow allow allow allow allow"),
-        ("cat /etc/passwd", "allow allow ask ask allow"),
+        ("cat /etc/passwd", "ask ask ask ask allow"),
         ("mkdir src && touch src/a.py", "deny ask allow allow allow"),
         ("make", "deny ask ask allow allow"),
         ("ls; rm -rf src", "deny ask ask allow allow"),
@@ -174,7 +174,7 @@ async def test_no_checkpoint_is_made_for_what_only_reads(sandbox: ShellSandbox) 
 
     tool = shell_tool(sandbox, name="bash", before_command=before)
     async with ToolRegistry([tool]).open() as bound:
-        executor = Executor(bound)
+        executor = Executor(bound, policy=Policy(profile="all"))
         for command in ("cat a.txt", "git status", "make"):
             await executor.run(ToolCall("call_1", "bash", json.dumps({"command": command})), CallScope())
     assert seen == [1]

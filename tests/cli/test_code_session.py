@@ -183,6 +183,30 @@ def test_a_project_file_counts_only_once_it_is_trusted(project: Path) -> None:
         assert screen.wait_for_end() == 0
 
 
+def test_a_no_to_trust_is_remembered_until_the_file_changes(project: Path) -> None:
+    path = project / "ferrule.toml"
+    path.write_text('[[tools]]\nname = "say"\ndescription = "Say it."\ncommand = ["echo", "said"]\n')
+
+    def start(answer: str = "") -> str:
+        with Screen("code", "-m", "echo", folder=project, **home(project)) as screen:
+            if answer:
+                screen.wait_for("Trust it? [y]es, [n]o:")
+                screen.type(answer, ENTER)
+            screen.type("hello", ENTER)
+            shown = screen.wait_for("› hello")
+            screen.type(CTRL_D)
+            assert screen.wait_for_end() == 0
+        return shown
+
+    start("n")
+    shown = start()
+    assert "Trust it?" not in shown
+    assert "ferrule policy trust" in " ".join(shown.split())
+    path.write_text(path.read_text() + "\n# changed\n")
+    start("n")
+    assert ferrule("policy", "trust", "--yes", folder=project, **home(project)).stdout.endswith("trusted\n")
+
+
 def test_a_damaged_project_file_or_store_is_one_line(project: Path) -> None:
     (project / "ferrule.toml").write_text("[policy\n")
     done = ferrule("code", "-p", "hi", "-m", "echo", folder=project, **home(project))

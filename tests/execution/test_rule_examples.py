@@ -77,7 +77,7 @@ def test_examples_that_hold(rule):
         ),
         ({"action": "deny", "tool": "a*", "matches": ["b"]}, "doesn't match 'b', judged as the name of a tool"),
         ({"action": "deny", "command": "rm", "matches": ["rm 'x"]}, "judged as a command line that can't be read: "),
-        ({"action": "deny", "command": "rm", "matches": "rm x"}, "matches: got 'rm x'; input should be a valid list"),
+        ({"action": "deny", "command": "rm", "matches": "rm x"}, "matches: got 'rm x'; expected a list"),
     ],
 )
 def test_an_example_that_fails_names_the_rule_and_what_it_was_judged_as(rule, words):

@@ -33,6 +33,7 @@ from ferrule.session.renderer import JsonRenderer
 from ferrule.session.saved_rules import load_saved_rules, save_always
 from ferrule.session.session import Session
 from ferrule.session.terminal_output import print_warnings
+from ferrule.session.trust import is_refused, refuse
 
 if TYPE_CHECKING:
     from ferrule.agent.hooks import Hooks
@@ -103,10 +104,14 @@ async def _trust_project(project: Project, approver: Approver | None, shown: Ren
     """Ask whether the project's `ferrule.toml` is trusted, if it grants something."""
     for notice in project.notices:
         shown.notify(notice)
-    lines = project.list_untrusted()
+    lines, own = project.list_untrusted(), project.own
     try:
-        if lines and await _confirm(approver, ["The project's ferrule.toml:", *lines], "Trust it?"):
-            return project.trust()
+        if lines and own is not None and not is_refused("project", own.path, own.digest):
+            answer = await _confirm(approver, ["The project's ferrule.toml:", *lines], "Trust it?")
+            if answer:
+                return project.trust()
+            if answer is not None:
+                refuse("project", own.path, own.digest)
     except (FerruleError, OSError) as error:
         shown.notify(f"{error}; the project's ferrule.toml is not trusted")
     return project
@@ -114,10 +119,14 @@ async def _trust_project(project: Project, approver: Approver | None, shown: Ren
 
 async def _trust_tools(found: ProjectTools, approver: Approver | None, shown: Renderer) -> ProjectTools:
     """Ask whether the project's tool files are trusted; say what doesn't count."""
-    lines = found.list_untrusted()
+    lines, files = found.list_untrusted(), found.untrusted
     try:
-        if lines and await _confirm(approver, ["The project's tool files:", *lines], "Trust them?"):
-            found = found.trust()
+        if lines and files is not None and not is_refused("tools", files.folder, files.digest):
+            answer = await _confirm(approver, ["The project's tool files:", *lines], "Trust them?")
+            if answer:
+                found = found.trust()
+            elif answer is not None:
+                refuse("tools", files.folder, files.digest)
     except (FerruleError, OSError) as error:
         shown.notify(str(error))
     for line in (*found.problems, *found.describe_untrusted()):
@@ -125,15 +134,17 @@ async def _trust_tools(found: ProjectTools, approver: Approver | None, shown: Re
     return found
 
 
-async def _confirm(approver: Approver | None, lines: Sequence[str], question: str) -> bool:
-    """Ask the person who is asked about calls; False where nobody can be asked."""
+async def _confirm(approver: Approver | None, lines: Sequence[str], question: str) -> bool | None:
+    """Ask the person who is asked about calls; None where nobody can be asked, or there is no answer."""
     if not isinstance(approver, TerminalApprover):
-        return False
+        return None
     async with approver.take_turn():
         approver.say(escape_line(lines[0]), *(f"  {escape_line(line)}" for line in lines[1:]))
         while True:
             line = await approver.ask(f"{question} [y]es, [n]o:")
-            answer = "n" if line is None else line.strip().casefold()
+            if line is None:
+                return None
+            answer = line.strip().casefold()
             if answer in ("y", "yes", "n", "no"):
                 return answer.startswith("y")
 

@@ -20,6 +20,7 @@ TrustKind = Literal["project", "tools"]
 """`project` is a `ferrule.toml`, `tools` a file or folder of tools."""
 
 _FILE = "trust.json"
+_REFUSED = "refused.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,17 @@ def was_trusted(kind: TrustKind, path: Path) -> bool:
 
 def trust(kind: TrustKind, path: Path, digest: str) -> None:
     """Trust this content at this path, and no earlier one. Raises `SettingsError` and `OSError`."""
-    key = _make_key(kind, path)
+    _record(_FILE, kind, path, digest)
 
-    def change(records: dict[str, Any]) -> None:
-        records[key] = {"digest": digest, "time": time.time()}
 
-    change_records(_FILE, change)
+def refuse(kind: TrustKind, path: Path, digest: str) -> None:
+    """Remember that the user doesn't trust this content, so that it isn't asked again. Raises as `trust` does."""
+    _record(_REFUSED, kind, path, digest)
+
+
+def is_refused(kind: TrustKind, path: Path, digest: str) -> bool:
+    """Whether the user said not to trust exactly this content. Raises as `is_trusted` does."""
+    return any(one.digest == digest for one in _find(read_records(_REFUSED), kind, path))
 
 
 def forget(kind: TrustKind, path: Path) -> bool:
@@ -78,6 +84,15 @@ def forget(kind: TrustKind, path: Path) -> bool:
 def list_trusted() -> tuple[TrustedContent, ...]:
     """All that the user trusted, by path. Raises `SettingsError` and `OSError`."""
     return tuple(sorted(_parse(read_records(_FILE).items()), key=lambda one: (one.path, one.kind)))
+
+
+def _record(file: str, kind: TrustKind, path: Path, digest: str) -> None:
+    key = _make_key(kind, path)
+
+    def change(records: dict[str, Any]) -> None:
+        records[key] = {"digest": digest, "time": time.time()}
+
+    change_records(file, change)
 
 
 def _find(records: dict[str, Any], kind: TrustKind, path: Path) -> list[TrustedContent]:
