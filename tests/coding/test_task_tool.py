@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from io import StringIO, TextIOBase
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ferrule.coding import tools
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.conversation import Conversation
 from ferrule.events import Event, ToolProgress
-from ferrule.execution import FileJournal, Policy, Rule, TerminalApprover
+from ferrule.execution import ApprovalRequest, Decision, FileJournal, Policy, Rule, TerminalApprover
 from ferrule.execution.executor import call_tool
 from ferrule.execution.journal import read_entries
 from ferrule.models.protocol import ModelSettings
@@ -220,6 +221,21 @@ async def test_a_person_is_asked_for_a_sub_agent_by_its_name(tmp_path: Path) -> 
     assert "▸ paint asks to run, for the sub-agent task (Paint the garden.)" in output.getvalue()
     result = run.sub_runs[0].run.conversation.messages[3].result
     assert (result.status, result.text) == ("denied", "error: denied: not today")
+
+
+async def test_the_time_of_a_task_stands_still_while_a_person_is_asked_for_its_calls(tmp_path: Path) -> None:
+    class Slow:
+        async def decide(self, request: ApprovalRequest) -> Decision:
+            await asyncio.sleep(1.5)
+            return Decision.allow()
+
+    task = replace(make_task_tool(tmp_path), timeout=1.0)
+    # One level deep and two: the clocks of all calls around are stopped.
+    for started in ([start("Paint.", ["paint"])], [start("outer", ["task", "paint"]), start("inner", ["paint"])]):
+        scripted = ScriptedModel(*started, call("paint"), *["Green."] * len(started), "Done.")
+        pipeline = model(scripted).chat("Paint it.").using(look, paint, task, policy=Policy(profile="ask"))
+        run = await pipeline.using(approver=Slow()).run()
+        assert _result(run) == "Green."
 
 
 async def test_one_sub_agent_of_another_is_named_with_it(tmp_path: Path) -> None:
