@@ -11,6 +11,7 @@ from ferrule.coding import tools
 from ferrule.coding.attached_files import attach_files
 from ferrule.coding.checkpoints import Checkpoints
 from ferrule.coding.workspace import Workspace
+from ferrule.errors import SettingsError
 from ferrule.execution.executor import call_tool
 
 ALL = Policy(profile="all")
@@ -35,8 +36,11 @@ async def test_all_tools_obey_alike(tmp_path: Path, visible: tuple[str, ...]) ->
             result = await call_tool(registry, arguments, name=name, policy=ALL)
             assert ("TOKEN=1" in result.text) is bool(visible), name
             assert "TOKEN=2" not in result.text
-        attached = attach_files("see @.env", used)
-        assert any("TOKEN=1" in str(each) for each in attached) is bool(visible)
+        if visible:
+            assert any("TOKEN=1" in str(each) for each in attach_files("see @.env", used))
+        else:
+            with pytest.raises(SettingsError, match="hidden"):
+                attach_files("see @.env", used)
         checkpoints.begin_turn("write")
         edits = [{"old": "TOKEN=1", "new": "TOKEN=3"}]
         result = await call_tool(registry, {"path": ".env", "edits": edits}, name="edit_file", policy=ALL)
