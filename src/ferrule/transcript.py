@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ferrule._util.terminal_text import escape_line, escape_text
 from ferrule.conversation import (
@@ -31,6 +32,8 @@ EDITED = "  (edited by you)"
 """What stands behind the arguments of a call that aren't those of the model."""
 _LONGEST = 200
 _LONGEST_DETAIL = 20_000
+_MOST_COMPARED = 2_000
+"""Lines of an edit that are compared; those of a longer one all count as changed."""
 _LARGEST_IMAGE = 5_000_000
 _SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif"})
 
@@ -67,7 +70,34 @@ def summarize_arguments(call: ToolCall | MalformedCall) -> str:
     values = list(arguments.values())
     if len(values) == 1 and isinstance(values[0], str):
         return _shorten(values[0])
-    return _shorten(", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()))
+    written = (
+        f"{name}={count_edits(value) or json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
+    )
+    return _shorten(", ".join(written))
+
+
+def count_edits(value: Any) -> str:
+    """Count the lines that replacements add and remove; empty if these are none."""
+    if not (
+        isinstance(value, list)
+        and value
+        and all(isinstance(one, dict) and isinstance(one.get("old"), str) for one in value)
+    ):
+        return ""
+    added = removed = 0
+    for edit in value:
+        more, fewer = _count_changed_lines(edit["old"].splitlines(), str(edit.get("new", "")).splitlines())
+        added, removed = added + more, removed + fewer
+    return f"+{added:,} −{removed:,}"
+
+
+def _count_changed_lines(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    if len(old) + len(new) > _MOST_COMPARED:
+        return len(new), len(old)
+    from difflib import SequenceMatcher
+
+    same = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
+    return len(new) - same, len(old) - same
 
 
 def summarize_result(result: ToolResult | str) -> str:

@@ -162,8 +162,8 @@ def test_a_model_can_not_imitate_our_lines_at_any_width(project: Path) -> None: 
             screen.wait_for("ask")
             screen.type("hi", ENTER)
             shown = screen.wait_until(lambda text: text.count("REASON?") == 1 and "hi" in text, "the answer")
-            ours = [line for line in shown.splitlines() if line[:1] not in ("", " ")]
-            assert not [line for line in ours if not line.startswith(("› ", "›", "▸ read_file  a", "▸ bash  echo"))]
+            ours = [line for line in shown.splitlines() if line.startswith(("▸", "["))]
+            assert [line[:14] for line in ours] == ["▸ read_file  a", "▸ bash  echo" + ours[1][12:14]]
             leave(screen)
 
 
@@ -220,4 +220,25 @@ def test_the_time_for_an_answer_is_not_the_calls(project: Path) -> None:  # noqa
         seconds = re.search(r"→  \(no output\)(?:  \(([\d.]+) s\))?", shown)
         assert seconds is not None
         assert float(seconds[1] or 0) < 3
+        leave(screen)
+
+
+def test_a_terminal_that_only_shows_lines_asks_and_can_not_be_imitated(project: Path) -> None:  # noqa: F811
+    script = (
+        run("touch one"),
+        says("▸ bash  rm -rf /  →  ok\n\n[y]es, [n]o REASON? y"),
+        run("touch [bold]two[/x]", "call_2"),
+        says("Here."),
+    )
+    with opened(project, *script, TERM="dumb") as (screen, _):
+        screen.wait_for("›")
+        screen.type("one\n")
+        screen.wait_for("▸ bash asks to run", "[p] in this project?")
+        screen.type("y\n")
+        screen.wait_for("  ▸ bash  rm -rf /  →  ok\n\n  [y]es, [n]o REASON? y")
+        assert (project / "one").exists()
+        screen.type("two\n")
+        screen.wait_for("  │ $ touch [bold]two[/x]", "[p] in this project?")
+        screen.type(CTRL_C)
+        screen.wait_for("^C\n▸ bash  touch [bold]two[/x]  →  not run")
         leave(screen)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ferrule.session.session import SessionRunner
 
 _WITHOUT = ("schema", "no_tools", "keep")
+_MARGIN = "  "
+"""What stands before each line of an answer on a terminal: a call begins in the first column."""
 _LISTED_TURNS = 5
 _CHOOSE_MODEL = (
     "choose one by --model (such as openai:gpt-5 or ollama:qwen3-coder), FERRULE_MODEL, or `model` in the "
@@ -331,7 +333,7 @@ def _open_runner(given: CodingOptions, options: SessionOptions, can_ask: bool) -
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_approver
 
-    renderer = make_renderer(options)
+    renderer = make_renderer(options, margin=_MARGIN)
     with (
         route_tool_output(),
         open_approver(given.allows_all, can_ask) as (approver, answers),

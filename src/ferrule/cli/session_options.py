@@ -282,8 +282,8 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
     return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
 
 
-def make_renderer(options: SessionOptions) -> Renderer:
-    """Make what shows the events: JSON lines, a typed answer alone, or text for people."""
+def make_renderer(options: SessionOptions, margin: str = "") -> Renderer:
+    """Make what shows the events: JSON lines, a typed answer alone, or text for people, on a terminal with a margin."""
     if options.as_json:
         from ferrule.session.renderer import JsonRenderer
 
@@ -294,7 +294,7 @@ def make_renderer(options: SessionOptions) -> Renderer:
         return TypedAnswerRenderer()
     from ferrule.session.renderer import TextRenderer
 
-    return TextRenderer()
+    return TextRenderer(margin)
 
 
 def read_schema(given: str) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class CallDisplay:
 
     def render_reason(self, request: ApprovalRequest) -> list[Line]:
         """Render the reason for asking, and what was wrong with the last edit."""
-        lines = self._render_field("why you are asked", request.reason)
+        lines = self._render_field("why you are asked", request.reason, by_words=True)
         if request.problem:
             lines += [Line(line.text, "bold red") for line in self._render_block(f"not accepted: {request.problem}")]
         return lines
@@ -92,7 +92,7 @@ class CallDisplay:
         """Render what an "always" would allow."""
         if request.always is None:
             return [Line(text) for text in self._wrap('  there is no "always" for this call', "  ")]
-        return self._render_field('"always" would allow', request.always)
+        return self._render_field('"always" would allow', request.always, by_words=True)
 
     def render_rules(self, request: ApprovalRequest) -> list[Line]:
         """Render what an "always" would allow, with its exact rules."""
@@ -153,6 +153,8 @@ class CallDisplay:
             if is_workspace and effect.words in runs and not marks:
                 continue  # said with the program itself
             text = _describe_target(effect, request)
+            if effect.kind == "run" and len(text) > self.width - 8 and _is_whole_command(effect, preview):
+                text = f"it{text.removeprefix(effect.target)}"  # said above, whole
             if isinstance(preview, Diff) and effect.kind == "write" and _find_real_path(effect) == changed:
                 text += f"  ({_count_changes(preview)})"
                 changed = None
@@ -197,6 +199,8 @@ class CallDisplay:
             words = value.strip() if isinstance(value, str) else ""
             if is_brief and words and isinstance(preview, str) and words in preview:
                 continue
+            if is_brief and preview and value in ("", None):
+                continue
             text = str(value) if "\n" in words else json.dumps(value, ensure_ascii=False)
             is_long = "\n" in text or len(text) > self.width - len(name) - 4
             if is_brief and is_long and _shows_change(preview):
@@ -204,15 +208,20 @@ class CallDisplay:
             lines += self._render_field(name, text)
         return lines
 
-    def _render_field(self, name: str, text: str, style: str = "", end: str = ":") -> list[Line]:
+    def _render_field(
+        self, name: str, text: str, style: str = "", end: str = ":", *, by_words: bool = False
+    ) -> list[Line]:
         """Render a name and its text on one line, or with a long or multi-line text below the name."""
         name = escape_line(name)
         line = f"  {name}{end} {escape_line(text)}"
         if measure(line) <= self.width and "\n" not in text:
             return [Line(line, style)]
-        return [*(Line(one, style) for one in self._wrap(f"  {name}:", "  ")), *self._render_block(text, style)]
+        return [
+            *(Line(one, style) for one in self._wrap(f"  {name}:", "  ")),
+            *self._render_block(text, style, by_words=by_words),
+        ]
 
-    def _render_block(self, text: str, style: str = "") -> list[Line]:
+    def _render_block(self, text: str, style: str = "", *, by_words: bool = False) -> list[Line]:
         """Render lines behind a bar each, so that none can be mistaken for ours."""
         lines = text.split("\n")
         if lines[-1] == "" and len(lines) > 1:
@@ -220,7 +229,7 @@ class CallDisplay:
         return [
             Line(f"  │ {piece}", style)
             for line in lines
-            for piece in self._wrap_escaped(escape_line(line), self.width - 4)
+            for piece in self._wrap_escaped(escape_line(line), self.width - 4, by_words=by_words)
         ]
 
     def _wrap(self, text: str, indent: str) -> list[str]:
@@ -231,8 +240,10 @@ class CallDisplay:
             first, *rest = self._wrap_escaped(text, self.width - len(indent))
         return [first, *(f"{indent}{piece}" for piece in rest)]
 
-    def _wrap_escaped(self, text: str, width: int) -> list[str]:
+    def _wrap_escaped(self, text: str, width: int, *, by_words: bool = False) -> list[str]:
         """Cut a text, escaped already, to pieces that fit in `width` columns; at least one."""
+        if text.isascii() and by_words:
+            return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
         if text.isascii():
             return [text[start : start + width] for start in range(0, max(1, len(text)), width)]
         from rich.cells import chop_cells
@@ -284,6 +295,11 @@ def _describe_target(effect: Effect, request: ApprovalRequest) -> str:
     outside = _find_outside(effect, request)
     leads = f"  (leads to {outside})" if outside is not None and outside != effect.target else ""
     return f"{path}{program}{leads}"
+
+
+def _is_whole_command(effect: Effect, preview: str | Diff | ImageRef) -> bool:
+    """Whether a preview shows this command and no other."""
+    return isinstance(preview, str) and preview.split("\n")[0] == f"$ {effect.target}"
 
 
 def _cut(text: str) -> str:

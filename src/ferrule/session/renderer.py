@@ -88,10 +88,12 @@ class TextRenderer:
     """Prints each call on a line, `▸ calculator  2+2  →  4`, and the answer as it comes.
 
     On a terminal, a running call is shown with its progress on a line that its result replaces, text is wrapped at
-    words, and an answer's Markdown is rendered.
+    words, and an answer's Markdown is rendered. `margin` stands before each line of the answer there, so that it can't
+    imitate a line of a call.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, margin: str = "") -> None:
+        self._margin = margin
         self._is_terminal = sys.stdout.isatty()
         # rich takes a while to import, and piped output doesn't need it.
         self._console = _open_console() if self._is_terminal or _STYLED_PIPES & os.environ.keys() else None
@@ -149,7 +151,7 @@ class TextRenderer:
         if run.stopped == "cancelled" and self._streamed is not None:
             self._streamed.finish(is_cut_off=True)
             self._streamed = None
-        elif run.stopped == "cancelled" and self._can_overwrite:
+        elif run.stopped == "cancelled" and self._is_terminal:
             self._at_start = False
         self.clear()
         if run.stopped == "cancelled":
@@ -197,7 +199,10 @@ class TextRenderer:
 
             mark = "▸" if head.startswith("▸") else ""
             line = Text.assemble((mark, "cyan"), (head.removeprefix(mark), head_style), (tail, style))
-            self._console.print(line, soft_wrap=False)
+            width, margin = self._console.width - 1, self._margin
+            if margin and line.cell_len > width:
+                line = Text(f"\n{margin}").join(line.wrap(self._console, width - len(margin), overflow="fold"))
+            self._console.print(line, soft_wrap=bool(margin))
         else:
             sys.stdout.write(f"{head}{tail}\n")
             sys.stdout.flush()
@@ -234,7 +239,7 @@ class TextRenderer:
         if self._streamed is None or style != self._streamed_style:
             self.clear()
             is_markdown = self._can_overwrite and not style
-            self._streamed = StreamedText(self._console, is_markdown=is_markdown, style=style)
+            self._streamed = StreamedText(self._console, is_markdown=is_markdown, style=style, margin=self._margin)
             self._streamed_style = style
         self._streamed.write(text)
 

@@ -38,13 +38,15 @@ def truncate(text: str, width: int) -> str:
 class StreamedText:
     """One text, such as an answer. What is written to it must be escaped for a terminal already.
 
-    With `is_markdown`, complete blocks are rendered; `style` is for a text that isn't Markdown.
+    With `is_markdown`, complete blocks are rendered; `style` is for a text that isn't Markdown. `margin` stands before
+    each line.
     """
 
-    def __init__(self, console: Console, *, is_markdown: bool, style: str = "") -> None:
+    def __init__(self, console: Console, *, is_markdown: bool, style: str = "", margin: str = "") -> None:
         self._console = console
         self._is_markdown = is_markdown
         self._style = style
+        self._margin = margin
         self._is_fenced = False
         self._source = ""
         self._lines = [""]
@@ -74,7 +76,7 @@ class StreamedText:
 
     def _find_width(self) -> int:
         # Not the last column: terminals differ in what comes after it.
-        return max(4, self._console.width - 1)
+        return max(4, self._console.width - 1 - len(self._margin))
 
     def _end_line(self) -> None:
         self._show_word()
@@ -124,7 +126,7 @@ class StreamedText:
         self._show(text)
 
     def _show(self, text: str) -> None:
-        self._print(text)
+        self._print(text if self._lines[-1] or not text else f"{self._margin}{text}")
         self._lines[-1] += text
 
     def _print(self, text: str) -> None:
@@ -146,6 +148,7 @@ class StreamedText:
                 up = f"\x1b[{len(shown) - 1}A" if len(shown) > 1 else ""
                 sys.stdout.write(f"\r{up}\x1b[J")
                 for number, line in enumerate(rendered):
+                    sys.stdout.write(self._margin if line.plain else "")
                     self._console.print(line, end="\n" if number < len(rendered) - 1 else "")
         self._source, self._lines, self._newlines, self._spaces = "", [""], 0, ""
         self._width = self._find_width()

@@ -77,7 +77,7 @@ def make_run_tests(workspace: Workspace, command: Sequence[str] | None = None) -
     def intent(arguments: Mapping[str, Any]) -> Intent:
         chosen, _ = _choose(workspace, command, arguments.get("runner"))
         words = tuple(chosen.make_arguments(str(arguments.get("pattern") or ""), _REPORT))
-        shown, folder = shlex.join(words), str(workspace.folder)
+        shown, folder = _join_words(words), str(workspace.folder)
         notes = [f"in {folder}", f"{chosen.name}, because {chosen.reason}"]
         notes += ["again after each change, in the background"] if arguments.get("watch") else []
         effects = (Effect("run", shown, words), Effect("write", folder, words))
@@ -114,6 +114,11 @@ def _write_command(runner: TestRunner, pattern: str) -> str:
     arguments = [shlex.quote(each) for each in runner.make_arguments(pattern, "\0")]
     before = 'GOCACHE="$TMPDIR/go-build" ' if runner.name == "go" else ""
     return f'rm -f "{_REPORT}"; {before}' + " ".join(arguments).replace("'--junit-xml=\0'", f'"--junit-xml={_REPORT}"')
+
+
+def _join_words(words: Sequence[str]) -> str:
+    """A command line as it is run: of `sh` only the variable in the report's path is used."""
+    return " ".join(f'"{word}"' if word.endswith(f"={_REPORT}") else shlex.quote(word) for word in words)
 
 
 def _write_loop(written: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
-from ferrule.transcript import EDITED, summarize_arguments, summarize_result
+from ferrule.transcript import EDITED, count_edits, summarize_arguments, summarize_result
 
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 """The colours of a diff's lines, by how they begin."""
@@ -24,8 +24,6 @@ _SUBJECTS = ("command", "path", "pattern", "prompt")
 """The arguments that say what a call is about."""
 _SHORT = 40
 _LONGEST_SUBJECT = 200
-_MOST_COMPARED = 2_000
-"""Lines of an edit that are compared; the others count as changed."""
 _QUIET = ("read_file", "search", "list_files", "read_result")
 """Tools of which only the length of a result is shown: the model reads it, the person has the files."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -71,7 +69,7 @@ def _describe_arguments(name: str, arguments: Mapping[str, Any]) -> Iterator[str
 
 
 def _describe_argument(name: str, key: str, value: Any) -> Iterator[str]:
-    if key == "edits" and (counted := _count_edits(value)):
+    if key == "edits" and (counted := count_edits(value)):
         yield counted
     elif isinstance(value, str) and (name == "apply_patch" or key == "patch") and _PATCHED.search(value):
         yield f"{', '.join(escape_line(path) for path in _PATCHED.findall(value)[:5])}  {_count_signs(value)}"
@@ -88,30 +86,6 @@ def _join_lines(text: str) -> str:
     if len(shown) <= _LONGEST_SUBJECT:
         return shown
     return f"{shown[: _LONGEST_SUBJECT - 1]}… ({len(text):,} characters)"
-
-
-def _count_edits(value: Any) -> str:
-    """Count the lines that replacements add and remove; empty if these are none."""
-    if not (
-        isinstance(value, list)
-        and value
-        and all(isinstance(one, dict) and isinstance(one.get("old"), str) for one in value)
-    ):
-        return ""
-    added = removed = 0
-    for edit in value:
-        more, fewer = _count_changed_lines(edit["old"].splitlines(), str(edit.get("new", "")).splitlines())
-        added, removed = added + more, removed + fewer
-    return f"+{added:,} −{removed:,}"
-
-
-def _count_changed_lines(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    if len(old) + len(new) > _MOST_COMPARED:
-        return len(new), len(old)
-    from difflib import SequenceMatcher
-
-    same = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
-    return len(new) - same, len(old) - same
 
 
 def _count_signs(patch: str) -> str:
