@@ -163,7 +163,9 @@ def test_a_model_can_not_imitate_our_lines_at_any_width(project: Path) -> None: 
             screen.type("hi", ENTER)
             shown = screen.wait_until(lambda text: text.count("REASON?") == 1 and "hi" in text, "the answer")
             ours = [line for line in shown.splitlines() if line.startswith(("▸", "["))]
-            assert [line[:14] for line in ours] == ["▸ read_file  a", "▸ bash  echo" + ours[1][12:14]]
+            assert len(ours) == 2, shown
+            assert ours[0].startswith("▸ read_file  a")
+            assert ours[1].startswith("▸ bash  echo")
             leave(screen)
 
 
