@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, open_folder_beneath
 from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell.access_plan import Access, AccessPlanner, list_ancestors
+from ferrule.sandbox.shell.git_repositories import find_written_repository
 from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
 from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
 from ferrule.sandbox.visible_paths import is_within
@@ -115,7 +116,27 @@ class FileAccess:
                 f"{self._describe_way(path, real)} is protected: it can be read but not changed by tools, since "
                 f"{reason}. Ask the user to change it"
             )
+        if access is Access.WRITE:
+            self._check_repository(path, real, ())
         return real
+
+    def check_together(self, reals: Collection[str]) -> None:
+        """Raise `FileAccessRefused` if real paths, each of which may be written, would make up a git repository."""
+        for real in reals:
+            self._check_repository(real, real, reals)
+
+    def _check_repository(self, path: str | os.PathLike[str], real: str, alongside: Collection[str]) -> None:
+        """Raise `FileAccessRefused` if a write would change or complete a git repository that isn't named `.git`."""
+        folder = self.find_folder(real)
+        if folder is None or ".git" not in self._settings.protected:
+            return
+        repository = find_written_repository(real, str(folder), alongside)
+        if repository is not None:
+            raise FileAccessRefused(
+                f"{self._describe_way(path, real)} is protected like .git: git takes {self.describe(repository)} for a "
+                "repository, with this file in it, and runs programs that a repository names. Ask the user to change "
+                "it, or use git itself by a command"
+            )
 
     def can_read(self, path: str | os.PathLike[str]) -> bool:
         """Whether a path may be read; false if it is outside, hidden or invalid."""

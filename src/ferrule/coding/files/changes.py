@@ -11,6 +11,7 @@ import hashlib
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ _REASONS: Final = {
     errno.EIO: "the disk failed",
     errno.EEXIST: "there is a file of that name by now",
 }
+_committing = threading.Lock()
 _TEMPORARY_FILE: Final = getattr(os, "O_TMPFILE", 0)
 _UNSUPPORTED: Final = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 
@@ -68,6 +70,9 @@ def apply_changes(access: FileAccess, changes: Sequence[FileChange]) -> None:
     """
     with ExitStack() as stack, _cleaned_folders(access, changes):
         staged = [stack.enter_context(_stage(access, change)) for change in changes]
+        # Only now, and under a lock: another call may have written what these complete to a repository.
+        stack.enter_context(_committing)
+        access.check_together([each.real for each in changes if each.after is not None])
         made: list[_StagedChange] = []
         try:
             for each in staged:

@@ -191,6 +191,8 @@ class FileTools(Toolset):
 
     def _plan_patching(self, patches: Sequence[FilePatch]) -> list[ChangePlan]:
         plans = [plan for patch in patches for plan in self._plan_file_patch(patch)]
+        with explain_errors("patching", patches[0].path):
+            self._workspace.access.check_together([each.change.real for each in plans if each.change.after is not None])
         twice = [real for real, count in Counter(plan.change.real for plan in plans).items() if count > 1]
         if twice:
             shown = self._workspace.access.describe(twice[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from ferrule.errors import SandboxUnavailable
@@ -23,6 +23,8 @@ __all__ = [
     "find_named_places",
     "find_protected_repository",
     "find_writable_paths",
+    "find_written_repository",
+    "is_repository",
     "list_submodules",
     "read_pointer",
     "resolve_repository",
@@ -38,6 +40,39 @@ _LOCKED = ("config", "config.worktree", REDIRECT, "hooks", "info/attributes", "r
 """What makes git run programs or take settings, which no commit writes; the first `_RUN` can name programs."""
 _RUN = 4
 _MAX_MODULES = 1000
+_CHECKED = ("HEAD", "objects", "refs", REDIRECT)
+_OWN_NAMES = frozenset({"head", "objects", "refs", "commondir", "gitdir", "config", "config.worktree", "hooks", "info"})
+_OWN_NAMES |= {"modules", "worktrees", "remotes", "branches", "index", "packed-refs", "shallow", "logs", "reftable"}
+_OWN_NAMES |= {"rebase-merge", "rebase-apply", "sequencer"}
+"""What git keeps directly in the folder of a repository, in lower case."""
+
+
+def is_repository(names: Collection[str]) -> bool:
+    """Whether git takes a folder with these names for a repository, whatever it is called.
+
+    A worktree's folder has a file that names another folder for the objects.
+    """
+    return "HEAD" in names and (REDIRECT in names or ("objects" in names and "refs" in names))
+
+
+def find_written_repository(path: str, root: str, alongside: Collection[str] = ()) -> str | None:
+    """The folder below `root` or `root` itself of which a write to `path` would change or complete the repository.
+
+    `alongside` are the paths written by the same call. Of an existing repository only git's own files count; names are
+    compared without regard to case.
+    """
+    folder, names = root, path[len(root.rstrip("/")) + 1 :].split("/")
+    for name in names:
+        if name.casefold() in _OWN_NAMES and _will_be_repository(folder, (path, *alongside)):
+            return folder
+        folder = os.path.join(folder, name)
+    return None
+
+
+def _will_be_repository(folder: str, written: Collection[str]) -> bool:
+    below = [path[len(folder) + 1 :].partition("/")[0].casefold() for path in written if is_within(path, folder)]
+    found = {name for name in _CHECKED if name.casefold() in below or os.path.lexists(os.path.join(folder, name))}
+    return is_repository(found)
 
 
 def find_protected_repository(git: str, workspace: str) -> list[str]:

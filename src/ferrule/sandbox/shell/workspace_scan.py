@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from ferrule.sandbox.hidden_paths import holds_private_key, is_settled
 from ferrule.sandbox.shell import placeholders
+from ferrule.sandbox.shell.git_repositories import is_repository
 from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["ScanResult", "WorkspaceScan", "can_search"]
 
 # They hold no secrets, and most of all folders.
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", ".tox", ".mypy_cache", ".ruff_cache"})
-_BARE = frozenset({"HEAD", "objects", "refs"})  # what git takes for a bare repository
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc", "/sys")
 
 
@@ -142,7 +142,7 @@ class WorkspaceScan:
             entries = list(os.scandir(path))
         except OSError:
             return folder
-        if {entry.name for entry in entries} >= _BARE:
+        if is_repository({entry.name for entry in entries}):
             folder.repositories.append(path)
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
