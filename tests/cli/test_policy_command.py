@@ -117,7 +117,8 @@ def test_as_json(project):
     assert done["rule"]["source"] == "ferrule.toml: policy.rules[0]"
     assert [one["action"] for one in done["effects"]] == ["deny", "ask"]
     assert [one["action"] for one in done["effects"][0]["matching"]] == ["deny", "ask"]
-    assert done["effects"][1]["effect"] == {"kind": "run", "target": "ls", "words": ["ls"], "is_protected": False}
+    flags = {"is_protected": False, "is_recursive": False}
+    assert done["effects"][1]["effect"] == {"kind": "run", "target": "ls", "words": ["ls"], **flags}
 
 
 def test_a_command_line_is_a_call_of_bash(project):
@@ -283,3 +284,24 @@ def test_explain_knows_the_tools_of_the_project(project):
     assert policy(project, "trust", "--yes").returncode == 0
     for name in ("greet", "count_lines"):
         assert policy(project, "explain", "--tool", name).stdout.startswith(f"{name} is asked about")
+
+
+def test_the_reason_is_that_of_the_profile_in_force(project):
+    (project / "ferrule.toml").write_text('[[policy.rules]]\ncommand = "git push"\naction = "deny"\n')
+    (project / "a.txt").write_text("a\n")
+    for profile in ("plan", "ask", "accept-edits"):
+        done = policy(project, "explain", "--profile", profile, "cat a.txt")
+        assert done.returncode == 0
+        assert f"the profile {profile} allows reading" in done.stdout
+        assert "the profile all" not in done.stdout
+
+
+@pytest.mark.parametrize("line", ["cat s*/x", "cat */x", "grep -r X .", "rg X", "mv secrets z"])
+def test_a_rule_for_a_path_decides_for_a_command_that_may_reach_it(project, line):
+    (project / "ferrule.toml").write_text('[[policy.rules]]\ntarget = "*/secrets/*"\naction = "deny"\n')
+    (project / "secrets").mkdir()
+    (project / "secrets" / "x").write_text("x\n")
+    for profile in ("ask", "accept-edits", "all"):
+        done = policy(project, "explain", "--profile", profile, line)
+        assert done.returncode == 1
+        assert "a rule says deny for '*/secrets/*'" in done.stdout.splitlines()[0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from ferrule.execution import Policy, Rule
@@ -10,6 +13,7 @@ from ferrule.sandbox.shell.command_line import parse_command_line
 from ferrule.tools.intent import Intent
 from ferrule.toolspec import ToolSpec
 
+TABLE = tomllib.loads(Path(__file__).parents[1].joinpath("sandbox/command_lines/commands.toml").read_text("utf-8"))
 BASH = ToolSpec("bash", "", {})
 
 
@@ -150,3 +154,28 @@ def test_a_profile_that_accepts_edits_asks_about_those_outside(profile, workspac
     assert judge(policy, "echo x > out.txt", workspace) == "allow"
     for line in ("echo x > /etc/x", "echo x > ../x", "cp a ~/b", "echo x > .git/config", "cat /etc/passwd"):
         assert judge(policy, line, workspace) == "ask", line
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"), [(line, wanted) for wanted, lines in TABLE["denied_paths"].items() for line in lines]
+)
+def test_a_denied_path_is_not_reached_in_another_way(line, wanted, workspace):
+    for name in ("secrets/x", "src/a.py", "b.py"):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_text("")
+    policy = Policy((Rule("deny", target="*/secrets/*"),), "all")
+    assert judge(policy, line, workspace) == wanted
+    asking = Policy((Rule("ask", target="*/secrets/*"),), "all")
+    assert judge(asking, line, workspace) == ("allow" if wanted == "allow" else "ask")
+    elsewhere = Policy((Rule("deny", target="/elsewhere/secrets/*"),), "all")
+    assert judge(elsewhere, line, workspace) == ("ask" if "$F" in line or "xargs" in line else "allow")
+
+
+def test_a_doubt_names_the_rule_and_what_to_do(workspace):
+    policy = Policy((Rule("deny", effect="read", target="*/secrets/*", reason="they are secret"),), "all")
+    intent = intend("rg X", workspace)
+    verdict = policy.judge(BASH, {}, intent, workspace)
+    assert verdict.reason == (
+        f"a rule says deny for '*/secrets/*', and this reads what is below {workspace}; name single files: "
+        "they are secret"
+    )

@@ -65,7 +65,7 @@ def test_examples_that_hold(rule):
         ),
         (
             {"action": "allow", "tool": "read", "target": "/ws/*", "matches": ["/ws/../x"]},
-            "matches: the rule allow for read doesn't match '/ws/../x', judged as the effect read /ws/../x",
+            "matches: the rule allow for '/ws/*' of read doesn't match '/ws/../x', judged as the effect read /ws/../x",
         ),
         (
             {"action": "deny", "arguments": {"path": "*.env"}, "matches": ["a.txt"]},

@@ -240,6 +240,7 @@ def _intent_to_json(intent: Intent) -> dict[str, Any]:
             "target": effect.target,
             "words": list(effect.words),
             "is_protected": effect.is_protected,
+            "is_recursive": effect.is_recursive,
         }
         for effect in intent.effects
     ]
@@ -249,7 +250,13 @@ def _intent_to_json(intent: Intent) -> dict[str, Any]:
 
 def _intent_from_json(data: Mapping[str, Any]) -> Intent:
     effects = tuple(
-        Effect(one["kind"], one["target"], tuple(one.get("words", ())), one.get("is_protected", False))
+        Effect(
+            one["kind"],
+            one["target"],
+            tuple(one.get("words", ())),
+            one.get("is_protected", False),
+            one.get("is_recursive", False),
+        )
         for one in data["effects"]
     )
     return Intent(effects, preview_from_json(data["preview"]), data["precondition"], data.get("asks", False))

@@ -280,6 +280,8 @@ def _describe_effects(intent: Intent) -> list[dict[str, Any]]:
             fields["command"] = shlex.join(effect.words)
         if effect.is_protected:
             fields["is_protected"] = True
+        if effect.is_recursive:
+            fields["is_recursive"] = True
         described.append(fields)
     return described
 
@@ -292,7 +294,13 @@ def read_recorded_intent(entry: Mapping[str, Any]) -> Intent | None:
     if "effects" not in entry:
         return None
     effects = tuple(
-        Effect(one["kind"], one["target"], _split_words(one.get("command", "")), one.get("is_protected", False))
+        Effect(
+            one["kind"],
+            one["target"],
+            _split_words(one.get("command", "")),
+            one.get("is_protected", False),
+            one.get("is_recursive", False),
+        )
         for one in entry["effects"]
     )
     return Intent(effects, asks=entry.get("asks", False))

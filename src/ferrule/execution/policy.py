@@ -94,7 +94,9 @@ class Policy:
         those that the tool works in; links are followed now, so judge again before a later run.
         """
         own = self._judge_alone(tool, arguments, intent, workspace)
-        return own if self.within is None else pick_stricter(self.within.judge(tool, arguments, intent, workspace), own)
+        if self.within is None:
+            return own
+        return _tighten(own, self.within.judge(tool, arguments, intent, workspace))
 
     def _judge_alone(
         self, tool: PolicySubject, arguments: Mapping[str, Any], intent: Intent | None, workspace: Path | None
@@ -121,7 +123,7 @@ class Policy:
         for effect in self._list_effects(tool, intent):
             verdict, policy = self._judge_effect(tool, arguments, effect, workspace), self.within
             while policy is not None:
-                verdict = pick_stricter(policy._judge_effect(tool, arguments, effect, workspace), verdict)
+                verdict = _tighten(verdict, policy._judge_effect(tool, arguments, effect, workspace))
                 policy = policy.within
             judged.append((effect, verdict))
         return judged
@@ -141,7 +143,7 @@ class Policy:
                 is_match = rule.matches(tool, hints, arguments, effect) and not _exceeds_command(
                     rule, effect, list_folders(tool, workspace)
                 )
-                if (is_match or rule.may_match(tool, effect)) and rule not in found:
+                if (is_match or rule.find_doubt(tool, hints, arguments, effect)) and rule not in found:
                     found.append(rule)
         return sorted(found, key=lambda rule: -STRICTNESS[rule.action])
 
@@ -212,22 +214,23 @@ class Policy:
             return ALLOW_ALL
         hints = self.resolve_hints(tool)
         found: Rule | None = None
-        unclear: Rule | None = None
+        unclear: tuple[Rule, str] | None = None
         for rule in self.rules:
             if found is not None and STRICTNESS[rule.action] <= STRICTNESS[found.action]:
                 continue
             if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, folders):
                 found = rule
-            elif unclear is None and rule.may_match(tool, effect):
-                unclear = rule
+            elif unclear is None and (doubt := rule.find_doubt(tool, hints, arguments, effect)):
+                unclear = rule, doubt
         if found is not None and (unclear is None or found.action != "allow"):
             return Verdict(
                 found.action, found.reason or f"a rule says {found.action} for {found.describe()}", "rule", found
             )
         verdict = judge_by_profile(profile, tool, hints, effect, is_trusted=self.trusts(tool.origin), folders=folders)
         if unclear is not None and verdict.action != "deny":
-            reason = f"a rule says {unclear.action} for {unclear.describe()}, and which program this runs isn't known"
-            return Verdict("ask", reason, "rule", unclear)
+            rule, doubt = unclear
+            said = f": {rule.reason}" if rule.reason else ""
+            return Verdict("ask", f"a rule says {rule.action} for {rule.describe()}, and {doubt}{said}", "rule", rule)
         return self._loosen(verdict, tool, hints, arguments, effect, folders) if verdict.action == "ask" else verdict
 
     def _loosen(
@@ -246,6 +249,13 @@ class Policy:
             if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, folders):
                 return Verdict("allow", rule.reason or 'allowed by an earlier "always"', "always", rule)
         return verdict
+
+
+def _tighten(own: Verdict, outer: Verdict) -> Verdict:
+    """The stricter verdict; of equal ones that of the policy itself, unless a rule of the outer one decided."""
+    if outer.by == "profile" and outer.action == own.action:
+        return own
+    return pick_stricter(outer, own)
 
 
 def _exceeds_command(rule: Rule, effect: Effect | None, folders: tuple[Path, ...]) -> bool:

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from ferrule.tools.intent import Effect, EffectKind
 
 _OF_PATHS = re.compile(r"[/\\]|^~")
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 def match_argument(arguments: Mapping[str, Any], name: str, pattern: str, every: bool) -> bool:
@@ -39,7 +40,43 @@ def match_effect(effect: Effect | None, kind: EffectKind | None, target: str | N
     """Whether an effect matches `kind` and `target`, where given; `every` as in `match_argument`."""
     if effect is None or (kind is not None and effect.kind != kind):
         return False
-    return target is None or _match_text(_normalize_target(effect), target, every)
+    if target is None or _match_text(_normalize_target(effect), target, every):
+        return True
+    return not every and covers_only_matches(effect, target)
+
+
+def covers_only_matches(effect: Effect, pattern: str) -> bool:
+    """Whether `pattern` is for all that is below the path of `effect`: `*/secrets/*` is for `secrets`, too."""
+    return pattern.endswith("*") and any(fnmatchcase(folder, pattern) for folder in _list_covered_folders(effect))
+
+
+def may_cover_match(effect: Effect | None, kind: EffectKind | None, pattern: str) -> bool:
+    """Whether an effect may read or write a path that `pattern` matches, below its own or where that isn't known."""
+    if effect is None or (kind is not None and effect.kind != kind):
+        return False
+    if not effect.is_recursive and effect.target != "/":
+        return False
+    found = _WILDCARD.search(pattern)
+    literal = pattern[: found.start()] if found else pattern
+    is_below = any(
+        literal.startswith(folder) or (found is not None and folder.startswith(literal))
+        for folder in _list_covered_folders(effect)
+    )
+    return is_below and _may_have_contents(effect)
+
+
+def _list_covered_folders(effect: Effect) -> list[str]:
+    if effect.kind not in ("read", "write") or not effect.target or _ADDRESS.match(effect.target):
+        return []
+    return [f"{form.rstrip('/')}/" for form in expand_forms(_normalize_target(effect)) if form]
+
+
+def _may_have_contents(effect: Effect) -> bool:
+    """Whether something may be below a path: not below a file, nor below a new path that is only written."""
+    if "\0" in effect.target:
+        return True
+    path = os.path.expanduser(effect.target)  # noqa: PTH111 - text stays text
+    return os.path.isdir(path) or (effect.kind == "read" and not os.path.lexists(path))  # noqa: PTH112
 
 
 def find_path_outside(target: str, *folders: Path) -> str | None:

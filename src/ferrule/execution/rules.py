@@ -13,12 +13,13 @@ from typing import Any, Literal, Protocol, get_args
 
 from ferrule.errors import PolicyError
 from ferrule.execution.command_patterns import guess_words, match_words, split_command_pattern
-from ferrule.execution.rule_matching import match_argument, match_effect
+from ferrule.execution.rule_matching import match_argument, match_effect, may_cover_match
 from ferrule.tools.intent import Effect, EffectKind
 from ferrule.toolspec import Annotations, Approval
 
 Action = Literal["allow", "ask", "deny"]
 
+_VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -56,7 +57,7 @@ class Rule:
 
     `command` names a program by its words, such as `git status`; each word is a shell pattern, and more words may
     follow unless `exact` is true. It matches an effect that carries a program's words: see `command_patterns.py`. If
-    the words can't be known, a rule that denies or asks makes the call ask (`may_match`).
+    the words can't be known, a rule that denies or asks makes the call ask (`find_doubt`).
 
     `tool`, `target` and the values of `arguments` are shell patterns (`*`, `?`, `[ab]`; `*` also matches slashes and
     line ends). Each hint in `annotations` must have the given value. `arguments` maps argument names (`*` for any
@@ -110,6 +111,14 @@ class Rule:
 
     def matches(self, tool: PolicySubject, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None) -> bool:
         """Whether this rule applies to a call of `tool` with `arguments` that has `effect`."""
+        every = self.action == "allow"
+        if (self.effect or self.target is not None) and not match_effect(effect, self.effect, self.target, every):
+            return False
+        return self._matches_beside_target(tool, hints, arguments, effect)
+
+    def _matches_beside_target(
+        self, tool: PolicySubject, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None
+    ) -> bool:
         if not self.names(tool):
             return False
         if self.location is not None and not self._is_located(getattr(tool, "location", None)):
@@ -120,8 +129,6 @@ class Rule:
         if every and effect is not None and effect.is_protected and self.command is None and self.target is None:
             return False
         if self.command is not None and not self._matches_command(effect, every):
-            return False
-        if (self.effect or self.target is not None) and not match_effect(effect, self.effect, self.target, every):
             return False
         return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
 
@@ -136,17 +143,31 @@ class Rule:
             words = guess_words(effect.target)
         return match_words(words, self.command, every, self.exact)
 
-    def may_match(self, tool: PolicySubject, effect: Effect | None) -> bool:
-        """Whether this rule denies or asks for a command, and `effect` runs a program whose words aren't known."""
-        if self.command is None or self.action == "allow" or effect is None:
-            return False
-        return effect.kind == "run" and not effect.words and self.names(tool)
+    def find_doubt(
+        self, tool: PolicySubject, hints: Hints, arguments: Mapping[str, Any], effect: Effect | None
+    ) -> str | None:
+        """Why a rule that denies or asks may apply to `effect`, although it doesn't match it; None if it doesn't.
+
+        Which program is run may not be known, and what is read or written may hold a path that the rule is for.
+        """
+        if self.action == "allow" or effect is None or not self.names(tool):
+            return None
+        if self.command is not None and effect.kind == "run" and not effect.words:
+            return "which program this runs isn't known"
+        if self.target is None or not may_cover_match(effect, self.effect, self.target):
+            return None
+        if not self._matches_beside_target(tool, hints, arguments, effect):
+            return None
+        if effect.target == "/":
+            return f"which paths this {_VERBS[effect.kind]} isn't known"
+        return f"this {_VERBS[effect.kind]} what is below {effect.target}; name single files"
 
     def describe(self) -> str:
-        """What this rule is for, as a person would say it: its command, or the tools that it names."""
-        if self.command is None:
+        """What this rule is for, as a person would say it: its command, its target, or the tools that it names."""
+        what = [repr(one) for one in (self.command, self.target) if one is not None]
+        if not what:
             return self.tool
-        return f"{self.command!r}" if self.tool == "*" else f"{self.command!r} of {self.tool}"
+        return " on ".join(what) if self.tool == "*" else f"{' on '.join(what)} of {self.tool}"
 
     def names(self, tool: PolicySubject) -> bool:
         """Whether this rule's pattern matches the name of `tool`."""

@@ -25,13 +25,15 @@ class Effect:
 
     `words` are those of the one program that has this effect, if it comes from a command line and they are all known:
     rules for commands match them. `is_protected`: the target is a place that the sandbox protects, such as `.git`; of
-    `run`, it is a command line that can't be judged. Every profile but `all` asks about these.
+    `run`, it is a command line that can't be judged. Every profile but `all` asks about these. `is_recursive`: what is
+    below the target may be read or written, too, so that a rule which denies or asks about a path there counts.
     """
 
     kind: EffectKind
     target: str = ""
     words: tuple[str, ...] = ()
     is_protected: bool = False
+    is_recursive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -313,6 +313,6 @@ def _make_intent(workspace: Workspace) -> Callable[[Mapping[str, Any]], Intent]:
             target = workspace.access.resolve(str(arguments.get("path") or "."))
         except FileAccessRefused as error:
             raise ToolFailed(str(error)) from error
-        return Intent((Effect("read", target),))
+        return Intent((Effect("read", target, is_recursive=True),))
 
     return intent

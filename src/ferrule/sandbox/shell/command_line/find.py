@@ -129,7 +129,7 @@ def _ends(arguments: Sequence[Word], begin: int, index: int) -> bool:
 def read_find(arguments: Sequence[Word]) -> Outcome:
     """Tell what find does, without the programs that it runs. Raises `UnsureError`."""
     words, _ = split_executions(arguments)
-    index, outcome = 0, Outcome()
+    index, outcome = 0, Outcome(is_recursive=True)
     while index < len(words) and words[index].text in ("-L", "-H", "-P"):
         index += 1
     while index < len(words) and not _is_expression(words[index]):

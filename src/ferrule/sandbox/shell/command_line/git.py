@@ -18,11 +18,15 @@ __all__ = ["GitCommand", "read_git"]
 
 @dataclass(frozen=True, slots=True)
 class GitCommand:
-    """What one git command does: `kind` is reads, writes (the repository) or runs; `folders` are those of `-C`."""
+    """What one git command does: `kind` is reads, writes (the repository) or runs; `folders` are those of `-C`.
+
+    `shows_contents`: what it reads are the contents of files, of all that aren't excluded.
+    """
 
     kind: str
     folders: tuple[Word, ...] = ()
     addresses: tuple[str, ...] = ()
+    shows_contents: bool = False
 
 
 def _names(text: str) -> frozenset[str]:
@@ -163,6 +167,8 @@ _RUNNING_LETTERS = {
 }
 
 
+_SHOWING_CONTENTS = frozenset({"diff", "show", "blame", "grep", "cat-file", "annotate", "stash"})
+_PATCH_OPTIONS = ("-p", "-u", "-U", "-c", "-m", "-L", "--patch", "--unified", "--cc", "--binary", "--word-diff")
 _TAKING_VALUE = frozenset({"-m", "-am", "--message", "-F", "--file"})
 
 
@@ -179,11 +185,17 @@ def read_git(arguments: Sequence[Word]) -> GitCommand:
         raise UnsureError("git without a known command")
     verb, words = rest[0].text, rest[1:]
     if _only_reads(verb, words):
-        return GitCommand("reads", tuple(folders))
+        return GitCommand("reads", tuple(folders), shows_contents=_shows_contents(verb, words))
     if verb not in _WRITING:
         return GitCommand("runs", tuple(folders))
     _check_running_options(verb, words)
     return GitCommand("writes", tuple(folders), tuple(word.text for word in words if word.text))
+
+
+def _shows_contents(verb: str, words: Sequence[Word]) -> bool:
+    if verb == "log":
+        return any(word.text is None or word.text.startswith(_PATCH_OPTIONS) for word in words)
+    return verb in _SHOWING_CONTENTS
 
 
 def _only_reads(verb: str, words: Sequence[Word]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 
 from ferrule.sandbox.hidden_paths import PROTECTED
 from ferrule.sandbox.own_files import describe_own_file
@@ -265,7 +266,8 @@ class _Judge:
                 outcome = judge_program(plain, arguments)
             effects = self._resolve(outcome, known, is_covered, plain, words, end)
         except UnsureError:
-            effects = self._run_uncovered(words[0].start, end, program)
+            run, write = self._run_uncovered(words[0].start, end, program)
+            effects = run, replace(write, is_recursive=True)  # of a known program: it works on paths that aren't known
         if not program.is_covered:
             effects = (*self._run_uncovered(start, end), *effects)
         self._add(start, end, known, effects)
@@ -311,11 +313,14 @@ class _Judge:
             if not outcome.writes:
                 effects.append(Effect("write", self._workspace, covering))
         for word in outcome.reads:
-            effects += [Effect("read", target, known) for target in self._locate(word)]
+            is_recursive = outcome.is_recursive or word.has_pattern
+            effects += [Effect("read", target, known, is_recursive=is_recursive) for target in self._locate(word)]
         if outcome.reads_folder or (outcome.reads and not effects):
-            effects += [Effect("read", folder, known) for folder in self._folders.paths or ("/",)]
+            folders = self._folders.paths or ("/",)
+            effects += [Effect("read", folder, known, is_recursive=outcome.is_recursive) for folder in folders]
         for word in outcome.writes:
-            effects += self._write(word, covering)
+            written = self._write(word, covering)
+            effects += [replace(one, is_recursive=True) for one in written] if outcome.is_recursive else written
         for word in outcome.writes_uncovered:
             effects += self._write(word, ())
         if outcome.writes_repository:
@@ -358,7 +363,7 @@ class _Judge:
             if operator == "<":
                 if text in _HARMLESS_TARGETS:
                     continue
-                effects = [Effect("read", path) for path in self._locate(target)]
+                effects = [Effect("read", path, is_recursive=target.has_pattern) for path in self._locate(target)]
             elif operator == "<&":
                 raise UnreadableError("a redirection from a descriptor that isn't known")
             else:

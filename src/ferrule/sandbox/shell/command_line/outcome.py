@@ -16,6 +16,7 @@ class Outcome:
     """Paths read and written, whether the program runs unknown code, and the hosts that it names.
 
     `writes_uncovered` are paths that an option makes it write, which no rule for the program should cover.
+    `is_recursive`: of the paths that are folders, what is below them is read or written, too.
     """
 
     reads: list[Word] = field(default_factory=list)
@@ -25,6 +26,7 @@ class Outcome:
     reads_folder: bool = False
     writes_repository: bool = False
     hosts: list[str] = field(default_factory=list)
+    is_recursive: bool = False
 
 
 _PATTERN = r"/(?:[^/\\\n\[]|\\.|\[\^?\]?[^\]\n]*\])*/[IM]*"

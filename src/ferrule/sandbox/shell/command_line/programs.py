@@ -59,6 +59,7 @@ def _judge_git(arguments: Sequence[Word]) -> Outcome:
     outcome.hosts = [host for address in command.addresses if (host := find_host(address))]
     outcome.writes_repository = command.kind == "writes"
     outcome.reads_folder = command.kind == "reads" and not outcome.reads
+    outcome.is_recursive = command.shows_contents
     return outcome
 
 
@@ -72,7 +73,8 @@ def _judge_reading(name: str, program: ReadingProgram, arguments: Sequence[Word]
     options = split_options(words, program.table)
     skipped = 0 if options.has(*program.instead) else program.skipped
     scripts, operands = options.operands[:skipped], options.operands[skipped:]
-    outcome = Outcome(writes_uncovered=options.values(*program.outputs))
+    is_recursive = program.is_recursive or options.has(*program.recursive_options)
+    outcome = Outcome(writes_uncovered=options.values(*program.outputs), is_recursive=is_recursive)
     _check(program.check, options, scripts, operands, outcome)
     if not program.paths:
         operands = []
@@ -120,5 +122,7 @@ def _judge_writing(program: WritingProgram, arguments: Sequence[Word]) -> Outcom
         raise UnsureError("what it writes isn't known before it runs")
     if not paths:
         return Outcome(reads_folder=True)
+    is_recursive = program.is_recursive or options.has("-r", "-R", "-a", "--recursive", "--archive")
     read = paths[:-1] if program.copies else []
-    return Outcome(reads=read, writes=paths[-1:] if program.copies else paths, runs=program.deletes)
+    written = paths[-1:] if program.copies else paths
+    return Outcome(reads=read, writes=written, runs=program.deletes, is_recursive=is_recursive)

@@ -24,7 +24,8 @@ class ReadingProgram:
 
     `skipped` operands come before the paths; the options in `instead` take their place. `paths` is whether the other
     operands are paths, `path_options` have one as their value, and `outputs` one that is written. `check` names
-    a further check in `outcome.py`.
+    a further check in `outcome.py`. `is_recursive`: of a folder it reads all that is below, which `recursive_options`
+    ask others to do.
     """
 
     table: OptionTable = ANY
@@ -34,6 +35,8 @@ class ReadingProgram:
     path_options: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     check: str = ""
+    is_recursive: bool = False
+    recursive_options: tuple[str, ...] = ()
 
 
 def _names(text: str) -> frozenset[str]:
@@ -41,7 +44,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 _PATHS = (
-    "cat head tail wc ls dir vdir nl tac rev cut paste join comm fold fmt expand unexpand column pr od hexdump hd "
+    "cat head tail wc nl tac rev cut paste join comm fold fmt expand unexpand column pr od hexdump hd "
     "stat readlink realpath cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum "
     "df du readelf"
 )
@@ -67,6 +70,7 @@ _GREP = ReadingProgram(
     skipped=1,
     instead=("-e", "-f", "--regexp", "--file"),
     path_options=("-f", "--file"),
+    recursive_options=("-r", "-R", "-d", "--recursive", "--dereference-recursive", "--directories"),
 )
 _RG_NAMES = (
     "ignore-case smart-case case-sensitive fixed-strings word-regexp line-regexp line-number no-line-number "
@@ -93,9 +97,10 @@ _DIFF_NAMES = (
 READING_PROGRAMS: dict[str, ReadingProgram] = {
     **dict.fromkeys(_PATHS.split(), ReadingProgram()),
     **{
-        name: ReadingProgram(OptionTable(letters_with_value=letters, any_others=True))
+        name: ReadingProgram(OptionTable(letters_with_value=letters, any_others=True), is_recursive=name == "du")
         for name, letters in _VALUES.items()
     },
+    **dict.fromkeys(("ls", "dir", "vdir"), ReadingProgram(recursive_options=("-R", "--recursive"))),
     **dict.fromkeys(_NO_PATHS.split(), ReadingProgram(paths=False)),
     **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
     **dict.fromkeys(
@@ -108,7 +113,8 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
     "diff": ReadingProgram(
         OptionTable(
             "qsruNabBwiytTdcpE0123456789", "UCxIWFL", _names(_DIFF_NAMES), _names("unified context exclude color")
-        )
+        ),
+        is_recursive=True,
     ),
     "sort": ReadingProgram(
         OptionTable(
@@ -136,6 +142,7 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
         OptionTable("iswxFlcnNvoHIhUPau0pSLq.b", "egtTABCmdMrjE", _names(_RG_NAMES), _names(_RG_VALUES)),
         skipped=1,
         instead=("-e", "--regexp", "--files", "--type-list"),
+        is_recursive=True,
     ),
     **dict.fromkeys(
         ("fd", "fdfind"),
@@ -144,10 +151,12 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
                 "HIuisgFalLp0qV1h", "etdEcjSo", _names(_FD_NAMES), _names("extension type max-depth exclude color size")
             ),
             skipped=1,
+            is_recursive=True,
         ),
     ),
     "tree": ReadingProgram(
-        OptionTable("adfilpsugDFhQNqxrtcnCAJX", "LPI", _names("dirsfirst noreport gitignore du prune version help"))
+        OptionTable("adfilpsugDFhQNqxrtcnCAJX", "LPI", _names("dirsfirst noreport gitignore du prune version help")),
+        is_recursive=True,
     ),
     "jq": ReadingProgram(
         OptionTable(

@@ -16,13 +16,15 @@ __all__ = ["HARMLESS_VALUES", "HARMLESS_VARIABLES", "WRITING_PROGRAMS", "Writing
 class WritingProgram:
     """How a program writes: `skipped` operands come before the paths; with `copies`, all but the last are only read.
 
-    `deletes`: what it writes is lost, so running it is an effect of its own.
+    `deletes`: what it writes is lost, so running it is an effect of its own. `is_recursive`: it works on all that is in
+    a folder also without an option that says so.
     """
 
     table: OptionTable
     skipped: int = 0
     copies: bool = False
     deletes: bool = False
+    is_recursive: bool = False
 
 
 def _table(letters: str, names: str = "", with_value: str = "", names_with_value: str = "") -> OptionTable:
@@ -35,8 +37,9 @@ WRITING_PROGRAMS: dict[str, WritingProgram] = {
     "cp": WritingProgram(
         _table("arRpfnuvT", "recursive force no-clobber update verbose preserve archive no-target-directory"),
         copies=True,
+        is_recursive=True,  # the last may be a folder, in which a file is replaced
     ),
-    "mv": WritingProgram(_table("fnuvT", "force no-clobber update verbose no-target-directory")),
+    "mv": WritingProgram(_table("fnuvT", "force no-clobber update verbose no-target-directory"), is_recursive=True),
     "tee": WritingProgram(_table("aip", "append ignore-interrupts")),
     "truncate": WritingProgram(_table("co", "no-create io-blocks", "s", "size")),
     "chmod": WritingProgram(_table("Rcvf", "recursive changes verbose silent quiet"), skipped=1),
