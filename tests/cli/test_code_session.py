@@ -123,8 +123,10 @@ def test_a_killed_session_is_resumed_and_no_call_runs_twice(project: Path) -> No
         process.stdout.close()
         assert any("call_2" in one.read_text() for one in journal.glob("*.jsonl"))
         with Screen("code", "--continue", *model, folder=project, **home(project)) as screen:
-            shown = screen.wait_for("It may have run.")
-            assert "resumed" in shown
+            screen.wait_for("resumed", "the last turn was cut off at: bash ", "(it had begun", "Enter goes on")
+            assert len(scripted.requests) == 2
+            screen.type(ENTER)
+            screen.wait_for("It may have run.")
             screen.type(CTRL_D)
             assert screen.wait_for_end() == 0
     found = results(scripted)

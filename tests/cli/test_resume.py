@@ -52,8 +52,10 @@ def test_a_person_is_asked_about_each_call(paused: Run, path: Path, waiting_fold
     name = kept(path, paused)
     with Terminal(*options(name, path, waiting_folder)) as terminal:
         terminal.expect("▸ wait asks to run")
+        terminal.expect("[y]es")
         terminal.type("y\r")
         terminal.expect("▸ wait asks to run")
+        terminal.expect("[y]es")
         terminal.type("n not now\r")
         terminal.expect("→  waited")
         terminal.expect("denied: not now")

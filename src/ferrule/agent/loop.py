@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, list_own_methods
+from ferrule.agent.interrupted_calls import STOPPED, list_interrupted
 from ferrule.agent.model_checks import check_question
 from ferrule.agent.run import OfferRecord, Run
 from ferrule.capabilities import Loss
@@ -29,16 +30,14 @@ from ferrule.events import (
     ToolProgress,
     ToolStarted,
 )
-from ferrule.execution import Decision, FileJournal, Journal, Pending, make_cancelled_result, make_interrupted_result
+from ferrule.execution import Decision, Journal, Pending, make_cancelled_result
 from ferrule.execution.error_results import make_not_run_result
-from ferrule.execution.journal import find_interrupted
 from ferrule.tools.scope import CallScope
 
 if TYPE_CHECKING:
     from ferrule.agent.instrumentation import RunListener
     from ferrule.models.protocol import ModelSettings
 
-_STOPPED = "the run was stopped before this call"
 _ATTEMPTS = 3
 _FIRST_PAUSE = 0.5
 """The most seconds before an answer that broke off is requested again; twice that before the next one."""
@@ -282,18 +281,8 @@ class AgentLoop:
 
     def _answer_interrupted(self) -> None:
         """Answer calls that an earlier process started and never finished: their outcome is unknown."""
-        journal = self._journal
-        if not isinstance(journal, FileJournal):
-            return
-        # The journal's arguments are scrubbed, so a call is identified by its id and tool. If a call of another
-        # conversation has the same ones, this one is not run, and the model can make it again.
-        begun = {(entry.call_id, entry.tool): entry for entry in find_interrupted(journal.path)}
-        for call in self.state.open_calls:
-            entry = begun.get((call.id, call.name)) if isinstance(call, ToolCall) else None
-            if entry is None:
-                return
-            self._add_results([make_interrupted_result(call)], [call])
-            journal.record("finished", entry.key, {"call": entry.call_id, "tool": entry.tool, "status": "interrupted"})
+        for call, answered in list_interrupted(self.state.open_calls, self._journal):
+            self._add_results([answered], [call])
 
     def keep_partial_text(self) -> None:
         """Record the text of a message that the model didn't get to finish."""
@@ -304,7 +293,7 @@ class AgentLoop:
     def skip_open_calls(self) -> None:
         """Answer the open calls as not run, so that the conversation is valid: none of them was started."""
         calls = self.state.open_calls
-        self._add_results([make_not_run_result(call, _STOPPED) for call in calls], calls)
+        self._add_results([make_not_run_result(call, STOPPED) for call in calls], calls)
 
 
 def note_repetition(conversation: Conversation, call: ToolCall | MalformedCall, result: ToolResult) -> ToolResult:
@@ -362,7 +351,7 @@ def _count_repetitions(conversation: Conversation, call: ToolCall, result: ToolR
 
 def _answer_stopped(call: ToolCall | MalformedCall, started: Collection[str]) -> ToolResult:
     """Answer a call that has no result because the run was stopped."""
-    return make_cancelled_result(call) if call.id in started else make_not_run_result(call, _STOPPED)
+    return make_cancelled_result(call) if call.id in started else make_not_run_result(call, STOPPED)
 
 
 def _ignore(_progress: ToolProgress) -> None:

@@ -53,15 +53,15 @@ def converse(
 ) -> bool:
     """Answer each line until the input ends. An error in one of them doesn't end the conversation.
 
-    The open calls of a resumed conversation are answered first. `handle_line` answers a line and returns whether that
-    succeeded; by default it is a question or one of the commands of `chat`. `first` are lines before those of the
+    `handle_line` answers a line and returns whether that succeeded; by default it is a question or one of the commands
+    of `chat`, which answers the open calls of a resumed conversation first. `first` are lines before those of the
     input. Returns whether each line succeeded.
     """
     from ferrule.cli.standard_input import read_lines
 
     lines = chain(first, read_lines())
     outcomes: set[_Outcome] = set()
-    if runner.session.conversation.pending:
+    if handle_line is None and runner.session.conversation.pending:
         outcomes.add(_run_interruptibly(partial(_report_errors, partial(_answer_pending, runner))))
     # Lines are read inside the same call that answers them, so that a Ctrl-C between the two is caught as well.
     while "ended" not in outcomes:

@@ -308,12 +308,14 @@ def _converse_in_lines(given: CodingOptions, options: SessionOptions, question: 
 def _handle_line(runner: SessionRunner, line: str) -> bool:
     """Run a command, or ask the model; returns whether it succeeded."""
     from ferrule.coding.commands import is_command, run_command
+    from ferrule.session.approvals import is_interactive
 
+    coding_runner = cast("CodingRunner", runner)
     if not line.strip():
-        return True
+        return not (is_interactive() and coding_runner.coding.is_cut_off) or coding_runner.go_on().stopped == "done"
     if not is_command(line):
         return runner.ask(line).stopped == "done"
-    _print_lines(runner.runner.run(run_command(cast("CodingRunner", runner).coding, line)))
+    _print_lines(runner.runner.run(run_command(coding_runner.coding, line)))
     return True
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line, escape_text
-from ferrule.coding.overview import describe_last_exchange
+from ferrule.coding.overview import describe_resumed
 from ferrule.coding.program import describe_job
 from ferrule.errors import SettingsError, ToolRetry
 from ferrule.execution.profiles import Profile
@@ -216,7 +216,7 @@ async def _resume(coding: CodingSession, name: str) -> Lines:
     if name:
         coding.resume(name)
         await _measure_context(coding)
-        return describe_last_exchange(coding.session.conversation)
+        return describe_resumed(coding)
     found = coding.list_saved(_LISTED)
     if not found:
         return ["no conversation about this folder is saved"]

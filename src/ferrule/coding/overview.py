@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line, escape_text
-from ferrule.agent.compaction import is_summary
-from ferrule.coding.announcements import is_announcement
-from ferrule.conversation import Conversation, Message, Text
+from ferrule.coding.last_turn import find_question
+from ferrule.conversation import Conversation
 
 if TYPE_CHECKING:
     from ferrule.coding.program import CodingSession
@@ -21,16 +20,22 @@ def describe_session(coding: CodingSession) -> list[str]:
     """Describe the session in escaped lines: model, profile and folders, then the last exchange, if any."""
     head = f"ferrule code · {coding.session.model_name} · profile {coding.profile} · /help lists the commands"
     folders = ", ".join(map(str, (coding.workspace.folder, *coding.workspace.added)))
-    return [escape_line(head), escape_line(folders), *describe_last_exchange(coding.session.conversation)]
+    return [escape_line(head), escape_line(folders), *describe_resumed(coding)]
+
+
+def describe_resumed(coding: CodingSession) -> list[str]:
+    """Describe where a resumed conversation stands in escaped lines, and how a turn goes on that was cut off."""
+    lines = describe_last_exchange(coding.session.conversation)
+    return [*lines, f"{coding.describe_cut()}; Enter goes on, or ask something else"] if coding.is_cut_off else lines
 
 
 def describe_last_exchange(conversation: Conversation) -> list[str]:
     """Describe the last question and its answer in escaped lines, both cut; nothing of an empty conversation."""
     messages = conversation.messages
-    asked = next((at for at in reversed(range(len(messages))) if _find_question(messages[at])), None)
+    asked = next((at for at in reversed(range(len(messages))) if find_question(messages[at])), None)
     if asked is None:
         return []
-    lines = _cut(_find_question(messages[asked]), _QUESTION_LINES)
+    lines = _cut(find_question(messages[asked]), _QUESTION_LINES)
     shown = [f"› {lines[0]}", *(f"  {line}" for line in lines[1:])]
     after = messages[asked + 1 :]
     calls = sum(len(message.calls) for message in after)
@@ -41,14 +46,6 @@ def describe_last_exchange(conversation: Conversation) -> list[str]:
         return [*shown, "(no answer yet)", ""]
     # As in a turn: only the program's own lines begin in the first column.
     return [*shown, *(f"  {line}" for line in _cut(answer, _ANSWER_LINES)), ""]
-
-
-def _find_question(message: Message) -> str:
-    """What a person typed in a message; empty if it is another one's."""
-    if message.role != "user":
-        return ""
-    texts = (part.text for part in message.parts if isinstance(part, Text))
-    return next((text for text in texts if text.strip() and not is_announcement(text) and not is_summary(text)), "")
 
 
 def _cut(text: str, most: int) -> list[str]:

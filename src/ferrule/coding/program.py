@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ferrule.coding.agent import prepare_pipeline
 from ferrule.coding.attached_files import FileNames, attach_files
 from ferrule.coding.checkpoints import Checkpoints
+from ferrule.coding.last_turn import describe_cut, find_last_question
 from ferrule.coding.registry import make_hooks
+from ferrule.errors import FerruleError
 from ferrule.models.context_sizes import find_context_size
 from ferrule.session.session import Session, SessionRunner
 
@@ -87,6 +89,8 @@ class CodingSession:
     """Hooks of the session, which another model gets too."""
     profile_before_plan: Profile = "ask"
     """The profile to return to from planning."""
+    is_cut_off: bool = field(init=False)
+    """Whether the last turn of the conversation was cut off, and `go_on` takes it up."""
     _ended: set[str] = field(default_factory=set)
     """The background jobs of whose end the person was told."""
     _names: FileNames = field(init=False)
@@ -100,6 +104,7 @@ class CodingSession:
         self._unsaved = _make_token()
         self._known_as = self._find_conversation()
         self.checkpoints.find_conversation = self._find_conversation
+        self.is_cut_off = bool(self.describe_cut())
 
     def _find_conversation(self) -> str:
         return self.session.autosave.conversation_id or self._unsaved
@@ -116,25 +121,37 @@ class CodingSession:
         assert isinstance(checkpoints, Checkpoints)
         return checkpoints
 
+    def describe_cut(self) -> str:
+        """Describe where the last turn was cut off; empty if it is whole."""
+        return describe_cut(self.session.conversation, self.session.permissions.journal)
+
     async def ask(self, question: str) -> Run:
         """Ask, with the files that the question names as `@path`, and show what happens.
 
+        The open calls of a resumed conversation are answered as not run, or as interrupted, and sent with the question.
         Raises `SettingsError` for a file that can't be attached, and what `Session.ask` raises.
         """
         attached, missing = await asyncio.to_thread(attach_files, question, self.workspace, self.list_files)
         for notice in missing:
             self.session.renderer.notify(notice)
-        self.checkpoints.begin_turn(question)
-        try:
-            return await self.session.ask(question, attached)
-        finally:
-            await self._end_turn()
+        if self.session.conversation.pending:
+            self.session.renderer.notify(f"{self.describe_cut()}; not run again, and the model reads so")
+            self.session.skip_pending()
+        return await self._run_turn(question, self.session.ask(question, attached))
 
-    async def answer_pending(self) -> Run:
-        """Answer the calls that a resumed conversation ended in. Raises what `Session.answer_pending` raises."""
-        self.checkpoints.begin_turn("the calls of the resumed conversation")
+    async def go_on(self) -> Run:
+        """Go on where the last turn was cut off. Raises what `Session.go_on` raises."""
+        return await self._run_turn(find_last_question(self.session.conversation), self.session.go_on())
+
+    async def _run_turn(self, label: str, turn: Coroutine[Any, Any, Run]) -> Run:
+        """Run a turn, which can be undone by itself."""
+        self.is_cut_off = False
+        self.checkpoints.begin_turn(label)
         try:
-            return await self.session.answer_pending()
+            return await turn
+        except FerruleError:
+            self.is_cut_off = bool(self.describe_cut())
+            raise
         finally:
             await self._end_turn()
 
@@ -164,6 +181,7 @@ class CodingSession:
     def start_new(self) -> None:
         """Begin a new conversation; what was saved of the old one stays."""
         self.session.start_new()
+        self.is_cut_off = False
         self.meter.start_conversation()
         self._unsaved = _make_token()
         self._known_as = self._find_conversation()
@@ -181,6 +199,7 @@ class CodingSession:
     def resume(self, name: str) -> None:
         """Go on with a saved conversation and its model. Raises `ConversationError`, and `ModelError` for its model."""
         self.session.resume(name)
+        self.is_cut_off = bool(self.describe_cut())
         self._known_as = self._find_conversation()
         self.meter.start_conversation()
         store, saved_id = self.session.autosave.store, self.session.autosave.conversation_id
@@ -242,6 +261,6 @@ class CodingRunner(SessionRunner):
         """Run `CodingSession.ask`."""
         return self.run_turn(self.coding.ask(question))
 
-    def answer_pending(self) -> Run:
-        """Run `CodingSession.answer_pending`."""
-        return self.run_turn(self.coding.answer_pending())
+    def go_on(self) -> Run:
+        """Run `CodingSession.go_on`."""
+        return self.run_turn(self.coding.go_on())

@@ -11,17 +11,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.hooks import Hooks, RunState
+from ferrule.agent.interrupted_calls import answer_without_running, reopen_calls
 from ferrule.agent.loop import add_ready_results
 from ferrule.agent.pipeline import Pipeline
 from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Media, Text, ToolCall, ToolResult, assistant, user
-from ferrule.errors import ConversationError, FerruleError, SettingsError
+from ferrule.conversation import Conversation, Media, Message, Text, ToolCall, ToolResult, assistant, user
+from ferrule.errors import ConversationError, FerruleError, Overloaded, ProviderError, SettingsError
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, TextDelta, Usage
 from ferrule.execution import Decision, Pending, Policy
 from ferrule.execution.always import SessionGrants
@@ -41,6 +43,9 @@ _UNFINISHED = {
     "error": "stopped: the model's answer is incomplete",
 }
 
+_REFUSED = (400, 413, 422)
+"""The HTTP statuses of a request that the provider doesn't accept."""
+
 
 @dataclass(slots=True)
 class _Turn:
@@ -50,6 +55,8 @@ class _Turn:
     start: Conversation
     before: Conversation
     is_finished: bool = False
+    is_question_kept: bool = False
+    """Whether the question stays though nothing answers it: the provider can be asked again."""
     is_question_saved: bool = False
     """Whether the store has the question that `start` ends with, and nothing after it."""
     written: list[str] = field(default_factory=list)
@@ -107,6 +114,8 @@ class Session:
         self._reported_losses: set[Loss] = set()
         self._is_saving = True
         self._turn: _Turn | None = None
+        self.keeps_open_calls = False
+        """Whether calls that haven't begun when a turn is cancelled stay open, as if the program were killed."""
 
     def change_model(self, pipeline: Pipeline) -> None:
         """Ask the pipeline's model from now on, in the same conversation."""
@@ -149,7 +158,8 @@ class Session:
 
         The open calls of a resumed conversation are answered first. If this is cancelled, the calls that were started
         stay, each with its result, as does the text written so far; a question to which nothing was done or said is
-        removed. Raises `SettingsError` for an empty question, and what the model raises.
+        removed. It stays if the provider failed. Raises `SettingsError` for an empty question, and what the model
+        raises.
         """
         if not question.strip():
             raise SettingsError("the question is empty")
@@ -158,7 +168,22 @@ class Session:
             if run.stopped != "done":
                 return run
         self._approver.forget_calls()
-        return await self._run(self.conversation.add(user(question, *self.attachments, *attachments)))
+        asked = user(question, *self.attachments, *attachments)
+        # One that the model couldn't be asked, and that is repeated, isn't sent twice.
+        is_repeated = asked in _list_unanswered(self.conversation)
+        return await self._run(self.conversation if is_repeated else self.conversation.add(asked))
+
+    async def go_on(self) -> Run:
+        """Go on where the last turn was cut off: answer its open calls, or have the model answer."""
+        if self.conversation.pending:
+            return await self.answer_pending()
+        return await self._run(self.conversation)
+
+    def skip_pending(self) -> None:
+        """Answer the open calls of a resumed conversation without running them, so that a question can follow."""
+        self.conversation = answer_without_running(self.conversation, self.permissions.journal)
+        self.autosave.pending, self.autosave.decisions = (), {}
+        self.save_progress(self.conversation)
 
     async def answer_pending(self) -> Run:
         """Answer the open calls of a resumed conversation, after asking about those that wait for a decision.
@@ -237,7 +262,9 @@ class Session:
         if run.stopped == "cancelled":
             turn.keep_partial_message()
         self.permissions.stop_asking()
-        is_kept = len(run.conversation) > len(turn.start)
+        is_kept = turn.is_question_kept or len(run.conversation) > len(turn.start)
+        if self.keeps_open_calls:
+            run.conversation = reopen_calls(run.conversation)
         self.conversation = run.conversation if is_kept else turn.before
         if is_kept:
             self.attachments = ()
@@ -272,6 +299,7 @@ class Session:
             raise
         except FerruleError as error:
             turn.run.stop_detail = turn.run.stop_detail or str(error)
+            turn.is_question_kept = _may_succeed_later(error)
             raise
         finally:
             if self._turn is turn:
@@ -329,6 +357,18 @@ class Session:
             if self._turn is not None:
                 self._turn.written.clear()
             self._approver.allow_questions(call.id for call in event.message.calls)
+
+
+def _list_unanswered(conversation: Conversation) -> list[Message]:
+    """The messages at the end of a conversation that no model has answered."""
+    return list(takewhile(lambda message: message.role == "user", reversed(conversation.messages)))
+
+
+def _may_succeed_later(error: FerruleError) -> bool:
+    """Whether the same request may be answered later. What a provider refuses would stop each later question, too."""
+    if isinstance(error, ProviderError):
+        return error.status not in _REFUSED
+    return isinstance(error, Overloaded)
 
 
 class _SaveMessages(Hooks):

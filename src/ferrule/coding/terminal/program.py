@@ -80,7 +80,7 @@ class TerminalProgram:
         """Show the prompt until the person leaves."""
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
-            self._loop.add_signal_handler(number, self._leave_with, 128 + number)
+            self._loop.add_signal_handler(number, self._end_by_signal, number)
         if question is not None:
             self._enqueue(question)
         with self._output.install(self._app):
@@ -110,6 +110,8 @@ class TerminalProgram:
             self._questions.answer(text)
         elif text.strip():
             self._enqueue(text)
+        elif self._coding is not None and self._coding.is_cut_off and self._turn is None and not self._queue:
+            self._enqueue("")
 
     @property
     def has_queue(self) -> bool:
@@ -194,7 +196,6 @@ class TerminalProgram:
                 naming = asyncio.create_task(asyncio.to_thread(self._coding.list_files))
                 for one in (sizing, naming):
                     opened.callback(one.cancel)
-                await self._answer_pending()
                 while True:
                     while not self._queue:
                         self._has_line.clear()
@@ -234,18 +235,18 @@ class TerminalProgram:
             with self._output.hold():
                 yield
 
-    async def _answer_pending(self) -> None:
-        """Answer the calls that a resumed conversation ended in."""
-        coding = self._coding
-        if coding is not None and coding.session.conversation.pending:
-            await self._run_turn(coding.answer_pending())
-
     async def _answer(self, line: str) -> None:
-        """Run a command, or ask the model; an error is shown, and the session goes on."""
+        """Run a command, or ask the model; an error is shown, and the session goes on.
+
+        An empty line goes on with a turn that was cut off.
+        """
         from ferrule.coding.commands import is_command, run_command
 
         coding = self._coding
         assert coding is not None
+        if not line:
+            await self._run_turn(coding.go_on())
+            return
         shown = _escape(line).replace("\n", "\n  ")
         self._output.write(f"› {shown}\n")
         if not is_command(line):
@@ -271,6 +272,7 @@ class TerminalProgram:
                 if not isinstance(error, Exception):
                     raise error
                 self._show_error(error)
+                self._offer_to_go_on()
         except asyncio.CancelledError:
             # The program ends: the turn is cancelled as well, and what it did is recorded.
             self._turn.cancel()
@@ -280,6 +282,11 @@ class TerminalProgram:
         finally:
             self._turn = None
             self._app.invalidate()
+
+    def _offer_to_go_on(self) -> None:
+        """Say how to repeat a request that failed, with what was asked or done before it kept."""
+        if self._coding is not None and self._coding.is_cut_off and self._renderer is not None:
+            self._renderer.notify(f"{self._coding.describe_cut()}; Enter tries again")
 
     def _return_queue(self) -> None:
         """Return what waited to the prompt: it was typed for a turn that was stopped."""
@@ -292,6 +299,12 @@ class TerminalProgram:
     def _stop_turn(self) -> None:
         if self._turn is not None:
             self._turn.cancel()  # and with it an open question, which nobody has denied
+
+    def _end_by_signal(self, number: int) -> None:
+        """Leave as if killed, such as when the terminal is closed: calls that were not decided on stay open."""
+        if self._coding is not None:
+            self._coding.session.keeps_open_calls = True
+        self._leave_with(128 + number)
 
     def _leave_with(self, status: int) -> None:
         self._status = status

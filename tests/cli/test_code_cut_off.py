@@ -1,0 +1,119 @@
+"""A turn of `ferrule code` that was cut off: what is said when it is resumed, and how it goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from openai_server import KEY, says, server
+from screens import CTRL_D, ENTER, Screen
+from scripted_http import ScriptedServer, json_reply
+from server_thread import serve_in_thread
+from terminals import ferrule
+from test_code_terminal import leave, opened, run
+
+NOWHERE = ("-m", "openai:m", "--base-url", "http://127.0.0.1:1/v1")
+WORDS = "touch made"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def home(project: Path) -> dict[str, str]:
+    folder = str(project.parent / "home")
+    return {"XDG_DATA_HOME": folder, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder, "OPENAI_API_KEY": KEY}
+
+
+def end_at_question(project: Path, number: signal.Signals) -> None:
+    """End the program by a signal while it asks about a call."""
+    with opened(project, run(WORDS)) as (screen, _):
+        screen.type("make it", ENTER)
+        screen.wait_for("[y]es")
+        os.kill(screen.process.pid, number)
+        screen.wait_for_end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGKILL])
+def test_a_call_that_was_not_decided_on_is_named_and_asked_about_again(project: Path, number: signal.Signals) -> None:
+    end_at_question(project, number)
+    with opened(project, says("It is made."), arguments=("--continue",), columns=150) as (screen, scripted):
+        screen.wait_for("the last turn was cut off at: bash touch made (not run); Enter goes on, or ask something else")
+        assert not scripted.requests
+        screen.type(ENTER)
+        screen.wait_for("[y]es")
+        screen.type("y", ENTER)
+        screen.wait_for("It is made.")
+        assert (project / "made").exists()
+        leave(screen)
+
+
+def test_another_question_goes_along_with_what_was_not_run(project: Path) -> None:
+    end_at_question(project, signal.SIGKILL)
+    scripted = server(says("Another answer."))
+    with serve_in_thread(lambda: scripted) as address:
+        model = ("-m", "openai:m", "--base-url", f"{address}/v1")
+        done = ferrule("code", "-p", "--continue", "what now?", *model, folder=project, **home(project))
+    assert done.returncode == 0, done
+    assert "the last turn was cut off at: bash touch made (not run)" in done.stderr
+    (request,) = scripted.requests
+    told, asked = request.body["messages"][-2:]
+    assert "not run: the program ended before this call" in told["content"]
+    assert asked["content"] == "what now?"
+    assert not (project / "made").exists()
+
+
+def ask_in_vain(project: Path, *arguments: str) -> None:
+    done = ferrule("code", "-p", "is anybody there?", *arguments, *NOWHERE, folder=project, **home(project))
+    assert done.returncode == 3, done
+    assert "--continue` goes on with it" in done.stderr
+
+
+def list_asked(scripted: ScriptedServer) -> list[str]:
+    messages = scripted.requests[-1].body["messages"]
+    return [one["content"] for one in messages if one["role"] == "user"]
+
+
+def test_a_question_that_could_not_be_sent_is_kept_and_sent_once(project: Path) -> None:
+    ask_in_vain(project)
+    ask_in_vain(project, "--continue")
+    with opened(project, says("I am."), arguments=("--continue",), columns=120) as (screen, scripted):
+        screen.wait_for("› is anybody there?", "the last question has no answer yet; Enter goes on")
+        screen.type(ENTER)
+        screen.wait_for("I am.")
+        assert list_asked(scripted) == ["is anybody there?"]
+        leave(screen)
+
+
+def test_a_question_that_failed_at_the_prompt_is_tried_again_with_enter(project: Path) -> None:
+    with Screen("code", *NOWHERE, folder=project, columns=120, **home(project)) as screen:
+        screen.type("hello", ENTER)
+        screen.wait_for("the last question has no answer yet; Enter tries again")
+        screen.type(ENTER)
+        screen.wait_for("the last question has no answer yet; Enter tries again", count=2)
+        screen.type("hello", ENTER)
+        screen.wait_for("the last question has no answer yet; Enter tries again", count=3)
+        screen.type(CTRL_D)
+        assert screen.wait_for_end() == 0
+    with opened(project, says("Hello."), arguments=("--continue",), columns=120) as (screen, scripted):
+        screen.wait_for("the last question has no answer yet")
+        screen.type("really", ENTER)
+        screen.wait_for("  Hello.")
+        assert list_asked(scripted) == ["hello", "really"]
+        leave(screen)
+
+
+def test_a_question_that_the_provider_refuses_is_not_kept(project: Path) -> None:
+    refused = json_reply(400, {"error": {"message": "this image is damaged"}})
+    with opened(project, refused, says("Fine.")) as (screen, scripted):
+        screen.type("look", ENTER)
+        screen.wait_for("this image is damaged")
+        screen.type("how are you?", ENTER)
+        screen.wait_for("  Fine.")
+        assert list_asked(scripted) == ["how are you?"]
+        leave(screen)
