@@ -151,7 +151,7 @@ def test_a_yes_does_not_count_before_all_was_shown(answer: str, look: str):
     assert asyncio.run(approver.decide(long)).action in ("allow", "always")
     first, second = output.getvalue().split("not run yet: ")
     assert "line 49" not in first
-    assert "lines of it were not shown; v shows all of it, m the next page, and y! runs it unseen" in second
+    assert "lines of it were not shown; v shows all of it, m the next page, and y! runs it without a look" in second
     assert "line 49" in second
     again = TerminalApprover(io.StringIO(f"{answer}\n"), io.StringIO())
     again._seen = approver._seen  # the same approver, asked about the same call

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from ferrule._util.word_folding import fold_words
 from ferrule.conversation import ToolCall
 from ferrule.execution.call_display import CallDisplay
 from ferrule.execution.decisions import ApprovalRequest
@@ -197,3 +198,29 @@ def test_a_small_change_of_a_large_file_is_shown_quickly() -> None:
     assert time.process_time() - began < 5
     assert "  │ @@ -49998,7 +49998,7 @@" in lines
     assert "  │ +changed" in lines
+
+
+@pytest.mark.parametrize("width", [20, 33, 80])
+def test_long_lines_are_broken_between_words_and_parts_of_paths(width: int) -> None:
+    path = "/ws/src/shop/orders/history/archive/of_the_year/invoices.py"
+    request = ApprovalRequest(
+        ToolCall("c", "act", "{}"), "act", {}, Intent((Effect("read", path),)), "the profile asks about such calls",
+        "every call", "0", always_rules=(f'{{ action = "allow", tool = "act", effect = "read", target = "{path}" }}',),
+    )  # fmt: skip
+    display = CallDisplay(width)
+    lines = [*display.render(request), *display.render_reason(request), *display.render_rules(request)]
+    for piece in "of_the_year", "archive", "profile", "action", "such":
+        assert any(piece in line.text for line in lines), piece
+    joined = "".join(line.text.removeprefix("  │ ") for line in display.render_rules(request))
+    assert request.always_rules[0] in joined, "nothing is lost"
+    question = f"May it read the file {path}?"
+    assert display.wrap_words(question).replace("\n", "").replace(" ", "") == question.replace(" ", "")
+    assert display.wrap_words(question).endswith("invoices.py?")
+
+
+def test_folding_keeps_every_character() -> None:
+    for text in ("", " ", "a  b" * 20, "y" * 50, "猫" * 30 + " x", "foo, bar? " * 9, "/a/b" * 30, " " * 99 + "x"):
+        for width in (4, 10, 17, 40):
+            pieces = fold_words(text, width, 2)
+            assert "".join(pieces) == text
+            assert all(cell_len(piece) <= width for piece in pieces)

@@ -1,4 +1,7 @@
-"""The calls of one message that need approval, listed together and decided on together or one by one."""
+"""The calls of one message that need approval, listed together and decided on together or one by one.
+
+What the terminal has room for is shown in full with the list, so that one answer can be enough.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ _HELP_TOGETHER = """\
   n REASON     run none of them; the model gets the reason
   l            list them again"""
 _CHOICES = "[y]es to all, [n]o REASON to all, [v]iew all, or a NUMBER to look at one?"
+_CHOICES_BEFORE = "[v]iew all, then [y]es to all; [n]o REASON to all, or a NUMBER to look at one?"
+"""While some of it wasn't shown, and a yes doesn't count."""
 
 
 class CallTerminal(Protocol):
@@ -49,6 +54,12 @@ class CallTerminal(Protocol):
     def has_seen(self, request: ApprovalRequest) -> bool:
         """Whether all of a call was shown."""
 
+    def mark_seen(self, request: ApprovalRequest) -> None:
+        """Remember that all of a call was shown."""
+
+    def find_room(self) -> int:
+        """How many lines several calls may take at once."""
+
 
 class ApprovalList:
     """The calls of one message that need approval, decided on together or one by one."""
@@ -62,7 +73,7 @@ class ApprovalList:
         """Show the list, and answer until all calls are decided, or one in a way that concerns the others."""
         await self._show()
         while None in self._decisions:
-            line = await self._approver.ask(_CHOICES)
+            line = await self._ask()
             if line is None:
                 self._decide_rest(Decision.deny("nobody answered", _BY))
                 break
@@ -73,7 +84,7 @@ class ApprovalList:
                 case "n" | "no" | "none":
                     self._decide_rest(Decision.deny(rest.strip(), _BY))
                 case "l" | "list":
-                    await self._show()
+                    await self._show(is_repeated=True)
                 case "v" | "view":
                     await self._approver.view([self._requests[place] for place in self._list_open()])
                 case "?" | "h" | "help":
@@ -86,9 +97,21 @@ class ApprovalList:
                     self._approver.say_wrapped("please answer with a letter or the number of a call; ? explains them")
         return self._decisions
 
+    async def _ask(self) -> str | None:
+        """Ask for an answer; a yes to all is offered first only where it counts."""
+        unseen = self._list_unseen()
+        if unseen:
+            which = _name_calls(unseen)
+            self._approver.say_wrapped(f"There was no room to show {which} in full, which a yes to all waits for.")
+        return await self._approver.ask(_CHOICES_BEFORE if unseen else _CHOICES)
+
     def _list_open(self) -> list[int]:
         """The places of the calls that aren't decided on."""
         return [place for place, decision in enumerate(self._decisions) if decision is None]
+
+    def _list_unseen(self) -> list[int]:
+        """The places of the calls that aren't decided on, and weren't shown in full."""
+        return [place for place in self._list_open() if not self._is_seen(place)]
 
     def _is_seen(self, place: int) -> bool:
         """Whether a call was shown in full, be it in the list."""
@@ -97,10 +120,11 @@ class ApprovalList:
 
     def _allow_rest(self, word: str, answer: str, comment: str) -> None:
         """Allow the calls that aren't decided on, unless some of them weren't shown in full."""
-        numbers = [str(place + 1) for place in self._list_open() if not self._is_seen(place)]
-        which = f"call {numbers[0]} was" if len(numbers) == 1 else f"the calls {', '.join(numbers)} were"
-        unseen = f"{which} not shown in full; v shows all, a number one of them, and y! runs them unseen"
-        problem = find_unclear_yes(word.casefold().rstrip(","), answer, unseen if numbers else "")
+        unseen, reason = self._list_unseen(), ""
+        if unseen:
+            which = f"{_name_calls(unseen)} {'was' if len(unseen) == 1 else 'were'}"
+            reason = f"{which} not shown in full; v shows all, a number one of them, and y! runs all without a look"
+        problem = find_unclear_yes(word.casefold().rstrip(","), answer, reason)
         if problem:
             self._approver.say_wrapped(problem)
         else:
@@ -113,7 +137,7 @@ class ApprovalList:
         request = self._requests[place]
         if answer:
             number = place + 1
-            unseen = f"it was not shown in full; {number} shows it, and {number} y! runs it unseen"
+            unseen = f"it was not shown in full; {number} shows it, and {number} y! runs it without a look"
             decision = await self._approver.parse_answer(answer, request, "" if self._is_seen(place) else unseen)
         else:
             decision = await self._approver.ask_about(request)
@@ -123,16 +147,46 @@ class ApprovalList:
             await self._show()
         return decision
 
-    async def _show(self) -> None:
+    async def _show(self, is_repeated: bool = False) -> None:
+        """Show a line or more for each call, and in full those not seen yet that there is room for.
+
+        With `is_repeated`, those that were seen are shown in full again.
+        """
         display = self._approver.display
         marks = [" " if one is None else "✓" if one.action == "allow" else "✗" for one in self._decisions]
         numbers = [f"{mark} {number:>3}" for number, mark in enumerate(marks, 1)]
         pairs = [*zip(self._requests, numbers, strict=True)]
         summaries = await asyncio.to_thread(lambda: [display.summarize(*pair) for pair in pairs])
-        lines = [Line(f"▸ {len(self._requests)} calls ask to run", "bold")]
-        for summary, decision in zip(summaries, self._decisions, strict=True):
+        title = Line(f"▸ {len(self._requests)} calls ask to run", "bold")
+        room = self._approver.find_room() - 1 - sum(map(len, summaries))
+        bodies = await asyncio.to_thread(self._render_bodies, display, room, is_repeated)
+        lines = [title]
+        for place, (summary, decision) in enumerate(zip(summaries, self._decisions, strict=True)):
             lines += summary if decision is None else [Line(line.text, "dim") for line in summary]
+            lines += bodies.get(place, [])
         self._approver.show(*lines)
+        for place in bodies:
+            self._approver.mark_seen(self._requests[place])
+
+    def _render_bodies(self, display: CallDisplay, room: int, is_repeated: bool) -> dict[int, list[Line]]:
+        """Render calls in full, the shortest first, as long as there are lines left for them."""
+        places = self._list_open()
+        if not is_repeated:
+            places = [place for place in places if not self._is_seen(place)]
+        bodies = {place: display.render_body(self._requests[place], is_listed=True) for place in places}
+        chosen = {}
+        for place in sorted(bodies, key=lambda one: len(bodies[one])):
+            room -= len(bodies[place])
+            if room < 0:
+                break
+            chosen[place] = bodies[place]
+        return chosen
+
+
+def _name_calls(places: Sequence[int]) -> str:
+    """Name calls by their numbers in the list."""
+    numbers = [str(place + 1) for place in places]
+    return f"call {numbers[0]}" if len(numbers) == 1 else f"calls {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def find_unclear_yes(word: str, answer: str, unseen: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ferrule._util.terminal_text import escape_line
+from ferrule._util.word_folding import fold_words, measure
 from ferrule.execution.decisions import ApprovalRequest
 from ferrule.execution.rule_matching import find_path_outside
 from ferrule.tools.intent import Diff, Effect, ImageRef
@@ -29,12 +30,11 @@ _MOST_OF_SUMMARY = 4
 _NUMBER_COLUMNS = 5
 _CUT = "… (look at it for the rest)"
 _LONGEST_PROGRAM = 40
+_IN_DETAILS = "([d]etails shows them)"
 _SHORT_PREVIEW = 12
 """A text preview of at most this many lines stands before the effects."""
 _VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
-_WORDS = re.compile(r"  [a-z\"]+(?: [a-z\"]+)*:?")
-"""A label of ours, which is broken between words."""
 _DIFF_HEADERS = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
 
 
@@ -54,14 +54,20 @@ class CallDisplay:
 
     def render(self, request: ApprovalRequest) -> list[Line]:
         """Render a call: its effects, its preview, and those arguments that the preview doesn't show."""
+        return [*self.render_title(request), *self.render_body(request)]
+
+    def render_body(self, request: ApprovalRequest, is_listed: bool = False) -> list[Line]:
+        """Render all of a call but its title; `is_listed`, without what refers to the answers about a single call."""
         preview = "" if request.intent is None else request.intent.preview
         text = preview if isinstance(preview, str) else ""
         shown = self._render_preview(preview)
         effects = [] if request.intent is None else self._render_effects(request)
         arguments = self._render_arguments(request, is_brief=True)
+        if is_listed:
+            arguments = [line for line in arguments if not line.text.endswith(_IN_DETAILS)]
         is_short = bool(text) and text.count("\n") < _SHORT_PREVIEW
         parts = (shown, effects, arguments) if is_short else (effects, arguments, shown)
-        return [*self.render_title(request), *(line for part in parts for line in part)]
+        return [line for part in parts for line in part]
 
     def render_title(self, request: ApprovalRequest) -> list[Line]:
         """Render the first line: which tool asks for what."""
@@ -70,7 +76,11 @@ class CallDisplay:
 
     def wrap_words(self, text: str, indent: str = "") -> str:
         """Break a text of our own between words; further lines begin with `indent`."""
-        return "\n".join(textwrap.wrap(text, self.width - 1, break_on_hyphens=False, subsequent_indent=indent))
+        lines = textwrap.wrap(
+            text, self.width - 1, break_on_hyphens=False, break_long_words=False, subsequent_indent=indent
+        )
+        pieces = (piece.rstrip() for line in lines for piece in fold_words(line, self.width - 1, len(indent)))
+        return f"\n{indent}".join(pieces) if len(lines) == 1 else "\n".join(pieces)
 
     def render_details(self, request: ApprovalRequest) -> list[Line]:
         """Render all arguments in full, and the names of the paths with links followed."""
@@ -83,7 +93,7 @@ class CallDisplay:
 
     def render_reason(self, request: ApprovalRequest) -> list[Line]:
         """Render the reason for asking, and what was wrong with the last edit."""
-        lines = self._render_field("why you are asked", request.reason, by_words=True)
+        lines = self._render_field("why you are asked", request.reason)
         if request.problem:
             lines += [Line(line.text, "bold red") for line in self._render_block(f"not accepted: {request.problem}")]
         return lines
@@ -92,7 +102,7 @@ class CallDisplay:
         """Render what an "always" would allow."""
         if request.always is None:
             return [Line(text) for text in self._wrap('  there is no "always" for this call', "  ")]
-        return self._render_field('"always" would allow', request.always, by_words=True)
+        return self._render_field('"always" would allow', request.always)
 
     def render_rules(self, request: ApprovalRequest) -> list[Line]:
         """Render what an "always" would allow, with its exact rules."""
@@ -126,7 +136,7 @@ class CallDisplay:
         )
         for mark in dict.fromkeys(marks):
             text = f"! {mark}: {text}"
-        pieces = self._wrap_escaped(text, max(_NARROWEST // 2, self.width - len(number) - 2))
+        pieces = fold_words(text, max(_NARROWEST // 2, self.width - len(number) - 2))
         if len(pieces) > _MOST_OF_SUMMARY:
             pieces[_MOST_OF_SUMMARY - 1] = _CUT[: self.width - len(number) - 2]
         style = "bold red" if marks else ""
@@ -188,7 +198,7 @@ class CallDisplay:
             if sign in ("+", "-"):
                 text = _show_white_space(text, tabs=number in spaces_only)
             style = _DIFF_STYLES.get(sign, "")
-            pieces = self._wrap_escaped(escape_line(text.expandtabs(_TAB)), self.width - 4)
+            pieces = fold_words(escape_line(text.expandtabs(_TAB)), self.width - 4)
             rendered += [Line(f"  │ {piece}", style) for piece in pieces]
         return rendered
 
@@ -204,13 +214,11 @@ class CallDisplay:
             text = str(value) if "\n" in words else json.dumps(value, ensure_ascii=False)
             is_long = "\n" in text or len(text) > self.width - len(name) - 4
             if is_brief and is_long and _shows_change(preview):
-                text = f"{len(text):,} characters ([d]etails shows them)"
+                text = f"{len(text):,} characters {_IN_DETAILS}"
             lines += self._render_field(name, text)
         return lines
 
-    def _render_field(
-        self, name: str, text: str, style: str = "", end: str = ":", *, by_words: bool = False
-    ) -> list[Line]:
+    def _render_field(self, name: str, text: str, style: str = "", end: str = ":") -> list[Line]:
         """Render a name and its text on one line, or with a long or multi-line text below the name."""
         name = escape_line(name)
         line = f"  {name}{end} {escape_line(text)}"
@@ -218,37 +226,21 @@ class CallDisplay:
             return [Line(line, style)]
         return [
             *(Line(one, style) for one in self._wrap(f"  {name}:", "  ")),
-            *self._render_block(text, style, by_words=by_words),
+            *self._render_block(text, style),
         ]
 
-    def _render_block(self, text: str, style: str = "", *, by_words: bool = False) -> list[Line]:
+    def _render_block(self, text: str, style: str = "") -> list[Line]:
         """Render lines behind a bar each, so that none can be mistaken for ours."""
         lines = text.split("\n")
         if lines[-1] == "" and len(lines) > 1:
             lines.pop()
         return [
-            Line(f"  │ {piece}", style)
-            for line in lines
-            for piece in self._wrap_escaped(escape_line(line), self.width - 4, by_words=by_words)
+            Line(f"  │ {piece}", style) for line in lines for piece in fold_words(escape_line(line), self.width - 4)
         ]
 
     def _wrap(self, text: str, indent: str) -> list[str]:
-        text = escape_line(text)
-        if _WORDS.fullmatch(text):
-            first, *rest = textwrap.wrap(text, self.width - len(indent), drop_whitespace=False)
-        else:
-            first, *rest = self._wrap_escaped(text, self.width - len(indent))
+        first, *rest = fold_words(escape_line(text), self.width - len(indent))
         return [first, *(f"{indent}{piece}" for piece in rest)]
-
-    def _wrap_escaped(self, text: str, width: int, *, by_words: bool = False) -> list[str]:
-        """Cut a text, escaped already, to pieces that fit in `width` columns; at least one."""
-        if text.isascii() and by_words:
-            return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
-        if text.isascii():
-            return [text[start : start + width] for start in range(0, max(1, len(text)), width)]
-        from rich.cells import chop_cells
-
-        return chop_cells(text, width) or [""]
 
 
 def print_lines(lines: Sequence[Line], stream: TextIO) -> None:
@@ -385,12 +377,3 @@ def _show_white_space(text: str, tabs: bool) -> str:
     kept = text.rstrip(" \t")
     shown = kept + text[len(kept) :].replace(" ", "·").replace("\t", "→   ")
     return shown.replace("\t", "→   ") if tabs else shown
-
-
-def measure(text: str) -> int:
-    """How many columns a text takes."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)

@@ -14,9 +14,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TextIO
 
 from ferrule._util.terminal_text import escape_line
+from ferrule._util.word_folding import measure
 from ferrule.errors import SettingsError
 from ferrule.execution.approval_list import ApprovalList, find_unclear_yes
-from ferrule.execution.call_display import WIDTH, CallDisplay, Line, measure, print_lines, write_lines
+from ferrule.execution.call_display import WIDTH, CallDisplay, Line, print_lines, write_lines
 from ferrule.execution.decisions import ApprovalRequest, Decision
 from ferrule.execution.edit_arguments import EditableArguments
 from ferrule.execution.terminal_programs import edit_text, find_editor, find_pager, page_text
@@ -110,7 +111,7 @@ class TerminalApprover:
         self.show(*self.display.render_reason(request))
         while True:
             if not rest:
-                self._seen.add(request.hash)
+                self.mark_seen(request)
             line = await self.ask(self._write_choices(request, len(rest), is_listed))
             if line is None:
                 return Decision.deny("nobody answered", _BY)
@@ -154,11 +155,19 @@ class TerminalApprover:
         if not lines_left or self.has_seen(request):
             return ""
         count = "1 line of it was" if lines_left == 1 else f"{lines_left:,} lines of it were"
-        return f"{count} not shown; v shows all of it, m the next page, and y! runs it unseen"
+        return f"{count} not shown; v shows all of it, m the next page, and y! runs it without a look"
 
     def has_seen(self, request: ApprovalRequest) -> bool:
         """Whether all that would happen was shown."""
         return request.hash in self._seen
+
+    def mark_seen(self, request: ApprovalRequest) -> None:
+        """Remember that all that would happen was shown."""
+        self._seen.add(request.hash)
+
+    def find_room(self) -> int:
+        """How many lines several calls may take at once: two thirds of the terminal."""
+        return min(_PAGE, self._find_size()[1] * 2 // 3)
 
     async def view(self, requests: Sequence[ApprovalRequest]) -> None:
         """Show calls in full, in the person's pager if there is one."""
