@@ -84,6 +84,13 @@ ROWS: list[Row] = [
         ".ferrule/tools/a_tool.py",
         ".devcontainer/x.json",
     ),
+    *unlike(
+        (False, True),
+        "commands can make it, and it is reported",
+        *(".exrc", "sub/.nvim.lua", "sub/project.Code-Workspace", ".run", "sub/.opencode", "mise.toml", ".cursorrules"),
+    ),
+    *no(".hg/hgrc", "sub/.hg/store", ".jj/repo/config.toml", ".run/x.xml", ".opencode/x.json"),
+    *can_be_made("Makefile", ".github/x.yml", ".pre-commit-config.yaml", "AGENTS.md", "mise", "hgrc", "x.run"),
     *read_only("submodule/.git", "stored/HEAD"),
     *no("stored/config"),
     *unlike((False, True), "commands can make it, and it is reported", "ferrule.toml"),

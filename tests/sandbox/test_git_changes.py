@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.errors import SandboxInputError
+from ferrule.errors import FileAccessRefused, SandboxInputError
+from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.shell import ShellSandbox
+from ferrule.sandbox.shell.access_plan import Access
 from ferrule.sandbox.shell.git_settings import is_harmless, parse_settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
@@ -155,15 +157,31 @@ async def test_what_settings_name_is_protected(repository: Path) -> None:
     git(repository, "config", "core.hooksPath", "scripts/hooks")
     git(repository, "config", "include.path", "../shared.gitconfig")
     git(repository, "config", "filter.x.clean", "sh scripts/clean.sh")
-    git(repository, "config", "alias.x", "!scripts/free.sh")
+    git(repository, "config", "alias.x", "!sh scripts/alias.sh")
+    git(repository, "config", "alias.y", "log scripts/free.sh")
+    git(repository, "config", "core.sshCommand", "./ssh.sh -v")
     (repository / "scripts").mkdir()
-    for name in ("shared.gitconfig", "scripts/clean.sh", "scripts/free.sh"):
+    for name in ("shared.gitconfig", "scripts/clean.sh", "scripts/alias.sh", "scripts/free.sh"):
         (repository / name).write_text("whole\n")
     async with ShellSandbox(repository) as shell:
-        for name in ("shared.gitconfig", "scripts/clean.sh", "scripts/free.sh", "scripts/hooks/pre-commit"):
+        tried = (
+            "shared.gitconfig",
+            "scripts/clean.sh",
+            "scripts/alias.sh",
+            "scripts/free.sh",
+            "scripts/hooks/pre-commit",
+        )
+        for name in tried:
             await shell.run(f"mkdir -p {name.rpartition('/')[0] or '.'}; echo evil >{name}", writable=[".git"])
+        access = FileAccess(repository)
+        for name in ("scripts/alias.sh", "ssh.sh", "scripts/hooks/pre-commit"):
+            with pytest.raises(FileAccessRefused, match="other programs run"):
+                access.check(name, Access.WRITE)
+        access.check("scripts/free.sh", Access.WRITE)
+        assert (await shell.run("ls; echo made >ssh.sh")).appeared == (str(repository / "ssh.sh"),)
     assert (repository / "shared.gitconfig").read_text() == "whole\n"
     assert (repository / "scripts/clean.sh").read_text() == "whole\n"
+    assert (repository / "scripts/alias.sh").read_text() == "whole\n"
     assert (repository / "scripts/free.sh").read_text() == "evil\n"
     assert not (repository / "scripts/hooks/pre-commit").exists()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.hidden_paths import UNRESERVED
 from ferrule.sandbox.shell import HIDDEN, PROTECTED, ShellSandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
@@ -53,7 +54,15 @@ PROTECTED_FILES = {
     ".cursor": "mcp.json",
     ".gemini": "settings.json",
     ".windsurf": "hooks.json",
+    **{name.replace("*.", "any."): "settings" if "." not in name[1:] else "" for name in UNRESERVED},
+    ".exrc": "",
+    ".nvimrc": "",
+    ".vimrc": "",
+    ".gvimrc": "",
+    ".lvimrc": "",
+    ".rprofile": "",
 }
+NAMES = [name for name in PROTECTED_FILES if "/" not in name]
 
 
 def write(path: Path, text: str) -> None:
@@ -63,7 +72,8 @@ def write(path: Path, text: str) -> None:
 
 def file_of(place: Path) -> Path:
     """A file in a protected place, or the place itself."""
-    return place / PROTECTED_FILES[place.name] if PROTECTED_FILES[place.name] else place
+    inner = PROTECTED_FILES.get(place.name)
+    return place / inner if inner else place
 
 
 @pytest.fixture
@@ -91,8 +101,8 @@ async def test_hidden(workspace: Path, below: str, tier: str) -> None:
 @TIERS
 @pytest.mark.parametrize("below", ["", "below/deep"])
 async def test_protected(workspace: Path, below: str, tier: str) -> None:
-    assert tuple(PROTECTED_FILES) == PROTECTED
-    places = [workspace / below / name for name in PROTECTED]
+    assert [name.replace("any.", "*.") for name in PROTECTED_FILES] == list(PROTECTED)
+    places = [workspace / below / name for name in (PROTECTED_FILES if not below else NAMES)]
     for place in places:
         write(file_of(place), "whole")
     async with ShellSandbox(workspace, tier=tier) as shell:
@@ -106,7 +116,7 @@ async def test_protected(workspace: Path, below: str, tier: str) -> None:
 
 async def test_protected_though_it_is_not_there(workspace: Path) -> None:
     async with ShellSandbox(workspace, tier="full") as shell:
-        for name in PROTECTED:
+        for name in [name for name in NAMES if name not in UNRESERVED and not name.startswith("any.")]:
             file = file_of(workspace / name)
             attempts = (
                 f"mkdir -p {file.parent}; rmdir {name}; mv {name} x; ln -s below {name}; echo x >{file}; echo x >{name}"

@@ -23,7 +23,7 @@ from typing import Final
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FileAccessRefused, choose_advice
-from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
+from ferrule.sandbox.hidden_paths import HIDDEN, OTHER_REPOSITORIES, PROTECTED
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, open_folder_beneath
 from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell.access_plan import Access, AccessPlanner, list_ancestors
@@ -277,7 +277,7 @@ class AccessSnapshot:
     def _judge_names(self, real: str, folder: str) -> Access:
         """Judge a path without a rule by its names, since it may have appeared after the snapshot, or not yet."""
         names = real[len(folder.rstrip("/")) + 1 :].lower().split("/")
-        if any(name in self._scan.protected for name in names):
+        if any(name in self._scan.protected for name in names) or not set(names).isdisjoint(OTHER_REPOSITORIES):
             return Access.READ
         return Access.HIDDEN if self._scan.find_hidden_name(real, folder) else Access.WRITE
 

@@ -9,7 +9,7 @@ import os
 import pwd
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import translate
@@ -22,8 +22,11 @@ from ferrule.sandbox.regular_files import open_regular_file
 
 __all__ = [
     "HIDDEN",
+    "OTHER_REPOSITORIES",
     "PROTECTED",
+    "UNRESERVED",
     "HiddenPaths",
+    "ProtectedNames",
     "check_visible",
     "holds_private_key",
     "is_settled",
@@ -76,13 +79,47 @@ name, or a path relative to the workspace, that isn't hidden in the workspace. C
 is hidden if it holds a private key or is over 1 MB, too long to check; a folder named `.env…` isn't hidden if it is a
 virtual environment."""
 
-PROTECTED: tuple[str, ...] = (
+_RESERVED: tuple[str, ...] = (
     *(".git", ".husky", ".ferrule", "ferrule.toml", ".mcp.json"),
     # Settings of editors and other agents, each of which can name programs to run.
     *(".vscode", ".idea", ".zed", ".devcontainer", ".claude", ".codex", ".cursor", ".gemini", ".windsurf"),
 )
+UNRESERVED: tuple[str, ...] = (
+    *(".devcontainer.json", ".helix", ".fleet", ".nova", ".run", "*.code-workspace", "*.sublime-project"),
+    *(".exrc", ".nvimrc", ".nvim.lua", ".vimrc", ".gvimrc", ".lvimrc", ".dir-locals.el", ".rprofile"),
+    *("mise.toml", "mise.local.toml", ".mise.toml", ".mise.local.toml", ".mise", ".autoenv.zsh"),
+    *(".kiro", ".opencode", "opencode.json", "opencode.jsonc", ".roo", ".roomodes", ".roorules", ".kilocode"),
+    *(".cline", ".clinerules", ".continue", ".continuerules", ".cursorrules", ".windsurfrules", ".goosehints"),
+    *(".aider.conf.yml", ".qwen", ".amazonq", ".junie", ".trae", ".augment", ".factory", ".crush.json", "crush.json"),
+    # Settings of other version control systems.
+    *(".hg/hgrc", ".jj/repo/config.toml", ".sl/config"),
+)
+"""Protected places that an empty folder can't stand for while a command runs: their programs would take it for damaged
+settings or a repository, and so many would fill each listing."""
+PROTECTED: tuple[str, ...] = (*_RESERVED, *UNRESERVED)
 """What a command may read but not change: paths relative to the workspace, existing or not, and anything with one of
-these names in a folder below it."""
+these names (`*.x`: with this ending) in a folder below it."""
+OTHER_REPOSITORIES: tuple[str, ...] = (".hg", ".jj", ".sl")
+"""Folders of version control systems other than git, which commands write when they commit, and file tools never do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedNames:
+    """The names among protected paths, which are given in lower case."""
+
+    exact: frozenset[str]
+    endings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, listed: Iterable[str]) -> ProtectedNames:
+        """Take the names from a list such as `PROTECTED`."""
+        listed = tuple(listed)
+        endings = tuple(each[1:] for each in listed if each.startswith("*."))
+        return cls(frozenset(each for each in listed if not each.startswith("*.")), endings)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a name, in lower case, is one of them."""
+        return isinstance(name, str) and (name in self.exact or name.endswith(self.endings))
 
 
 def check_visible(named: Sequence[str]) -> tuple[str, ...]:

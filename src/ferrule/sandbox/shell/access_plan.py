@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
-from ferrule.sandbox.hidden_paths import HiddenPaths
+from ferrule.sandbox.hidden_paths import UNRESERVED, HiddenPaths
 from ferrule.sandbox.own_files import list_hidden_files
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.git_repositories import PLACEHOLDER_FILES
@@ -143,6 +143,11 @@ class AccessPlanner:
         protected = self._find_protected(found[0].protected, granted, mode)
         for each, one in zip(self._added, found[1:], strict=True):
             protected += each._find_protected(one.protected, (), mode)
+        programs = [
+            path
+            for each, one in zip(planners, found, strict=True)
+            for path in each._protected_paths.list_missing_programs(one.protected)
+        ]
         absent = [path for path in protected if placeholders.is_placeholder(path) or not os.path.lexists(path)]
         writable_folders = (*self._roots, *granted)
         placeholders_by_path = {path: self._list_placeholders(path, writable_folders) for path in absent}
@@ -162,7 +167,7 @@ class AccessPlanner:
             scratch=os.path.join(state, "tmp"),
             rules=tuple(_pin_folders(rules) if self._can_cover else rules),
             placeholders=tuple(dict.fromkeys(each for chain in placeholders_by_path.values() for each in chain)),
-            absent=tuple(path for path in absent if path not in rule_paths),
+            absent=(*(path for path in absent if path not in rule_paths), *programs),
             granted=tuple(granted),
             repositories=tuple(path for one in found for path in one.repositories),
             unsearched=tuple(path for one in found for path in one.unsearched),
@@ -179,6 +184,7 @@ class AccessPlanner:
         """
         found = self.scan.walk()
         protected = self._find_protected(found.protected, (), self.mode)
+        protected += self._protected_paths.list_missing_programs(found.protected)
         hidden = (*self._find_hidden(found), *list_hidden_files())
         return tuple(self._make_rules(hidden, protected, (), self.mode))
 
@@ -254,11 +260,12 @@ class AccessPlanner:
         """What to create so that an empty folder takes a path's place, outermost first; empty if impossible.
 
         Also empty for what is a file by its name and part of neither a repository nor the installation: it would show
-        up in listings. `folders` are those that the command may write.
+        up in listings; and for `UNRESERVED`. `folders` are those that the command may write.
         """
         name = os.path.basename(path)
         is_seen = "." in name and not name.startswith(".") and name not in PLACEHOLDER_FILES
         is_seen = is_seen and path not in self._protected_paths.installation
+        is_seen = is_seen or os.path.relpath(path, self.workspace) in UNRESERVED
         if is_seen or not self._can_cover or not is_within_any(path, folders):
             return []
         missing: list[str] = []

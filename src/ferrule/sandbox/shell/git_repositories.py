@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.shell.git_settings import find_named_paths
+from ferrule.sandbox.shell.git_settings import NamedPaths, find_named_paths
 from ferrule.sandbox.visible_paths import is_within
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "REDIRECT",
     "find_common_folder",
     "find_locked_parts",
+    "find_missing_programs",
     "find_named_places",
     "find_protected_repository",
     "find_writable_paths",
@@ -90,17 +91,27 @@ def find_protected_repository(git: str, workspace: str) -> list[str]:
 
 
 def find_named_places(git: str, workspace: str) -> list[str]:
-    """The places in the workspace that git's settings name: hooks, included settings and programs.
+    """The places in the workspace that git's settings name: hooks, included settings and existing programs.
 
     The settings are those of the repository and the user's own, which may name a folder relative to each repository.
     """
+    found = dict.fromkeys(path for named in _read_named_paths(git) for path in named.list_existing())
+    tree = os.path.dirname(git)
+    return [path for path in found if is_within(path, workspace) and not is_within(tree, path)]
+
+
+def find_missing_programs(git: str, workspace: str) -> list[str]:
+    """The programs and scripts in the workspace that git's settings name, and that don't exist yet."""
+    found = dict.fromkeys(path for named in _read_named_paths(git) for path in named.list_missing_programs())
+    return [path for path in found if is_within(path, workspace)]
+
+
+def _read_named_paths(git: str) -> list[NamedPaths]:
     repository = os.path.realpath(git) if os.path.islink(git) else resolve_repository(git)
     folders = (repository, find_common_folder(repository) or repository)
     files = [os.path.join(folder, name) for folder in folders for name in ("config", "config.worktree")]
     files += [os.path.expanduser(path) for path in ("~/.gitconfig", "~/.config/git/config")]
-    tree = os.path.dirname(git)
-    found = dict.fromkeys(path for file in dict.fromkeys(files) for path in find_named_paths(file, tree))
-    return [path for path in found if is_within(path, workspace) and not is_within(tree, path)]
+    return [find_named_paths(file, os.path.dirname(git)) for file in dict.fromkeys(files)]
 
 
 def resolve_repository(git: str) -> str:

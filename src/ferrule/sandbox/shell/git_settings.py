@@ -5,7 +5,7 @@ read, counts as dangerous.
 """
 
 # Paths are strings here, as in the rest of the sandbox.
-# ruff: noqa: PTH111, PTH113, PTH114, PTH116, PTH118, PTH120
+# ruff: noqa: PTH111, PTH114, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Final
 
 from ferrule.sandbox.regular_files import open_regular_file
 
-__all__ = ["Setting", "find_named_paths", "is_harmless", "parse_settings", "read_settings"]
+__all__ = ["NamedPaths", "Setting", "find_named_paths", "is_harmless", "parse_settings", "read_settings"]
 
 _MAX_BYTES = 1024 * 1024
 _SECTION = re.compile(r'[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)")?[ \t]*\]')
@@ -68,6 +68,7 @@ _COMMANDS: Final = re.compile(
     r"core\.(fsmonitor|sshcommand|gitproxy|editor|pager|askpass)|sequence\.editor|credential\..*|gpg\..*program"
     r"|(filter|diff|merge)\.\..*|(diff|interactive|pager)\..*"
 )
+_INTERPRETERS: Final = frozenset({"sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,31 +142,57 @@ def is_harmless(setting: Setting, repository: str, root: str) -> bool:
     return key in _HARMLESS.get(section, "").split()
 
 
-def find_named_paths(file: str, tree: str) -> list[str]:
-    """The files and folders that a file of settings names as hooks, further settings or programs, resolved.
+@dataclass(frozen=True, slots=True)
+class NamedPaths:
+    """What a file of settings names, resolved."""
 
-    `tree` is the working tree. Aliases aren't looked at, since only the user runs them, by name.
-    """
+    settings: tuple[str, ...] = ()
+    """Folders of hooks and further settings, existing or not."""
+    words: tuple[str, ...] = ()
+    """The words of command lines as paths, most of which don't exist."""
+    programs: tuple[str, ...] = ()
+    """Those of them that a command line would run as a program or script of the working tree."""
+
+    def list_existing(self) -> list[str]:
+        """What is named and can be changed: also missing settings, and words that are files."""
+        return [*self.settings, *filter(os.path.isfile, self.words)]
+
+    def list_missing_programs(self) -> list[str]:
+        """What is run as soon as it exists."""
+        return [path for path in self.programs if not os.path.lexists(path)]
+
+
+def find_named_paths(file: str, tree: str) -> NamedPaths:
+    """What a file of settings names as hooks, further settings, or programs; `tree` is the working tree."""
     try:
         status = os.stat(file)
     except OSError:
-        return []
-    return list(_find_named_paths(file, tree, status.st_mtime_ns, status.st_size, status.st_ino))
+        return NamedPaths()
+    return _find_named_paths(file, tree, status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 @lru_cache(maxsize=1024)
-def _find_named_paths(file: str, tree: str, *_version: int) -> tuple[str, ...]:
-    found = []
+def _find_named_paths(file: str, tree: str, *_version: int) -> NamedPaths:
+    settings, words, programs = list[str](), list[str](), list[str]()
     for setting in read_settings(file) or ():
         value = os.path.expanduser(setting.value or "")
         if setting.name in ("include.path", "includeif..path") and value:
-            found.append(os.path.realpath(os.path.join(os.path.dirname(file), value)))
+            settings.append(os.path.realpath(os.path.join(os.path.dirname(file), value)))
         elif setting.name in ("core.hookspath", "core.attributesfile") and value:
-            found.append(os.path.realpath(os.path.join(tree, value)))
-        elif _COMMANDS.fullmatch(setting.name):
-            paths = (os.path.realpath(os.path.join(tree, word)) for word in _split_words(value))
-            found += [path for path in paths if os.path.isfile(path)]
-    return tuple(found)
+            settings.append(os.path.realpath(os.path.join(tree, value)))
+        elif _COMMANDS.fullmatch(setting.name) or (setting.name.startswith("alias.") and value.startswith("!")):
+            found = _split_words(value)
+            words += [os.path.realpath(os.path.join(tree, word)) for word in found]
+            programs += [os.path.realpath(os.path.join(tree, word)) for word in _find_program(found)]
+    return NamedPaths(tuple(settings), tuple(words), tuple(programs))
+
+
+def _find_program(words: list[str]) -> list[str]:
+    """The word of a command line that names a file to run, at its beginning or after an interpreter."""
+    if words[:1] and "/" in words[0]:
+        return words[:1]
+    is_script = len(words) > 1 and words[0] in _INTERPRETERS and not words[1].startswith("-")
+    return words[1:2] if is_script else []
 
 
 def _split_words(value: str) -> list[str]:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable, choose_advice
-from ferrule.sandbox.hidden_paths import PROTECTED
+from ferrule.sandbox.hidden_paths import PROTECTED, ProtectedNames
 from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.own_files import list_protected_files
 from ferrule.sandbox.shell.git_repositories import (
     find_locked_parts,
+    find_missing_programs,
     find_named_places,
     find_protected_repository,
     find_writable_paths,
@@ -60,7 +61,7 @@ class ProtectedPaths:
                 raise SandboxInputError(f"{name!r} can't be protected: it should be a path within the workspace")
         self.workspace = workspace
         self.protected = tuple(name.rstrip("/") for name in protected)
-        self.names = frozenset(self.protected).intersection(PROTECTED)
+        self.names = ProtectedNames.of(each for each in self.protected if each in PROTECTED)
         """Names that are protected in any folder."""
         self.installation = tuple(path for path in installation.paths if not is_within_any(path, opened))
         self.opened = tuple(
@@ -112,7 +113,7 @@ class ProtectedPaths:
         `found` are the existing paths with a protected name; files that ferrule itself uses are added. In a writable
         repository git's hooks and settings stay protected unless they are writable too.
         """
-        protected = [self._resolve_name(name) for name in self.protected]
+        protected = [self._resolve_name(name) for name in self.protected if not name.startswith("*.")]
         protected += [target for path in protected if (target := self._resolve_target(path))]
         found = limit_paths(found, self.workspace)
         protected += found
@@ -123,6 +124,14 @@ class ProtectedPaths:
         kept += [path for path in named if path not in writable_paths]
         kept += [part for each in writable_paths for part in find_locked_parts(each) if part not in writable_paths]
         return list(dict.fromkeys([*kept, *list_protected_files(), *self.installation]))
+
+    def list_missing_programs(self, found: Sequence[str]) -> list[str]:
+        """The missing programs that the settings of the repositories among `found` name.
+
+        They aren't among the protected paths, since an empty folder in a script's place would be seen.
+        """
+        repositories = [path for path in found if path.endswith("/.git")]
+        return [path for git in repositories for path in find_missing_programs(git, self.workspace)]
 
     def make_hint(self, output: str) -> str:
         """An explanation if `output` shows a refused write to the installation or to git's settings; else empty."""

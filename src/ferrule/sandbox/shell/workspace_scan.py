@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 
 from ferrule.sandbox.hidden_paths import holds_private_key, is_settled
@@ -61,7 +61,7 @@ class WorkspaceScan:
     workspace: str
     names: re.Pattern[str]
     """Matches hidden names."""
-    protected: Collection[str]
+    protected: Container[str]
     """Lower-case names that are protected in any folder."""
     limit: int
     """The maximum number of folders to search."""

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 
-from ferrule.sandbox.hidden_paths import PROTECTED
+from ferrule.sandbox.hidden_paths import OTHER_REPOSITORIES, PROTECTED, ProtectedNames
 from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell.command_line.builtins import (
     UNREADABLE_BUILTINS,
@@ -42,7 +42,7 @@ __all__ = ["parse_command_line"]
 MAX_PARTS = 2000
 _MAX_TEXTS = 8
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/zero"})
-_PROTECTED_NAMES = frozenset(name.casefold() for name in PROTECTED)
+_PROTECTED_NAMES = ProtectedNames.of((*PROTECTED, *OTHER_REPOSITORIES))
 
 
 def parse_command_line(text: str, folder: str) -> CommandLine:
