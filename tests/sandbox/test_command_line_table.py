@@ -49,6 +49,12 @@ def place(text: str, workspace: Path) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["run"][:60].encode("unicode_escape").decode() for row in ROWS])
 def test_table(row: dict[str, Any], workspace: Path) -> None:
+    for path, content in row.get("tree", {}).items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        if content.startswith("-> "):
+            (workspace / path).symlink_to(content.removeprefix("-> "))
+        else:
+            (workspace / path).write_text(content)
     line = parse_command_line(place(row["run"], workspace), str(workspace))
     assert (line.problem is not None) is (row["is"] == "unknown"), line
     if "parts" in row:

@@ -10,12 +10,14 @@ from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.syntax import Word
 from ferrule.sandbox.shell.command_line.writing_programs import HARMLESS_VALUES, HARMLESS_VARIABLES
 
-__all__ = ["UNREADABLE_BUILTINS", "is_harmless_assignment", "judge_builtin"]
+__all__ = ["SETTING_BUILTINS", "UNREADABLE_BUILTINS", "is_harmless_assignment", "judge_builtin"]
 
 UNREADABLE_BUILTINS = frozenset({"alias", "unalias", "builtin", "enable", "shopt", "coproc", "function", "select"})
 """Those that change what the rest of a command line means, or whose arguments no table knows."""
 
 _SETTING = frozenset({"declare", "typeset", "local", "readonly", "let", "getopts", "mapfile", "readarray", "hash"})
+SETTING_BUILTINS = _SETTING | {".", "source", "export", "unset", "read", "printf", "set", "wait"}
+"""Those that may set a variable which moves a later `cd`, unless what they do is known to be harmless."""
 _PLAIN_VALUE = re.compile(r"[\w.,:@%+-]*")
 _LOCAL_NAME = re.compile(r"(?!.*_proxy$)[a-z][a-z0-9_]*")
 _SET_OPTIONS = re.compile(r"[-+][eux]+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.syntax import Word
 
-__all__ = ["Execution", "read_find", "split_executions"]
+__all__ = ["Execution", "finds_only_files", "read_find", "split_executions"]
 
 _TESTS = frozenset(
     [
@@ -92,6 +93,7 @@ _TESTS_WITH_VALUE = frozenset(
 )
 _OUTPUTS = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
 _EXECUTING = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_CHOOSING = frozenset({"-o", "-or", ",", "!", "-not", "-L", "-follow"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,15 @@ def split_executions(arguments: Sequence[Word]) -> tuple[list[Word], list[Execut
     return rest, found
 
 
+def finds_only_files(arguments: Sequence[Word]) -> bool:
+    """Whether a find runs its programs with no links: `-type f` holds for all that it finds."""
+    texts = [word.text for word in arguments]
+    if not _CHOOSING.isdisjoint(texts) or None in texts:
+        return False
+    begin = next(index for index, text in enumerate(texts) if text in _EXECUTING)
+    return ("-type", "f") in itertools.pairwise(texts[:begin])
+
+
 def _ends(arguments: Sequence[Word], begin: int, index: int) -> bool:
     word = arguments[index]
     return word.text == ";" or (word.text == "+" and index > begin and arguments[index - 1].text == "{}")
@@ -131,6 +142,7 @@ def read_find(arguments: Sequence[Word]) -> Outcome:
     words, _ = split_executions(arguments)
     index, outcome = 0, Outcome(is_recursive=True)
     while index < len(words) and words[index].text in ("-L", "-H", "-P"):
+        outcome.follows = outcome.follows or words[index].text == "-L"
         index += 1
     while index < len(words) and not _is_expression(words[index]):
         outcome.reads.append(words[index])
@@ -138,6 +150,7 @@ def read_find(arguments: Sequence[Word]) -> Outcome:
     while index < len(words):
         text = words[index].text
         index += 1
+        outcome.follows = outcome.follows or text == "-follow"
         if text == "-delete":
             outcome.runs = True
         elif text in _OUTPUTS and index < len(words):

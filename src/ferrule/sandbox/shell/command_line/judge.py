@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 
 from ferrule.sandbox.hidden_paths import OTHER_REPOSITORIES, PROTECTED, ProtectedNames
 from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell.command_line.builtins import (
+    SETTING_BUILTINS,
     UNREADABLE_BUILTINS,
     is_harmless_assignment,
     judge_builtin,
 )
 from ferrule.sandbox.shell.command_line.command_line import CommandLine, Part
-from ferrule.sandbox.shell.command_line.find import Execution, split_executions
+from ferrule.sandbox.shell.command_line.find import Execution, finds_only_files, split_executions
 from ferrule.sandbox.shell.command_line.folders import Folders
+from ferrule.sandbox.shell.command_line.links import LinkSearch
 from ferrule.sandbox.shell.command_line.loops import expand_variables, find_loop_values
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
@@ -71,6 +74,7 @@ class _Judge:
         self._text = text
         self._workspace = workspace
         self._folders = Folders((workspace,))
+        self._links = LinkSearch(workspace)
         self._loops = 0
         self._variables: dict[str, tuple[Word, ...]] = {}
         self._data = b""
@@ -207,7 +211,7 @@ class _Judge:
         if program.text is not None:
             if not program.is_covered:
                 self._add(start, end, (), self._run_uncovered(start, end))
-            self._judge_inner(program.text, words, start, end)
+            self._judge_inner(program.text, program, start, end)
             return
         if not words:  # a wrapper alone, such as `env`
             self._add(start, end, _known(given.words), (Effect("read", self._workspace, _known(given.words)),))
@@ -220,13 +224,15 @@ class _Judge:
         if name in ("cd", "pushd", "popd"):
             # `timeout 5 cd src` moves nothing here.
             is_own = given.words[0].text in ("cd", "command")
-            self._move(name, words, start, end, succeeds and is_own)
+            self._move(program, start, end, succeeds and is_own)
             return
         self._judge_named(name, program, start, end)
 
-    def _judge_inner(self, text: str, words: SequenceOf[Word], start: int, end: int) -> None:
+    def _judge_inner(self, text: str, program: Program, start: int, end: int) -> None:
         """Judge a text that a shell runs."""
-        before, span = self._folders, self._span
+        before, span, words = self._folders, self._span, program.words
+        if not program.is_covered:
+            self._folders = Folders(None)  # the variable that it is given may be CDPATH
         variables, self._variables = self._variables, {}
         loops, self._loops = self._loops, self._loops if words else 0
         self._span = self._span or self._to_characters(start, end)
@@ -235,18 +241,22 @@ class _Judge:
         # `eval` runs it in this shell.
         self._folders = self._folders.join(before) if words else before
 
-    def _move(self, name: str, words: SequenceOf[Word], start: int, end: int, succeeds: bool) -> None:
+    def _move(self, program: Program, start: int, end: int, succeeds: bool) -> None:
         if self._loops:
             raise UnreadableError("it changes the folder in a loop")
-        known = _known(words)
+        words = program.words
+        known, name = _known(words), words[0].text
         options = [word for word in words[1:] if word.text in ("-P", "-L", "--")]
         operands = [word for word in words[1:] if word not in options]
-        target = operands[0] if len(operands) == 1 and name == "cd" else None
+        # With a variable such as CDPATH or HOME, it goes elsewhere than its argument says.
+        target = operands[0] if len(operands) == 1 and name == "cd" and program.is_covered else None
         moved = self._folders.move(target.text if target else None)
         if target and target.has_tilde:
             effects: tuple[Effect, ...] = (Effect("read", target.prefix),)
         else:
             effects = tuple(Effect("read", each, known) for each in moved.paths or ("/",))
+        if not program.is_covered:
+            effects = (*self._run_uncovered(start, end), *effects)
         self._add(start, end, known, effects)
         self._folders = moved if succeeds else moved.join(self._folders)
 
@@ -271,7 +281,7 @@ class _Judge:
         if not program.is_covered:
             effects = (*self._run_uncovered(start, end), *effects)
         self._add(start, end, known, effects)
-        if name in (".", "source", "export", "unset") and any(effect.kind != "read" for effect in effects):
+        if name in SETTING_BUILTINS and any(effect.kind != "read" for effect in effects):
             self._folders = Folders(None)
         for execution in executions:
             self._judge_execution(execution, arguments, start, end)
@@ -280,10 +290,13 @@ class _Judge:
         """Judge a program that find runs."""
         before = self._folders
         starts = [word for word in _find_starts(arguments) if word.text is not None]
-        words = list[Word]()
+        words, pattern = list[Word](), "" if finds_only_files(arguments) else None
         for word in execution.words:
             if word.text == "{}" and starts:
-                words += [Word(None, word.start, word.end, f"{each.text}/", has_pattern=True) for each in starts]
+                words += [
+                    Word(None, word.start, word.end, f"{each.text}/", has_pattern=True, pattern=pattern)
+                    for each in starts
+                ]
             elif word.text is not None and "{}" in word.text:
                 words.append(Word(None, word.start, word.end))
             else:
@@ -318,6 +331,9 @@ class _Judge:
         if outcome.reads_folder or (outcome.reads and not effects):
             folders = self._folders.paths or ("/",)
             effects += [Effect("read", folder, known, is_recursive=outcome.is_recursive) for folder in folders]
+        if outcome.follows:
+            starts = [effect.target for effect in effects if effect.kind == "read"]
+            effects += [Effect("read", target, known, is_recursive=True) for target in self._follow_links(starts)]
         for word in outcome.writes:
             written = self._write(word, covering)
             effects += [replace(one, is_recursive=True) for one in written] if outcome.is_recursive else written
@@ -348,7 +364,23 @@ class _Judge:
             path = path.rpartition("/")[0] + ("/" if path.startswith("/") else "")
         if path.startswith("~") and word.has_tilde:
             return [path or "~"]
-        return list(self._folders.locate(path))
+        found = self._folders.locate(path)
+        if word.text is not None:
+            return list(found)
+        if word.pattern is None:
+            return [*found, *self._follow_links(found)]
+        matched = [self._links.match(folder, word.pattern) for folder in self._folders.paths or ("/",)]
+        return [*found, *(path for paths in matched for path in (["/"] if paths is None else paths))]
+
+    def _follow_links(self, folders: Iterable[str]) -> list[str]:
+        """The paths outside that links below these folders lead to."""
+        found = list[str]()
+        for folder in folders:
+            paths = self._links.walk(folder)
+            if paths is None:  # too many files to tell
+                return ["/"]
+            found += paths
+        return found
 
     def _judge_redirections(self, redirections: SequenceOf[Redirection]) -> None:
         for redirection in redirections:

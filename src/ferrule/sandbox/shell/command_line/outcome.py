@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.syntax import Word
 
-__all__ = ["Outcome", "check_awk", "check_date", "check_sed", "check_test", "find_host"]
+__all__ = ["Outcome", "check_awk", "check_date", "check_sed", "check_test", "find_host", "loads_modules"]
 
 
 @dataclass(slots=True)
 class Outcome:
     """Paths read and written, whether the program runs unknown code, and the hosts that it names.
 
-    `writes_uncovered` are paths that an option makes it write, which no rule for the program should cover.
-    `is_recursive`: of the paths that are folders, what is below them is read or written, too.
+    `follows`: links below the paths are followed. `writes_uncovered` are paths that an option makes it write, which no
+    rule for the program should cover. `is_recursive`: of the paths that are folders, what is below them is read or
+    written, too.
     """
 
     reads: list[Word] = field(default_factory=list)
@@ -24,6 +25,7 @@ class Outcome:
     writes_uncovered: list[Word] = field(default_factory=list)
     runs: bool = False
     reads_folder: bool = False
+    follows: bool = False
     writes_repository: bool = False
     hosts: list[str] = field(default_factory=list)
     is_recursive: bool = False
@@ -39,7 +41,8 @@ _SUBSTITUTION = (
 _SED_COMMAND = rf"[ \t]*+{_RANGE}(?:[pdqDPgGhHxnN=]|{_SUBSTITUTION})?[ \t]*+"
 _SED_SCRIPT = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*", re.DOTALL)
 _MAX_SCRIPT = 2000
-_AWK_LIVE = re.compile(r"[|>@]|system|getline|close|fflush|extension|load|ARGV|ARGC")
+_AWK_LIVE = re.compile(r"[|>@]|system|getline|close|fflush|extension|load|ARGV|ARGC|SYMTAB|FUNCTAB")
+_JQ_LOADING = re.compile(r'(?<![.\w$"])(?:import|include)(?!\w|\s*[:,|)\]}=])|modulemeta')
 
 
 def check_sed(scripts: list[Word]) -> None:
@@ -56,6 +59,11 @@ def check_awk(scripts: list[Word], operands: list[Word]) -> None:
             raise UnsureError("an awk program that may write or run")
     if any(word.may_be_option for word in operands):
         raise UnsureError("an awk operand that isn't known before it runs")
+
+
+def loads_modules(scripts: list[Word]) -> bool:
+    """Whether a jq program may read files that its own text names."""
+    return any(script.text is None or _JQ_LOADING.search(script.text) is not None for script in scripts)
 
 
 def check_date(operands: list[Word]) -> None:

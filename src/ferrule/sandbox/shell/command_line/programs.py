@@ -15,6 +15,7 @@ from ferrule.sandbox.shell.command_line.outcome import (
     check_sed,
     check_test,
     find_host,
+    loads_modules,
 )
 from ferrule.sandbox.shell.command_line.reading_programs import (
     READING_PROGRAMS,
@@ -27,6 +28,7 @@ from ferrule.sandbox.shell.command_line.writing_programs import WRITING_PROGRAMS
 
 __all__ = ["judge_program", "name_of_program"]
 
+_UNKNOWN = Word(None, 0, 0)
 _LEADS_OUT = re.compile(r"^[/~]|(?:^|/)\.\.(?:/|$)")
 
 
@@ -67,17 +69,21 @@ def _judge_reading(name: str, program: ReadingProgram, arguments: Sequence[Word]
     words = list(arguments)
     if program.check == "test":
         check_test(name, words)
-        return Outcome(reads_folder=True)
-    if name == "echo":
-        return Outcome(reads_folder=True)
+    if program.check == "test" or name == "echo":
+        reads = [word for word in words if _names_files(word)]
+        return Outcome(reads=reads, reads_folder=not reads)
     options = split_options(words, program.table)
     skipped = 0 if options.has(*program.instead) else program.skipped
     scripts, operands = options.operands[:skipped], options.operands[skipped:]
     is_recursive = program.is_recursive or options.has(*program.recursive_options)
     outcome = Outcome(writes_uncovered=options.values(*program.outputs), is_recursive=is_recursive)
     _check(program.check, options, scripts, operands, outcome)
+    if _reads_unknown(program, options, scripts, operands):
+        outcome.reads.append(_UNKNOWN)
+    compares = program.check == "diff" and not options.has("--no-dereference")
+    outcome.follows = compares or _has_option(options, program.follows)
     if not program.paths:
-        operands = []
+        operands = [word for word in operands if _names_files(word)]
     outcome.reads += [*operands, *options.values(*program.path_options)]
     if program.table.any_others:
         outcome.reads += _find_paths_in_options(words)
@@ -102,6 +108,29 @@ def _check(check: str, options: Options, scripts: list[Word], operands: list[Wor
         raise UnsureError("its second operand is written")
     elif check == "no_operand" and operands:
         raise UnsureError("its operand is set")
+
+
+def _reads_unknown(program: ReadingProgram, options: Options, scripts: list[Word], operands: list[Word]) -> bool:
+    """Whether a program reads files that aren't among its arguments."""
+    if _has_option(options, program.listing):
+        return True
+    if program.check == "response_file":
+        return any(word.prefix[:1] == "@" for word in operands)
+    return program.check == "jq" and loads_modules(scripts)
+
+
+def _names_files(word: Word) -> bool:
+    """Whether a word stands for the names of files, although it is no path for the program."""
+    return word.has_pattern or word.pattern is not None
+
+
+def _has_option(options: Options, names: tuple[str, ...]) -> bool:
+    """Whether one of these options is given; a long one may be cut short."""
+    return any(
+        given == name or (given[:2] == "--" and len(given) > 3 and name.startswith(given))
+        for given, _ in options.given
+        for name in names
+    )
 
 
 def _find_paths_in_options(words: Sequence[Word]) -> list[Word]:

@@ -23,7 +23,8 @@ class ReadingProgram:
     """How a program reads.
 
     `skipped` operands come before the paths; the options in `instead` take their place. `paths` is whether the other
-    operands are paths, `path_options` have one as their value, and `outputs` one that is written. `check` names
+    operands are paths, `path_options` have one as their value, and `outputs` one that is written. With an option in
+    `follows` it reads through the links below its paths, with one in `listing` paths that a file names. `check` names
     a further check in `outcome.py`. `is_recursive`: of a folder it reads all that is below, which `recursive_options`
     ask others to do.
     """
@@ -34,6 +35,8 @@ class ReadingProgram:
     paths: bool = True
     path_options: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    listing: tuple[str, ...] = ()
     check: str = ""
     is_recursive: bool = False
     recursive_options: tuple[str, ...] = ()
@@ -45,9 +48,9 @@ def _names(text: str) -> frozenset[str]:
 
 _PATHS = (
     "cat head tail wc nl tac rev cut paste join comm fold fmt expand unexpand column pr od hexdump hd "
-    "stat readlink realpath cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum "
-    "df du readelf"
+    "stat readlink realpath cmp sum df readelf"
 )
+_CHECKSUMS = "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum"
 _NO_PATHS = (
     "echo true false : sleep seq basename dirname expr tr whoami id groups uname arch nproc uptime tty logname users "
     "who command which whereis type printenv pwd ps free factor numfmt locale getconf cal exit break continue times"
@@ -58,7 +61,6 @@ _VALUES = {
     "tail": "ncs",
     "cut": "dfbc",
     "fold": "w",
-    "du": "dt",
     "stat": "ct",
 }
 _GREP = ReadingProgram(
@@ -71,6 +73,7 @@ _GREP = ReadingProgram(
     instead=("-e", "-f", "--regexp", "--file"),
     path_options=("-f", "--file"),
     recursive_options=("-r", "-R", "-d", "--recursive", "--dereference-recursive", "--directories"),
+    follows=("-R", "--dereference-recursive"),
 )
 _RG_NAMES = (
     "ignore-case smart-case case-sensitive fixed-strings word-regexp line-regexp line-number no-line-number "
@@ -97,11 +100,23 @@ _DIFF_NAMES = (
 READING_PROGRAMS: dict[str, ReadingProgram] = {
     **dict.fromkeys(_PATHS.split(), ReadingProgram()),
     **{
-        name: ReadingProgram(OptionTable(letters_with_value=letters, any_others=True), is_recursive=name == "du")
+        name: ReadingProgram(OptionTable(letters_with_value=letters, any_others=True))
         for name, letters in _VALUES.items()
     },
-    **dict.fromkeys(("ls", "dir", "vdir"), ReadingProgram(recursive_options=("-R", "--recursive"))),
     **dict.fromkeys(_NO_PATHS.split(), ReadingProgram(paths=False)),
+    **dict.fromkeys(_CHECKSUMS.split(), ReadingProgram(listing=("-c", "--check"))),
+    **dict.fromkeys(
+        ("ls", "dir", "vdir"),
+        ReadingProgram(follows=("-L", "--dereference"), recursive_options=("-R", "--recursive")),
+    ),
+    "wc": ReadingProgram(listing=("--files0-from",)),
+    "du": ReadingProgram(
+        OptionTable(letters_with_value="dt", any_others=True),
+        follows=("-L", "--dereference"),
+        listing=("--files0-from",),
+        is_recursive=True,
+    ),
+    "readelf": ReadingProgram(check="response_file"),
     **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
     **dict.fromkeys(
         ("base64", "base32"), ReadingProgram(OptionTable("dDi", "w", _names("decode ignore-garbage"), _names("wrap")))
@@ -114,6 +129,7 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
         OptionTable(
             "qsruNabBwiytTdcpE0123456789", "UCxIWFL", _names(_DIFF_NAMES), _names("unified context exclude color")
         ),
+        check="diff",
         is_recursive=True,
     ),
     "sort": ReadingProgram(
@@ -143,6 +159,7 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
         skipped=1,
         instead=("-e", "--regexp", "--files", "--type-list"),
         is_recursive=True,
+        follows=("-L", "--follow"),
     ),
     **dict.fromkeys(
         ("fd", "fdfind"),
@@ -152,11 +169,13 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
             ),
             skipped=1,
             is_recursive=True,
+            follows=("-L", "--follow"),
         ),
     ),
     "tree": ReadingProgram(
         OptionTable("adfilpsugDFhQNqxrtcnCAJX", "LPI", _names("dirsfirst noreport gitignore du prune version help")),
         is_recursive=True,
+        follows=("-l",),
     ),
     "jq": ReadingProgram(
         OptionTable(
@@ -169,12 +188,14 @@ READING_PROGRAMS: dict[str, ReadingProgram] = {
             _names("indent"),
         ),
         skipped=1,
+        check="jq",
     ),
     "file": ReadingProgram(
         OptionTable("bhikLN0", "F", _names("brief mime mime-type mime-encoding dereference version"))
     ),
     "strings": ReadingProgram(
-        OptionTable("af", "nte", _names("all print-file-name version help"), _names("bytes radix"))
+        OptionTable("af", "nte", _names("all print-file-name version help"), _names("bytes radix")),
+        check="response_file",
     ),
     "xxd": ReadingProgram(OptionTable("abeEipuv", "cglso"), check="one_operand"),
     "date": ReadingProgram(

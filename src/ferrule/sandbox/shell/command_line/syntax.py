@@ -28,7 +28,8 @@ class Word:
     """A word as it is written from `start` to `end` (bytes).
 
     `text` is what the program receives, or None if that is known only when it runs; `prefix` is the known beginning.
-    `has_pattern`: it has `*`, `?` or `[`, so it may stand for several names, which all begin with `prefix`. `is_plain`:
+    `has_pattern`: it has `*`, `?` or `[`, so it may stand for several names, which all begin with `prefix`. `pattern`
+    is the whole pattern where that is known, also of one with `..`, whose names may begin with anything. `is_plain`:
     nothing in it is quoted or escaped. `is_pipe`: it is the name of a pipe, `<(…)`. `is_single`: it is in quotes,
     so that it is one word also if it isn't known.
     """
@@ -38,6 +39,7 @@ class Word:
     end: int
     prefix: str = ""
     has_pattern: bool = False
+    pattern: str | None = None
     has_tilde: bool = False
     is_plain: bool = False
     is_pipe: bool = False

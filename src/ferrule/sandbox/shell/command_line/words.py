@@ -167,10 +167,10 @@ def _read_special(text: str, start: int, end: int, is_first: bool) -> Word:
     if is_unknown:
         return Word(None, start, end)
     if pattern and ".." in text:
-        return Word(None, start, end)  # what it matches may be anywhere
+        return Word(None, start, end, pattern=text)  # what it matches may be anywhere
     if pattern:
         before = _ESCAPED.sub(r"\1", text[: pattern.start(1)])
-        return Word(None, start, end, before, has_pattern=True, has_tilde=has_tilde)
+        return Word(None, start, end, before, has_pattern=True, pattern=text, has_tilde=has_tilde)
     if has_tilde:
         return Word(None, start, end, known, has_tilde=True)
     return Word(known, start, end, known, is_plain="\\" not in text)
