@@ -233,7 +233,7 @@ def test_a_dumb_terminal_and_a_pipe_get_lines(project: Path) -> None:
     with Screen("code", "-m", "echo", folder=project, **{**home(project), "TERM": "dumb"}) as screen:
         screen.wait_for("›")
         screen.type("hello", ENTER)
-        screen.wait_for("hello\nhello")
+        screen.wait_for("hello\n  hello")
         screen.type("/policy auto", ENTER)
         screen.wait_for("profile auto")
         screen.type(CTRL_D)

@@ -88,12 +88,14 @@ def test_a_named_file_must_exist_and_a_project_has_none(config: Path, tmp_path: 
     other = tmp_path / "other.toml"
     other.write_text('model = "echo"\n')
     assert ferrule("ask", "Hi", FERRULE_CONFIG=str(other)).stdout == "Hi\n"
-    for name in ("ferrule.toml", "config.toml", ".ferrule/config.toml"):
+    for name in ("config.toml", ".ferrule/config.toml"):
         path = tmp_path / "project" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('model = "nobody:x"\n')
     assert ferrule("ask", "Hi", "-m", "echo", folder=tmp_path / "project").stdout == "Hi\n"
     assert ferrule("ask", "What is 7 + 8?", folder=tmp_path / "project").returncode == 0
+    (tmp_path / "project" / "ferrule.toml").write_text('model = "nobody:x"\n')
+    assert_refused(ferrule("ask", "Hi", "-m", "echo", folder=tmp_path / "project"), "ferrule.toml", "model")
 
 
 async def test_what_an_answer_cost(config: Path, tmp_path: Path) -> None:

@@ -209,7 +209,8 @@ def test_random_links_lead_nowhere_outside(
         try:
             data = access.read_bytes(place)
         except (OSError, FerruleError):
-            assert not (is_inside and real.is_file()), f"{place} is a file inside"
+            # Asked of the system: `realpath` makes up a path for a link that leads in a circle.
+            assert not (is_inside and (workspace / place).is_file()), f"{place} is a file inside"
         else:
             assert data == b"inside" or is_inside
             assert CANARY not in data
