@@ -131,8 +131,10 @@ def test_an_always_for_a_commit_is_for_commits(tmp_path):
     always = derive_always(BASH, commit, trusted=True, workspace=tmp_path)
     assert always.scope == "bash: git commit … (writes)"
     assert allows(always, BASH, commit, tmp_path)
-    other = Intent((Effect("write", git, ("git", "commit", "--amend"), is_protected=True),))
+    other = Intent((Effect("write", git, ("git", "commit", "-a", "-m", "y"), is_protected=True),))
     assert allows(always, BASH, other, tmp_path)
+    amended = Intent((Effect("write", git, ("git", "commit", "--amend"), is_protected=True),))
+    assert not allows(always, BASH, amended, tmp_path)
     reset = Intent((Effect("write", git, ("git", "reset", "--hard"), is_protected=True),))
     assert not allows(always, BASH, reset, tmp_path)
 

@@ -74,7 +74,7 @@ def test_an_allow_for_a_command_is_for_nothing_else_in_the_line(line, workspace)
         ("/bin/rm x", "deny"),
         ("cd sub && rm x", "deny"),
         ("timeout -k 5 10 nice rm x", "deny"),
-        ("env -u A B=c rm x", "ask"),
+        ("env -u A B=c rm x", "deny"),
         ("sh -c 'rm x'", "deny"),
         ("bash -lc 'ls && rm x'", "deny"),
         ("if true; then rm x; fi", "deny"),
@@ -179,3 +179,36 @@ def test_a_doubt_names_the_rule_and_what_to_do(workspace):
         f"a rule says deny for '*/secrets/*', and this reads what is below {workspace}; name single files: "
         "they are secret"
     )
+
+
+DENIED_COMMANDS = {name: lines for name, lines in TABLE["denied_commands"].items() if name != "not_denied"}
+
+
+@pytest.mark.parametrize(
+    ("command", "line"), [(command, line) for command, lines in DENIED_COMMANDS.items() for line in lines]
+)
+def test_a_denied_command_is_found_in_what_another_program_is_given(command, line, workspace):
+    assert judge(Policy((Rule("deny", command=command),), "all"), line, workspace) == "deny"
+
+
+@pytest.mark.parametrize("line", TABLE["denied_commands"]["not_denied"])
+def test_a_word_that_no_program_runs_is_not_denied(line, workspace):
+    policy = Policy(tuple(Rule("deny", command=command) for command in DENIED_COMMANDS), "all")
+    assert judge(policy, line, workspace) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "action"),
+    [
+        (command, line, action)
+        for command, rows in TABLE["allowed_commands"].items()
+        for rows, action in ((rows["covered"], "allow"), (rows["asked"], "ask"))
+        for line in rows
+    ],
+)
+def test_an_allow_for_a_command_is_for_plain_operands_and_harmless_options(command, line, action, workspace):
+    for name in ("x.mk", "a.py", "Makefile"):
+        (workspace / name).write_text("")
+    (workspace / "tests").mkdir()
+    policy = Policy((Rule("allow", command=command),), "ask")
+    assert judge(policy, line, workspace) == action

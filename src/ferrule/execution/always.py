@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ferrule.execution.command_patterns import CHANGING_RIGHTS
+from ferrule.execution.command_carriers import CHANGING_RIGHTS
 from ferrule.execution.command_scope import find_uncovered_word
 from ferrule.execution.rule_matching import escape_pattern, find_path_outside, make_folder_pattern
 from ferrule.execution.rules import PolicySubject, Rule, list_folders

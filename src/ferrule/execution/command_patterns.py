@@ -14,32 +14,12 @@ from functools import lru_cache
 from itertools import dropwhile
 
 from ferrule.errors import PolicyError
+from ferrule.execution.command_carriers import GIT_FORMS, find_texts, is_carrier
 
 _SHORT_LETTERS = 3
 """The most letters of `-rf` that may be spread over several options; a longer one is a word, such as `-delete`."""
 
 _SIGNS = ";|&<>"
-CHANGING_RIGHTS = ("sudo", "doas", "su", "pkexec", "runuser", "setpriv", "unshare", "nsenter", "chroot", "systemd-run")
-"""Programs that run others with other rights, or in another root."""
-_ELSEWHERE = (
-    "ssh",
-    "docker",
-    "podman",
-    "kubectl",
-    "npx",
-    "bunx",
-    "uvx",
-    "uv",
-    "pipx",
-    "poetry",
-    "pipenv",
-    "pdm",
-    "hatch",
-)
-_CARRIERS = frozenset(
-    (*CHANGING_RIGHTS, *_ELSEWHERE, "busybox", "toybox", "flock", "watch", "strace", "ltrace", "parallel", "script")
-)
-"""Programs that run others, which the parser of command lines doesn't look through."""
 _MOST_CARRIED = 200
 """How many words of a program are looked at that `sudo` or the like runs: each word of the line may be the program."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -73,7 +53,15 @@ def match_words(words: Sequence[str], pattern: str, every: bool, exact: bool) ->
     patterns = split_command_pattern(pattern)
     if _match_program(words, patterns, every, exact):
         return True
-    return not every and words[0].rpartition("/")[2] in _CARRIERS and _match_carried(words, pattern, exact)
+    if every:
+        return False
+    name = words[0].rpartition("/")[2]
+    if name.startswith("git-") or (name == "git" and not GIT_FORMS.keys().isdisjoint(words)):
+        # `/usr/lib/git-core/git-push` is `git push`, and so is `git send-pack`.
+        plain = ("git", *words[1:]) if name == "git" else ("git", name[4:], *words[1:])
+        if _match_program([GIT_FORMS.get(word, word) for word in plain], patterns, every, exact):
+            return True
+    return is_carrier(name, words) and _match_carried(words, pattern, exact)
 
 
 def _match_program(words: Sequence[str], patterns: Sequence[str], every: bool, exact: bool) -> bool:
@@ -94,7 +82,7 @@ def _match_carried(words: Sequence[str], pattern: str, exact: bool) -> bool:
     """
     patterns = split_command_pattern(pattern)
     for start in range(1, len(words)):
-        if " " in words[start] and match_words(guess_words(words[start]), pattern, every=False, exact=exact):
+        if any(match_words(guess_words(text), pattern, every=False, exact=exact) for text in find_texts(words[start])):
             return True
         if _match_program(words[start : start + _MOST_CARRIED], patterns, every=False, exact=exact):
             return True

@@ -1,53 +1,49 @@
 """What a rule that allows a command doesn't cover, though more words may follow those of the rule.
 
-A path, link or address outside of the workspace, and an option that changes which code is run or where: an allow for
-`npm test` is not one for `npm test --prefix /elsewhere`, nor one for `pytest` for `pytest -p other_plugin`.
+Covered are plain operands inside the workspace, and options that neither name a file to write or to run nor change what
+is run or recorded: an allow for `npm test` is not one for `npm test --prefix /elsewhere`, nor one for `pytest` for
+`pytest -p other_plugin` or `pytest --junitxml=a.py`. `command_options.py` has the tables.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
+from ferrule.execution.command_options import CHANGING_OPTIONS, FLAGS, VALUE_OPTIONS
 from ferrule.execution.rule_matching import find_path_outside
 
-_SCRIPTS = ("-C", "--prefix", "--dir", "--cwd", "--script-shell", "--shell", "--node-options", "--userconfig")
-_PYTHON_TESTS = ("-p", "-c", "--config-file", "--rootdir", "--confcutdir", "--basetemp", "-o", "--override-ini")
-
-CHANGING_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "pytest": (*_PYTHON_TESTS, "--pdbcls", "--import-mode"),
-    **dict.fromkeys(("npm", "yarn", "pnpm"), (*_SCRIPTS, "--globalconfig")),
-    "cargo": ("-C", "-Z", "--config", "--manifest-path", "--target-dir"),
-    "go": ("-C", "--exec", "--toolexec", "--vettool", "--overlay", "--modfile"),
-    "git": ("--ext-diff", "--textconv", "--exec-path", "--git-dir", "--work-tree"),
-    "mypy": ("--python-executable", "--config-file", "--custom-typeshed-dir"),
-    "pyright": ("-p", "--project", "--pythonpath"),
-    "flake8": ("--config", "--append-config"),
-    "isort": ("--settings-path", "--sp"),
-    **dict.fromkeys(("ruff", "black"), ("--config",)),
-    "eslint": ("-c", "--config", "--rulesdir", "--plugin", "--parser", "--resolve-plugins-relative-to"),
-    "prettier": ("--config", "--plugin"),
-    "tsc": ("-p", "--project", "--plugins"),
-    **dict.fromkeys(("tox", "nox"), ("-c", "-f", "-x", "--conf", "--noxfile", "--override", "--workdir", "--root")),
-    "mvn": ("-D", "-f", "--file", "-s", "--settings", "-g"),
-    "gradle": ("-D", "-P", "-I", "--init-script", "-b", "--build-file", "-p", "--project-dir", "-c", "--settings-file"),
-    "dotnet": ("-s", "--settings", "--test-adapter-path", "--logger"),
-}
-"""Options of programs that check, build or test, by which they run other code or work elsewhere."""
-
 _NAMES_PLACE = re.compile(r"[/~\\]|\.\.")
+_LOOKS_LIKE_FILE = re.compile(r"[./\\~]")
+_NUMBER = re.compile(r"[\d.]+[a-z%]?")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]*[+:?!]{0,3}=")
 
 
 def find_uncovered_word(words: Sequence[str], count: int, folders: Sequence[Path]) -> str | None:
     """The first word after `count` ones of a rule that the rule doesn't cover; None if it covers all."""
-    options = CHANGING_OPTIONS.get(_name_program(words), ())
+    name = _name_program(words)
+    subcommand = f"{name} {words[1]}" if len(words) > 1 else name
+    changing = (*CHANGING_OPTIONS.get(name, ()), *CHANGING_OPTIONS.get(subcommand, ()))
+    valued = VALUE_OPTIONS.get(name, ())
+    option = ""  # the word before, if it is an option that may take this one as its value
     for word in words[count:]:
-        if any(_is_option(word, option) for option in options):
+        given = word.partition("=")[0]
+        # What is listed is no abbreviation: `--cov` isn't `--cov-config`.
+        is_listed = given.startswith("--") and (given in valued or given in FLAGS)
+        if given in changing or (not is_listed and any(_is_option(word, one) for one in changing)):
             return word
         if folders and any(_leads_outside(one, folders) for one in _list_values(word)):
             return word
+        if word == "--" or not word.startswith("-") or word == "-":
+            if option not in valued and ((option and _is_file(word, folders)) or _ASSIGNMENT.match(word)):
+                return f"{option} {word}".lstrip()
+            option = ""
+            continue
+        if _has_file_as_value(word, valued, folders):
+            return word
+        option = "" if "=" in word or _is_flag(word) else word
     return None
 
 
@@ -55,6 +51,33 @@ def _name_program(words: Sequence[str]) -> str:
     """The program's name; of `python -m pytest`, the module's."""
     name = words[0].rpartition("/")[2]
     return words[2] if name.rstrip("0123456789.") == "python" and words[1:2] == ("-m",) and len(words) > 2 else name
+
+
+def _is_flag(word: str) -> bool:
+    """Whether an option takes no value in the next word, for whichever program."""
+    # go takes one dash for two.
+    return (
+        word in FLAGS
+        or f"-{word}" in FLAGS
+        or (not word.startswith("--") and all(f"-{letter}" in FLAGS for letter in word[1:]))
+    )
+
+
+def _has_file_as_value(word: str, valued: Sequence[str], folders: Sequence[Path]) -> bool:
+    """Whether an option has a value in the same word that may be a file; those in `valued` may have one."""
+    name, mark, value = word.partition("=")
+    if name in valued or (not word.startswith("--") and word[:2] in valued):
+        return False
+    if mark and _is_file(value, folders):
+        return True
+    return not word.startswith("--") and len(word) > 2 and _is_file(word[2:], folders)
+
+
+def _is_file(value: str, folders: Sequence[Path]) -> bool:
+    """Whether a value looks like a file, or names one that exists."""
+    if not value or _NUMBER.fullmatch(value):
+        return False
+    return _LOOKS_LIKE_FILE.search(value) is not None or any(os.path.lexists(folder / value) for folder in folders[:1])
 
 
 def _is_option(word: str, option: str) -> bool:
