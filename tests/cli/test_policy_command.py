@@ -192,6 +192,13 @@ def test_trust_is_shown_before_it_is_given_and_ends_with_a_change(project):
         terminal.expect("Trust these files as they are now?")
         terminal.type("n\r")
         assert terminal.ended() == 1
+    with Terminal("policy", "trust", str(project)) as terminal:
+        terminal.expect("Trust these files as they are now?")
+        terminal.type("maybe\r")
+        terminal.expect("Trust these files as they are now?")
+        terminal.type("\x04")
+        terminal.expect("nothing was trusted")
+        assert terminal.ended() == 1
     assert policy(project, "list").stdout == "nothing is trusted, and nothing is allowed for good\n"
     done = policy(project, "trust", "--yes")
     assert done.stdout.splitlines() == [

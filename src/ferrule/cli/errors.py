@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,6 +31,7 @@ _EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)
 def run_command(command: Callable[[], None]) -> int:
     """Run a command and return its exit status. Raises errors that the input didn't cause."""
     _open_closed_streams()
+    _exit_on_signals()
     for stream in (sys.stdout, sys.stderr):
         # Don't fail because an argument isn't UTF-8, or the terminal can't show a character.
         cast("Any", stream).reconfigure(errors=ERRORS)
@@ -51,6 +54,30 @@ def run_command(command: Callable[[], None]) -> int:
             raise
         status = INTERRUPTED
     return _flush_streams(status, message)
+
+
+def _exit_on_signals() -> None:
+    """Let the signals that end a program raise `SystemExit`, so that it leaves no folders or processes behind.
+
+    A second one ends it at once. One that is ignored (`nohup`) stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def end(number: int, _frame: object) -> None:
+        for each in handled:
+            signal.signal(each, signal.SIG_DFL)
+        raise SystemExit(128 + number)
+
+    def restore_default() -> None:
+        for each in handled:
+            if signal.getsignal(each) is end:
+                signal.signal(each, signal.SIG_DFL)
+
+    handled = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in handled:
+        signal.signal(each, end)
+    os.register_at_fork(after_in_child=restore_default)
 
 
 def _report(error: Exception) -> str | None:

@@ -108,7 +108,10 @@ def read_key(provider: Provider) -> str:
     if is_interactive():
         from getpass import getpass
 
-        key = getpass(f"Key for {provider.label} (not shown): ").strip()
+        try:
+            key = getpass(f"Key for {provider.label} (not shown): ").strip()
+        except EOFError:
+            key = ""
     else:
         key = read_text()
     if not key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -34,13 +35,26 @@ def trust_project(folder: Path, is_confirmed: bool) -> None:
         raise SettingsError(advice + escape_line("; ".join(lines)))
     for line in lines:
         typer.echo(escape_line(line))
-    if not is_confirmed and not typer.confirm("Trust these files as they are now?"):
+    if not is_confirmed and not _confirm("Trust these files as they are now?"):
+        typer.echo("nothing was trusted")
         raise typer.Exit(1)
     if project.list_untrusted():
         project.trust()
     if has_new_tools and files is not None:
         trust("tools", files.folder, files.digest)
     typer.echo("trusted")
+
+
+def _confirm(question: str) -> bool:
+    """Ask at the terminal until the answer is clear; an empty one, or the end of the input, is a no."""
+    while True:
+        typer.echo(f"{question} [y]es, [n]o: ", nl=False)
+        line = sys.stdin.readline()
+        answer = line.strip().casefold()
+        if not line:
+            typer.echo()
+        if answer in ("y", "yes", "n", "no", ""):
+            return answer.startswith("y")
 
 
 def list_records(as_json: bool) -> None:
