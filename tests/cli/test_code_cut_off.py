@@ -117,3 +117,13 @@ def test_a_question_that_the_provider_refuses_is_not_kept(project: Path) -> None
         screen.wait_for("  Fine.")
         assert list_asked(scripted) == ["how are you?"]
         leave(screen)
+
+
+def test_leaving_says_which_background_jobs_are_stopped(project: Path) -> None:
+    script = (run("sleep 600", background=True), says("It runs."))
+    with opened(project, *script, arguments=("--yes",)) as (screen, _):
+        screen.type("start it", ENTER)
+        screen.wait_for("  It runs.")
+        screen.type(CTRL_D)
+        assert screen.wait_for_end() == 0
+        assert "stopped, as the program ends: job_1" in screen.text

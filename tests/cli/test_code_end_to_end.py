@@ -107,7 +107,7 @@ def test_on_a_terminal_with_a_person_who_approves(project: Path, notation: str |
             screen.wait_for(ANSWER)
             check_work(project, list_answers(scripted, notation))
             screen.type("/undo", ENTER)
-            screen.wait_for("Undid turn 1 (fix it)")
+            screen.wait_for("Undid the turn «fix it»")
             screen.type(CTRL_D)
             assert screen.wait_for_end() == 0
     assert read_tree(project) == before

@@ -114,7 +114,7 @@ class KilledProgram:
         found, question = read_state(self.workspace), model.questions[-1]
         last = model.states[question]
         done = self._run("undo", "--yes")
-        said = re.search(r"Undid turn \d+ \((question \d+\.)\)", done.stdout)
+        said = re.search(r"Undid the turn «(question \d+\.)»", done.stdout)
         if said is None:
             assert without_temporary(found) == last, done
             if "Undid" not in done.stdout:

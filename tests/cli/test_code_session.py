@@ -87,7 +87,7 @@ def test_a_session_reads_edits_tests_and_fixes_and_its_undo_restores_every_byte(
     status = subprocess.run(["git", "status", "--porcelain"], cwd=project, capture_output=True, text=True, check=True)
     undone = ferrule("code", "undo", "--yes", folder=project, **home(project))
     assert undone.returncode == 0, undone.stdout
-    assert "Undid turn 1 (fix the test)" in undone.stdout
+    assert "Undid the turn «fix the test»" in undone.stdout
     assert read_tree(project) == before
     assert " M numbers_of.py" in status.stdout
     redone = ferrule("code", "redo", "--yes", folder=project, **home(project))

@@ -26,14 +26,14 @@ def test_undo_from_the_shell_shows_what_it_would_do_and_asks(tmp_path: Path, mon
     asyncio.run(make_a_file(workspace))
     refused = ferrule("code", "undo", folder=workspace, **home)
     assert refused.returncode == 2
-    assert refused.stdout.startswith("Would undo turn 1 (make a): 1 path to restore\n  remove a\n")
+    assert refused.stdout.startswith("Would undo the turn «make a»: 1 path to restore\n  remove a\n")
     assert refused.stderr == (
         "ferrule: nothing was undone, since nobody can be asked here; --yes undoes it without asking\n"
     )
     planned = json.loads(ferrule("code", "undo", "--json", folder=workspace, **home).stdout)
     assert (planned["planned"], planned["paths"][0]["action"]) == (True, "removed")
     assert (workspace / "a").exists()
-    assert ferrule("code", "undo", "--yes", folder=workspace, **home).stdout.startswith("Undid turn 1 (make a)")
+    assert ferrule("code", "undo", "--yes", folder=workspace, **home).stdout.startswith("Undid the turn «make a»")
     assert not (workspace / "a").exists()
-    assert ferrule("code", "diff", folder=workspace, **home).stdout.startswith("turn 1 (make a), which is undone:\n")
-    assert ferrule("code", "redo", folder=workspace, **home).stdout.startswith("Redid turn 1 (make a)")
+    assert ferrule("code", "diff", folder=workspace, **home).stdout.startswith("the turn «make a», which is undone:\n")
+    assert ferrule("code", "redo", folder=workspace, **home).stdout.startswith("Redid the turn «make a»")

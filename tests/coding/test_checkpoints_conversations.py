@@ -37,7 +37,7 @@ async def test_undo_and_redo_are_of_the_turns_of_one_conversation(workspace: Pat
     )
     assert (workspace / "a").exists()
     await change(checkpoints, "newer", "echo > b")
-    assert str(await checkpoints.undo()).startswith("Undid turn 2 (newer asks): 1 path restored\n")
+    assert str(await checkpoints.undo()).startswith("Undid the turn «newer asks»: 1 path restored\n")
     assert "changed nothing more" in str(await checkpoints.undo())
     changes = await checkpoints.find_changes()
     assert isinstance(changes, TurnChanges)
@@ -59,7 +59,7 @@ async def test_turns_of_a_conversation_that_was_saved_anew_are_still_its_own(wor
     await checkpoints.rename_conversation("unknown", "other")
     for conversation, word in (
         ("other", "changed nothing"),
-        ("compacted", "Undid turn 1"),
+        ("compacted", "Undid the turn"),
         ("before", "there is nothing to undo"),
     ):
         checkpoints.find_conversation = lambda name=conversation: name
@@ -74,7 +74,7 @@ async def test_ignored_paths_are_listed_by_folder_and_after_the_others(workspace
     changes = await checkpoints.find_changes()
     assert isinstance(changes, TurnChanges)
     assert str(changes).splitlines() == [
-        "turn 1 (one asks), just now:",
+        "the turn «one asks», just now:",
         "diff --git a/own b/own",
         "new file mode 100644",
         *str(changes).splitlines()[3:8],

@@ -195,16 +195,26 @@ def _is_forced(command: str, rest: str) -> bool:
 
 async def _diff(coding: CodingSession, rest: str) -> Lines:
     if rest and not rest.isdecimal():
-        raise SettingsError("/diff takes the number of a turn, by default the last one's")
-    changes = await coding.checkpoints.find_changes(int(rest) if rest else None)
+        raise SettingsError("/diff takes a number: 1 is the last turn that changed files, 2 the one before it")
+    number = await _find_turn(coding, int(rest)) if rest else None
+    changes = await coding.checkpoints.find_changes(number)
     if isinstance(changes, str):
         raise SettingsError(changes)
     turn = changes.turn
     if turn is None:
-        return [f"there is no turn {rest}, or it changed no file" if rest else "this conversation has changed no file"]
+        return ["this conversation has changed no file"]
     if turn.status == "undone" and not rest:
-        return [f"{turn.describe()} is undone; /redo makes its changes again, /diff {turn.number} shows them"]
+        return [f"{turn.describe()} is undone; /redo makes its changes again, /diff 1 shows them"]
     return str(changes).splitlines()
+
+
+async def _find_turn(coding: CodingSession, back: int) -> int:
+    """Find the number of the last turn of this conversation, of the one before it, and so on."""
+    conversation = coding.checkpoints.find_conversation()
+    turns = [one for one in await coding.checkpoints.list_turns() if one.files and conversation in one.conversations]
+    if not 1 <= back <= len(turns):
+        raise SettingsError(f"/diff {back}: this conversation has changed files in {pluralize(len(turns), 'turn')}")
+    return turns[-back].number
 
 
 async def _new(coding: CodingSession, _: str) -> Lines:
@@ -236,7 +246,7 @@ _ALL = (
     Command("/model [NAME]", "shows the model, or changes it; the conversation stays", _model),
     Command("/undo [force]", "takes back what the last turn changed", _undo),
     Command("/redo [force]", "makes again what was undone last", _redo),
-    Command("/diff [TURN]", "shows what the last turn changed", _diff),
+    Command("/diff [N]", "shows what the last turn changed, or the Nth last", _diff),
     Command("/compact", "replaces the older part of the conversation by a summary", _compact),
     Command("/jobs [[stop] ID]", "lists the background jobs, shows the output of one, or stops it", _jobs, True),
     Command("/cost", "shows the tokens, the price, and how full the context is", _cost, True),

@@ -92,7 +92,12 @@ async def open_coding_session(
         )
         await session.refresh_tools()
         session.check_resumed()
-        yield CodingSession(replace(options, context_limit=limit), session, workspace, meter, hooks)
+        coding = CodingSession(replace(options, context_limit=limit), session, workspace, meter, hooks)
+        try:
+            yield coding
+        finally:
+            for job in coding.list_running_jobs():
+                shown.notify(f"stopped, as the program ends: {escape_line(job)}")
 
 
 def find_journal(folder: Path) -> Path:

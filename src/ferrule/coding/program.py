@@ -214,6 +214,10 @@ class CodingSession:
         jobs = [f"{describe_job(job)}; /jobs {job.name} shows its output" for job in ended]
         return [*self.workspace.files.take_notices(), *jobs]
 
+    def list_running_jobs(self) -> list[str]:
+        """Describe the background jobs that are running."""
+        return [describe_job(job) for job in self.workspace.jobs.list_states() if job.is_running]
+
     def count_jobs(self) -> int:
         """How many background jobs are running."""
         return sum(job.is_running for job in self.workspace.jobs.list_states())

@@ -16,6 +16,7 @@ from ferrule.coding.files.records import FileRecords
 from ferrule.sandbox.file_access import FileAccess
 
 if TYPE_CHECKING:
+    from ferrule.coding.checkpoints.undo_news import UndoNews
     from ferrule.sandbox.shell import ShellSandbox
 
 __all__ = ["TurnCheckpoints", "Workspace"]
@@ -29,6 +30,9 @@ class TurnCheckpoints(Protocol):
 
     async def before_command(self) -> None:
         """Keep what a shell command might change."""
+
+    def take_undo_news(self) -> list[UndoNews]:
+        """What the user undid since the model was last told. Called in a thread."""
 
 
 class Workspace:
@@ -99,8 +103,14 @@ class Workspace:
             await self.checkpoints.before_command()
 
     def take_announcements(self) -> list[str]:
-        """Which files changed since the model read them, and which jobs ended; see `announcements`."""
-        return [*self.files.take_announcements(), *self.jobs.take_announcements()]
+        """What the user undid, which files changed since the model read them, and which jobs ended.
+
+        See `announcements`.
+        """
+        undone = [] if self.checkpoints is None else self.checkpoints.take_undo_news()
+        restored = {str(self.folder / path) for news in undone for path in news.paths}
+        texts = [news.text for news in undone]
+        return [*texts, *self.files.take_announcements(restored), *self.jobs.take_announcements()]
 
     async def aclose(self) -> None:
         """Stop the background jobs, and close the sandbox if it was made here. Can be called again."""

@@ -19,6 +19,7 @@ from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.scan import ScanStopped
 from ferrule.coding.checkpoints.store import StoreUnusable, find_store_folder
 from ferrule.coding.checkpoints.turns import Turn
+from ferrule.coding.checkpoints.undo_news import UndoNews
 from ferrule.errors import FerruleError
 from ferrule.sandbox.file_access import AccessSnapshot, FileAccess
 from ferrule.sandbox.shell.access_plan import Access
@@ -109,19 +110,20 @@ class Checkpoints:
         self._is_prepared = True
         await asyncio.to_thread(self._prepare, self._announcements.append)
 
-    async def undo(self, *, force: bool = False) -> Report:
+    async def undo(self, *, force: bool = False, skips_git: bool = False) -> Report:
         """Take back the last turn that isn't undone, ending the current one first.
 
         What was changed after the turn is kept and named; `force` overwrites it, and redo brings it back. After an
-        undo that kept something, `force` overwrites that.
+        undo that kept something, `force` overwrites that. A last turn that changed only `.git` is said, and only the
+        next undo takes back the one before it, unless `skips_git`.
         """
-        return await self._undo(force, plans=False)
+        return await self._undo(force, plans=False, skips_git=skips_git)
 
     async def plan_undo(self, *, force: bool = False) -> Report:
         """What `undo` would do; the current turn is ended."""
-        return await self._undo(force, plans=True)
+        return await self._undo(force, plans=True, skips_git=True)
 
-    async def _undo(self, force: bool, plans: bool) -> Report:
+    async def _undo(self, force: bool, plans: bool, skips_git: bool) -> Report:
         conversation = self.find_conversation()
 
         def end_and_undo(history: TurnHistory) -> Report:
@@ -129,7 +131,7 @@ class Checkpoints:
             missing, self._missing = self._missing, ""
             if missing:
                 return Report("undo", problems=(f"the last turn has no checkpoint: {missing}", _UNDO_AGAIN))
-            return history.undo(force=force, conversation=conversation, plans=plans)
+            return history.undo(force=force, conversation=conversation, plans=plans, skips_git=skips_git)
 
         return await self._call(end_and_undo, self._refuse("undo"))
 
@@ -156,6 +158,13 @@ class Checkpoints:
     async def rename_conversation(self, known: str, name: str) -> None:
         """Let the turns of a conversation belong to it by another id, too: it was compacted, and saved anew."""
         await self._call(lambda history: history.rename_conversation(known, name), self._announcements.append)
+
+    def take_undo_news(self) -> list[UndoNews]:
+        """What was undone or redone and the model wasn't told yet. Reads files; called in a thread."""
+        if not (self.store / "undo_news.json").exists():
+            return []
+        conversation = self.find_conversation()
+        return self._run(lambda history: history.take_news(conversation), _find_no_news, scans=False)
 
     async def list_turns(self) -> list[TurnSummary]:
         """The turns that can be undone or redone, oldest first."""
@@ -265,6 +274,11 @@ def _find_none() -> None:
     """All turns are those of one program."""
 
 
+def _find_no_news(_: str) -> list[UndoNews]:
+    """What a store that can't be used has."""
+    return []
+
+
 def _ignore(_: str) -> None:
     """A problem that the first checkpoint will say."""
 
@@ -293,7 +307,7 @@ class _HiddenFiles:
 
 def undo_last_turn(workspace: Path | str, *, force: bool = False) -> Report:
     """Take back the last turn in a workspace, for programs without an event loop: see `Checkpoints.undo`."""
-    return _run_alone(workspace, lambda checkpoints: checkpoints.undo(force=force))
+    return _run_alone(workspace, lambda checkpoints: checkpoints.undo(force=force, skips_git=True))
 
 
 def plan_last_undo(workspace: Path | str, *, force: bool = False) -> Report:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from ferrule.coding.checkpoints.beneath import find_stat, open_folder, read_entry, split_path
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, decode_tree, is_folder, is_unchanged
+from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_state
 from ferrule.coding.checkpoints.ignored import IgnoredFiles
 from ferrule.coding.checkpoints.objects import ObjectStore
 from ferrule.coding.checkpoints.report import NEVER_RESTORED, Report, TurnSummary
@@ -23,6 +24,7 @@ from ferrule.coding.checkpoints.restore import Restoration, Restored, remove_tem
 from ferrule.coding.checkpoints.scan import TreeScan
 from ferrule.coding.checkpoints.store import CheckpointStore, remove_abandoned
 from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_session_alive
+from ferrule.coding.checkpoints.undo_news import NewsFile, UndoNews, describe_for_model
 
 __all__ = ["Limits", "TurnHistory"]
 
@@ -61,6 +63,7 @@ class TurnHistory:
         self.limits = limits
         self.store = CheckpointStore(folder, self.workspace)
         self.objects = self.store.objects
+        self._news = NewsFile(folder / "undo_news.json")
         own = os.path.realpath(folder)
         self._scan = TreeScan(
             self.workspace,
@@ -132,6 +135,7 @@ class TurnHistory:
         if turn.snapshot:
             return
         with self.store.lock():
+            turn.git_before = read_git_state(self.workspace)
             turn.snapshot = self._take_snapshot()
             turn.left_out = self._describe_left_out()
             self.store.turns.save(turn)
@@ -141,17 +145,31 @@ class TurnHistory:
         with self.store.lock():
             self._finish(turn)
 
-    def undo(self, *, force: bool = False, conversation: str | None = None, plans: bool = False) -> Report:
+    def undo(
+        self, *, force: bool = False, conversation: str | None = None, plans: bool = False, skips_git: bool = False
+    ) -> Report:
         """Take back the last turn, of a conversation or of all, which must have ended if it is this session's.
 
         `force` overwrites what was changed since; if the last undo kept such paths, it does so for them. With `plans`
-        nothing is done.
+        nothing is done. A turn that changed only `.git` is said, and the next undo takes back the one before; with
+        `skips_git` this one does, and its report names what it skipped.
         """
+        skipped: list[Turn] = []
         with self.store.lock():
             turn, problem = self._find_last(force, conversation)
+            while turn is not None and not turn.changes and turn.status == "done":
+                skipped.append(turn)
+                turn, problem = self._find_last(force, conversation, before=turn.number)
+            if skipped and not (skips_git and turn is not None):
+                if not plans:
+                    for each in skipped:
+                        self.store.turns.remove(each)
+                return Report("undo", problems=(_describe_skipped(skipped, turn),))
             if turn is None:
                 return Report("undo", problems=(problem,))
-            return self._take_back(turn, "undo", force, plans)
+            report = self._take_back(turn, "undo", force, plans)
+        notes = [f"{TurnSummary.of(each).describe()}, after it, changed only .git" for each in skipped]
+        return replace(report, notes=(*report.notes, *notes))
 
     def redo(self, *, force: bool = False, conversation: str | None = None) -> Report:
         """Make again what the last undo took back, of a conversation or of all."""
@@ -172,6 +190,7 @@ class TurnHistory:
         """A turn's changes, by default the last one's, of a conversation or of all; of an open one, those so far."""
         with self.store.lock():
             turns = self.store.turns.list()[0]
+            turns = [turn for turn in turns if turn.changes or turn.status == "open"]
             if number is not None:
                 turns = [turn for turn in turns if turn.number == number]
             else:
@@ -185,6 +204,7 @@ class TurnHistory:
     def rename_conversation(self, known: str, name: str) -> None:
         """Let the turns of a conversation belong to it by another id, too."""
         with self.store.lock():
+            self._news.rename_conversation(known, name)
             for turn in self.store.turns.list()[0]:
                 if known in turn.conversations and name not in turn.conversations:
                     turn.conversations.append(name)
@@ -194,9 +214,15 @@ class TurnHistory:
         """Those of the paths that git ignores."""
         return self._ignored.select(list(paths))
 
-    def _find_last(self, force: bool, conversation: str | None) -> tuple[Turn | None, str]:
-        """The turn to undo, or why there is none."""
+    def take_news(self, conversation: str | None) -> list[UndoNews]:
+        """What was undone or redone and the model of a conversation, or of all, wasn't told yet; each once."""
+        with self.store.lock():
+            return self._news.take(conversation)
+
+    def _find_last(self, force: bool, conversation: str | None, before: int | None = None) -> tuple[Turn | None, str]:
+        """The turn to undo, of those before a number if one is given, or why there is none."""
         turns, damaged = self.store.turns.list()
+        turns = [turn for turn in turns if before is None or turn.number < before]
         unfinished = [turn for turn in turns if turn.status == "undone" and turn.kept and _is_of(turn, conversation)]
         if force and unfinished:
             return unfinished[0], ""
@@ -207,7 +233,7 @@ class TurnHistory:
                 return None, "another session is in the middle of a turn in this workspace: stop it first"
             if turn.status == "open":
                 self._finish(turn, interrupted=True)
-            if turn.status == "done" and turn.changes and _is_of(turn, conversation):
+            if turn.status == "done" and (turn.changes or turn.changed_git) and _is_of(turn, conversation):
                 return turn, ""
         if damaged:
             return None, f"the record of a turn, {damaged[-1]}, is damaged: remove it to undo the turns before it"
@@ -236,12 +262,18 @@ class TurnHistory:
             turn.status = "undone" if action == "undo" else "done"
             turn.kept = left if action == "undo" else []
             self.store.turns.save(turn)
+        done = [each for each in results if each.action not in ("kept", "failed")]
+        if done:
+            text = describe_for_model(action, turn.label, done)
+            self._news.add(UndoNews(text, tuple(each.path for each in done), tuple(turn.conversations)))
         return self._report(action, turn, results)
 
     def _report(
         self, action: Literal["undo", "redo"], turn: Turn, results: tuple[Restored, ...], is_planned: bool = False
     ) -> Report:
         not_restored = (*NEVER_RESTORED, *self.not_included, *turn.left_out) if turn.ran_command else ()
+        if not turn.ran_command and is_committed_since(self.workspace, turn.git_after):
+            not_restored = NEVER_RESTORED[:1]  # such as a commit since
         notes, problems = tuple(_make_notes(turn)), tuple(turn.problems)
         ignored = self.select_ignored(each.path for each in results)
         return Report(action, TurnSummary.of(turn), results, not_restored, notes, problems, ignored, is_planned)
@@ -281,10 +313,12 @@ class TurnHistory:
         turn.changes = self._compare(turn)
         turn.status, turn.ended, turn.is_interrupted = "done", time.time(), interrupted
         turn.was_shared = turn.ran_command and self.store.has_other_sessions(self._session.name)
+        turn.git_after = read_git_state(self.workspace)
+        turn.changed_git = turn.ran_command and turn.git_before != turn.git_after
         if turn.snapshot:
             self._save_index()
         turn.before, turn.snapshot = {}, ""
-        if turn.changes:
+        if turn.changes or turn.changed_git:
             self.store.turns.save(turn)
         else:
             self.store.turns.remove(turn)
@@ -360,6 +394,17 @@ class TurnHistory:
             kept.update(oid for oid in (tree, *(each[2] for each in files.values())) if len(oid) == 64)
         self.objects.repack(kept)
         self._save_index()
+
+
+def _describe_skipped(skipped: Sequence[Turn], before: Turn | None) -> str:
+    """Say that turns changed only `.git`, and what the next undo does; `before` is the turn that it takes back."""
+    named = ", ".join(TurnSummary.of(each).describe() for each in skipped)
+    after = (
+        "there is no turn before to undo"
+        if before is None
+        else f"undo again takes back {TurnSummary.of(before).describe()}"
+    )
+    return f"{named} changed only .git, or nothing that can be restored, and undo doesn't restore that; {after}"
 
 
 def _is_of(turn: Turn, conversation: str | None) -> bool:

@@ -37,8 +37,8 @@ class TurnSummary:
     """The ids of the conversation that it belongs to, if its program has one."""
 
     def describe(self) -> str:
-        """Its number, with its label."""
-        return f"turn {self.number}{f' ({escape_line(self.label)})' if self.label else ''}"
+        """Its label: numbers would be of all conversations together."""
+        return f"the turn «{escape_line(self.label)}»" if self.label else "a turn"
 
     @classmethod
     def of(cls, turn: Turn) -> TurnSummary:

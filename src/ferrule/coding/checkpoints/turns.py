@@ -47,6 +47,12 @@ class Turn:
     was_shared: bool = False
     """Whether other sessions were open when a turn with commands ended."""
     ran_command: bool = False
+    git_before: str = ""
+    """The state of `.git` before its first command."""
+    git_after: str = ""
+    """That when it ended."""
+    changed_git: bool = False
+    """Whether its commands changed `.git`, such as by a commit."""
     snapshot: str = ""
     """The tree of the workspace before its first command."""
     before: dict[str, Entry | None] = field(default_factory=dict)

@@ -9,6 +9,7 @@ import hashlib
 import os
 import threading
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -115,9 +116,12 @@ class FileRecords:
                 changed.append(ChangedFile(path, "deleted" if seen is None else "changed"))
         return changed
 
-    def take_announcements(self) -> list[str]:
-        """What the model should be told before its next turn; each change once."""
-        changed = self.find_changed()
+    def take_announcements(self, known: Collection[str] = ()) -> list[str]:
+        """What the model should be told before its next turn; each change once.
+
+        `known` are real paths of whose change it is told otherwise.
+        """
+        changed = [each for each in self.find_changed() if each.path not in known]
         if not changed:
             return []
         named = [f"- {self._access.describe(each.path)}: {each.kind}" for each in changed[:_MAX_NAMED]]

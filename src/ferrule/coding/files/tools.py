@@ -118,7 +118,8 @@ class FileTools(Toolset):
             file = load_file(self._workspace, path, snapshot)
             if file.record is None:
                 raise ToolRetry(
-                    f"{file.path} exists and you haven't read it: read it first, so that nothing is lost by mistake"
+                    f"{file.path} exists and you haven't read it since this session began or was resumed: "
+                    "read it first, so that nothing is lost"
                 )
             refuse_if_changed(file)
             text = file.text or TextFile("")

@@ -1,0 +1,108 @@
+"""What the model is told of an undo, and what undo says of a turn that changed only `.git`."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ferrule.coding.checkpoints import Checkpoints, Report
+from ferrule.coding.workspace import Workspace
+
+COMMIT = "git add . && git -c user.name=a -c user.email=a@b commit -qm one"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    return folder
+
+
+async def work(checkpoints: Checkpoints, question: str, command: str) -> None:
+    checkpoints.begin_turn(question)
+    await checkpoints.before_command()
+    await asyncio.to_thread(subprocess.run, ["sh", "-ec", command], cwd=checkpoints.workspace, check=True)
+    await checkpoints.end_turn()
+
+
+async def write(checkpoints: Checkpoints, question: str, path: Path, text: str) -> None:
+    checkpoints.begin_turn(question)
+    await checkpoints.before_write([path])
+    path.write_text(text)
+    await checkpoints.end_turn()
+
+
+async def test_a_turn_that_only_committed_is_said_before_an_older_one_is_undone(
+    workspace: Path, tmp_path: Path
+) -> None:
+    checkpoints = Checkpoints(workspace, tmp_path / "store")
+    await write(checkpoints, "write feature", workspace / "feature", "new\n")
+    await work(checkpoints, "commit it", COMMIT)
+    await work(checkpoints, "look", "git log > /dev/null")
+    planned = await checkpoints.plan_undo()
+    assert "«write feature»" in str(planned)
+    assert "the turn «commit it», after it, changed only .git" in str(planned)
+    first = await checkpoints.undo()
+    assert str(first) == (
+        "the turn «commit it» changed only .git, or nothing that can be restored, and undo doesn't restore that; "
+        "undo again takes back the turn «write feature»"
+    )
+    assert (workspace / "feature").exists()
+    second = await checkpoints.undo()
+    assert str(second).startswith("Undid the turn «write feature»: 1 path restored")
+    assert "Not restored: .git" in str(second)
+    assert not (workspace / "feature").exists()
+    await checkpoints.aclose()
+
+
+async def test_a_commit_alone_can_not_be_undone(workspace: Path, tmp_path: Path) -> None:
+    (workspace / "a").write_text("")
+    checkpoints = Checkpoints(workspace, tmp_path / "store")
+    await work(checkpoints, "commit it", COMMIT)
+    for skips_git in (False, True):
+        report: Report = await checkpoints.undo(skips_git=skips_git)
+        assert report.turn is None
+    await work(checkpoints, "list", "ls > /dev/null")
+    assert "there is nothing to undo" in str(await checkpoints.undo())
+    await checkpoints.aclose()
+
+
+async def test_the_model_is_told_what_was_undone_and_redone_also_by_another_program(
+    workspace: Path, tmp_path: Path
+) -> None:
+    (workspace / "README.md").write_text("one\n")
+    (workspace / "old").write_text("old\n")
+    checkpoints = Checkpoints(workspace, tmp_path / "store")
+    async with Workspace(workspace, checkpoints=checkpoints) as used:
+        await work(checkpoints, "tidy up", "echo two > README.md; mkdir nested; echo > nested/new.py; rm old")
+        used.files.remember_written(str(workspace / "README.md"), b"two\n")
+        assert used.take_announcements() == []
+        other = Checkpoints(workspace, tmp_path / "store")
+        assert (await other.undo()).is_complete
+        await other.aclose()
+        (news,) = used.take_announcements()
+        head, *lines = news.splitlines()
+        assert head.startswith("The user undid your turn «tidy up»")
+        assert "Read again" in head
+        assert {"- README.md is as before", "- nested/new.py is gone", "- old is back"} <= set(lines)
+        assert used.take_announcements() == []
+        assert (await checkpoints.redo()).is_complete
+        (news,) = used.take_announcements()
+        assert "- README.md is changed again" in news
+    await checkpoints.aclose()
+
+
+async def test_only_the_conversation_of_the_turn_is_told(workspace: Path, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(workspace, tmp_path / "store")
+    checkpoints.find_conversation = lambda: "one"
+    await write(checkpoints, "write", workspace / "a", "a\n")
+    await checkpoints.undo()
+    await checkpoints.rename_conversation("one", "two")
+    for conversation, count in (("other", 0), ("two", 1), ("one", 0)):
+        checkpoints.find_conversation = lambda name=conversation: name  # type: ignore[misc]
+        assert len(checkpoints.take_undo_news()) == count
+    await checkpoints.aclose()
