@@ -98,6 +98,8 @@ GIT_FORMS: Final[Mapping[str, str]] = {"send-pack": "push", "http-push": "push",
 _LOADER = re.compile(r"ld-(?:linux|musl|uClibc)[\w.-]*\.so[.\d]*|ld\d*\.so[.\d]*|ld-\d[\d.]*\.so")
 _SEPARATOR = re.compile(r"[;|&\n(){}`]+")
 _MOST_TEXTS = 50
+_MOST_VALUES = 4
+"""How often the value of an option may have one itself, as in `--checkpoint-action=exec=rm`."""
 
 
 def is_carrier(name: str, words: Sequence[str]) -> bool:
@@ -112,7 +114,7 @@ def find_texts(word: str) -> Iterator[str]:
     """The command lines that one word may hold, such as `--checkpoint-action=exec=rm x` and `-Irm x`."""
     texts = [word]
     if "=" in word:
-        texts += [word[mark.end() :] for mark in re.finditer("=", word[:1000])]
+        texts += [word.split("=", count)[-1] for count in range(1, min(word.count("="), _MOST_VALUES) + 1)]
     if word.startswith("-") and not word.startswith("--"):
         texts.append(word[2:])
     for text in texts:
