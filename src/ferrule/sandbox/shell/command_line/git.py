@@ -1,7 +1,7 @@
 """What git's commands do, and which options keep it so: data, and the reading of a git command line.
 
-Reading commands may still run what the repository's own settings name (a file system monitor, a diff driver): those are
-protected from commands, and a command that only reads runs where nothing can be written.
+Reading commands may still run what a repository's settings name (a file system monitor, a diff driver), which
+`repositories.py` looks at; a command that only reads runs where nothing can be written.
 """
 
 from __future__ import annotations
@@ -128,6 +128,10 @@ _LIST_OPTIONS: dict[str, OptionTable] = {
 }
 _CONFIG_READING = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l"})
 _CONFIG_KEY = re.compile(r"[A-Za-z][\w-]*\.[^-\s]\S*")
+_PLAIN_KEY = re.compile(
+    r"(?:user|author|committer|core|init|remote|branch|pull|push|merge|diff|commit)\.", re.IGNORECASE
+)
+_USER_SETTINGS = Word(None, 0, 0, "~/.gitconfig", has_tilde=True)
 _CONFIG_OPTIONS = frozenset({"--show-origin", "--show-scope", "--name-only", "--global", "--local", "--system", "-z"})
 
 _WRITING = _names(
@@ -178,6 +182,8 @@ def read_git(arguments: Sequence[Word]) -> GitCommand:
     while rest and (rest[0].text or "")[:1] == "-":
         option = rest.pop(0).text
         if option == "-C" and rest:
+            if folders:
+                raise UnsureError("git with more than one -C")
             folders.append(rest.pop(0))
         elif option not in ("--no-pager", "--no-optional-locks", "--literal-pathspecs"):
             raise UnsureError(f"git's option {option}")
@@ -185,6 +191,7 @@ def read_git(arguments: Sequence[Word]) -> GitCommand:
         raise UnsureError("git without a known command")
     verb, words = rest[0].text, rest[1:]
     if _only_reads(verb, words):
+        folders += [_USER_SETTINGS] if _reads_user_settings(verb, words) else []
         return GitCommand("reads", tuple(folders), shows_contents=_shows_contents(verb, words))
     if verb not in _WRITING:
         return GitCommand("runs", tuple(folders))
@@ -196,6 +203,18 @@ def _shows_contents(verb: str, words: Sequence[Word]) -> bool:
     if verb == "log":
         return any(word.text is None or word.text.startswith(_PATCH_OPTIONS) for word in words)
     return verb in _SHOWING_CONTENTS
+
+
+def _reads_user_settings(verb: str, words: Sequence[Word]) -> bool:
+    """Whether it shows the user's own settings, which may hold credentials."""
+    texts = [word.text for word in words]
+    if verb == "var":
+        return any(text is None or text[:1] == "-" for text in texts)
+    if verb != "config" or "--local" in texts:
+        return False
+    keys = [text for text in texts if text is None or text[:1] != "-"]
+    is_pattern = "--get-regexp" in texts or len(keys) != 1
+    return is_pattern or _PLAIN_KEY.match(keys[0] or "") is None
 
 
 def _only_reads(verb: str, words: Sequence[Word]) -> bool:

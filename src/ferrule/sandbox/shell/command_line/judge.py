@@ -25,6 +25,7 @@ from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.parsing import parse_sequence
 from ferrule.sandbox.shell.command_line.programs import judge_program, name_of_program
+from ferrule.sandbox.shell.command_line.repositories import may_become_repository, may_run_settings
 from ferrule.sandbox.shell.command_line.syntax import (
     AndOr,
     Compound,
@@ -45,6 +46,7 @@ __all__ = ["parse_command_line"]
 MAX_PARTS = 2000
 _MAX_TEXTS = 8
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/zero"})
+_HARMLESS_INPUTS = frozenset({"/dev/null", "/dev/stdin"})  # /dev/zero has no end, and `sort` would keep all of it
 _PROTECTED_NAMES = ProtectedNames.of((*PROTECTED, *OTHER_REPOSITORIES))
 
 
@@ -275,6 +277,8 @@ class _Judge:
             if outcome is None:
                 outcome = judge_program(plain, arguments)
             effects = self._resolve(outcome, known, is_covered, plain, words, end)
+            if plain == "git":
+                effects += self._judge_settings(effects, known, is_covered, words[0].start, end)
         except UnsureError:
             run, write = self._run_uncovered(words[0].start, end, program)
             effects = run, replace(write, is_recursive=True)  # of a known program: it works on paths that aren't known
@@ -344,6 +348,25 @@ class _Judge:
         effects += [Effect("net", host, covering) for host in outcome.hosts]
         return tuple(effects)
 
+    def _judge_settings(
+        self, effects: SequenceOf[Effect], known: tuple[str, ...], is_covered: bool, start: int, end: int
+    ) -> tuple[Effect, ...]:
+        """The effects of what settings make a reading git command run."""
+        if any(effect.kind != "read" for effect in effects):
+            return ()
+        named = (effect.target for effect in effects if effect.target.startswith("/"))
+        folders = dict.fromkeys((*(self._folders.paths or ()), *named))
+        verdicts = [may_run_settings(folder, self._workspace) for folder in folders]
+        written = (each.target for part in self.parts for each in part.effects if each.kind == "write")
+        elsewhere = any(folder != self._workspace for folder in folders)
+        if True in verdicts or (elsewhere and may_become_repository(written)):
+            return self._run_uncovered(start, end)
+        if None in verdicts:
+            shown = shlex.join(known) if known else self._show(start, end)
+            covering = known if is_covered else ()
+            return Effect("run", shown, covering), Effect("write", self._workspace, covering)
+        return ()
+
     def _write(self, word: Word, words: tuple[str, ...]) -> list[Effect]:
         if word.text in _HARMLESS_TARGETS:
             return []
@@ -393,7 +416,7 @@ class _Judge:
             if operator in (">&", "<&") and text is not None and re.fullmatch(r"\d+-?|-", text):
                 continue
             if operator == "<":
-                if text in _HARMLESS_TARGETS:
+                if text in _HARMLESS_INPUTS:
                     continue
                 effects = [Effect("read", path, is_recursive=target.has_pattern) for path in self._locate(target)]
             elif operator == "<&":

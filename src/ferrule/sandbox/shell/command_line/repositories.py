@@ -1,0 +1,80 @@
+"""Tells whether git, asked to read a repository, would run programs that its settings name."""
+
+# Paths are strings here, as in the rest of the sandbox.
+# ruff: noqa: PTH114, PTH118, PTH120
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
+from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
+from ferrule.sandbox.visible_paths import is_within
+
+__all__ = ["may_become_repository", "may_run_settings"]
+
+_BARE = ("HEAD", "objects", "refs")
+_SETTINGS = ("config", "config.worktree")
+_NAMES = frozenset({".git", "commondir", *_BARE, *_SETTINGS})
+_RUN_BY_READING = re.compile(
+    r"|core\.(?:fsmonitor|worktree)|diff\.(?:external|\.command|\.textconv)|filter\..*|include(?:if)?\..*|gpg\..*program"
+)
+
+
+def may_run_settings(folder: str, workspace: str) -> bool | None:
+    """Whether the settings of the repository that `folder` is in may run a program; None for the workspace's own.
+
+    The workspace's own settings, which no command can write, count only if they name what a reading command runs. In
+    other repositories, all that isn't known to be harmless does.
+    """
+    found = _find_repository(os.path.realpath(folder), workspace)
+    if found is None:
+        return False
+    top, repository = found
+    is_own = top == workspace
+    for each in dict.fromkeys((repository, find_common_folder(repository) or repository)):
+        for name in _SETTINGS:
+            path = os.path.join(each, name)
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            version = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+            if _has_danger(path, each, workspace, is_own, *version):
+                return None if is_own else True
+    return False
+
+
+def may_become_repository(written: Iterable[str]) -> bool:
+    """Whether writing these paths may make a repository, or change the settings of one."""
+    return any(not _NAMES.isdisjoint(path.split("/")) for path in written)
+
+
+def _find_repository(folder: str, workspace: str) -> tuple[str, str] | None:
+    """The folder in the workspace that git, in `folder`, takes as the top of a repository, and the repository."""
+    while is_within(folder, workspace):
+        git = os.path.join(folder, ".git")
+        if os.path.lexists(git):
+            return folder, os.path.realpath(git) if os.path.islink(git) else resolve_repository(git)
+        if all(os.path.lexists(os.path.join(folder, name)) for name in _BARE):
+            # Its settings can be written, unlike those below `.git`.
+            return os.path.join(folder, ""), folder
+        folder = os.path.dirname(folder)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _has_danger(path: str, repository: str, workspace: str, is_own: bool, *_version: int) -> bool:
+    settings = read_settings(path) or ()
+    return any(
+        not is_harmless(one, repository, workspace)
+        and not (is_own and (not _RUN_BY_READING.fullmatch(one.name) or _is_large_file_filter(one)))
+        for one in settings
+    )
+
+
+def _is_large_file_filter(setting: Setting) -> bool:
+    return setting.name.startswith("filter..") and re.match(r"git-lfs |true$|false$", setting.value or "") is not None
