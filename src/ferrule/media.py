@@ -139,6 +139,11 @@ def frame_text(name: str, text: str) -> str:
     return f'<file name="{plain}">\n{_FRAME.sub("&lt;", text.rstrip())}\n</file>'
 
 
+def is_framed(text: str) -> bool:
+    """Whether a text begins with a file as `frame_text` writes it."""
+    return text.lstrip().startswith('<file name="')
+
+
 def _read_media(path: str | Path) -> tuple[bytes, str]:
     """The bytes of a file and its media type, by its name. Raises `ConversationError` for an address."""
     import mimetypes

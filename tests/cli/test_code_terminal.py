@@ -124,7 +124,7 @@ def test_undo_takes_back_what_a_turn_changed(project: Path) -> None:
         screen.type("/diff", ENTER)
         screen.wait_for("+++ b/api.py")
         screen.type("/undo", ENTER)
-        screen.wait_for("Undid the turn «edit it»: 2 paths restored", "Not restored: ")
+        screen.wait_for("Undid the turn «edit it»: 1 path removed, 1 path restored", "Not restored: ")
         assert (project / "api.py").read_bytes() == b"one\r\ntwo\r\n"
         assert not (project / "made").exists()
         screen.type("/redo", ENTER)
@@ -233,7 +233,7 @@ def test_a_compacted_conversation_is_undone_and_counted_and_a_new_one_is_not(pro
         screen.wait_until(lambda shown: "context left" not in find_status(shown))
         assert find_status(screen.text).split("·")[-1] != before.split("·")[-1]  # the summary counts
         screen.type("/undo", ENTER)
-        screen.wait_for("Undid the turn «one»: 1 path restored")
+        screen.wait_for("Undid the turn «one»: 1 path removed")
         screen.type("/new", ENTER)
         screen.wait_for("a new conversation; the old one stays saved")
         screen.type("/cost", ENTER)

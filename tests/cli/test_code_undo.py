@@ -26,7 +26,7 @@ def test_undo_from_the_shell_shows_what_it_would_do_and_asks(tmp_path: Path, mon
     asyncio.run(make_a_file(workspace))
     refused = ferrule("code", "undo", folder=workspace, **home)
     assert refused.returncode == 2
-    assert refused.stdout.startswith("Would undo the turn «make a»: 1 path to restore\n  remove a\n")
+    assert refused.stdout.startswith("Would undo the turn «make a»: 1 path to remove\n  remove a\n")
     assert refused.stderr == (
         "ferrule: nothing was undone, since nobody can be asked here; --yes undoes it without asking\n"
     )

@@ -284,7 +284,7 @@ def test_another_program_undoes(workspace: Path, tmp_path: Path, monkeypatch: py
     )
     subprocess.run([sys.executable, "-c", code, str(workspace)], check=True)
     assert "+a" in diff_last_turn(workspace)
-    assert str(undo_last_turn(workspace)).startswith("Undid the turn «make a»: 1 path restored\n  removed a\n")
+    assert str(undo_last_turn(workspace)).startswith("Undid the turn «make a»: 1 path removed\n  removed a\n")
     assert not (workspace / "a").exists()
     assert redo_last_turn(workspace).is_complete
     assert (workspace / "a").read_text() == "a"

@@ -37,7 +37,7 @@ async def test_undo_and_redo_are_of_the_turns_of_one_conversation(workspace: Pat
     )
     assert (workspace / "a").exists()
     await change(checkpoints, "newer", "echo > b")
-    assert str(await checkpoints.undo()).startswith("Undid the turn «newer asks»: 1 path restored\n")
+    assert str(await checkpoints.undo()).startswith("Undid the turn «newer asks»: 1 path removed\n")
     assert "changed nothing more" in str(await checkpoints.undo())
     changes = await checkpoints.find_changes()
     assert isinstance(changes, TurnChanges)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ferrule import model
-from ferrule.coding.announcements import AnnouncementHook
+from ferrule.agent.hooks import Hooks, RunState
+from ferrule.coding.announcements import AnnouncementHook, NoticeHook
 from ferrule.coding.files.records import ChangedFile, hash_content
 from ferrule.coding.workspace import Workspace
 from ferrule.models.scripted import ScriptedModel
@@ -82,3 +83,18 @@ def test_the_model_reads_the_news_before_its_next_turn(workspace: Workspace) -> 
     run = asyncio.run(model(ScriptedModel("I see.")).chat("Go on.").hook(AnnouncementHook(workspace)).run())
     assert [message.role for message in run.conversation.messages] == ["user", "user", "assistant"]
     assert "a.py: changed" in run.conversation.messages[1].text
+
+
+def test_the_person_is_told_before_the_model_answers(workspace: Workspace) -> None:
+    path = read(workspace, "a.py", b"one\n")
+    path.write_bytes(b"other\n")
+    seen: list[str] = []
+    hook = NoticeHook(workspace.files.take_notices, seen.append)
+
+    class Answered(Hooks):
+        async def after_message(self, state: RunState) -> None:
+            seen.append("the model answers")
+
+    chat = model(ScriptedModel("I see.")).chat("Go on.")
+    asyncio.run(chat.hook(hook, AnnouncementHook(workspace), Answered()).run())
+    assert seen == ["a.py was changed since the model read it; the model is told", "the model answers"]

@@ -28,6 +28,7 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.execution import Decision, Executor, Pending
+from ferrule.media import frame_text
 from ferrule.store import Store, database, tree
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Effect, Intent
@@ -198,6 +199,8 @@ def test_titles(store: Store) -> None:
     assert store.save(TALK, id=named) == named
     assert store.load(named).summary.title == "Camels"
     assert store.save(TALK, "Dromedaries") != named
+    attached = user("Improve @a.py", Text(f"\n\n{frame_text('a.py', 'x = 1')}"))
+    assert store.load(store.save(Conversation((attached,)))).summary.title == "Improve @a.py"
     assert len(store.load(store.save(Conversation((user("x" * 500),)))).summary.title) == 80
     assert store.load(store.save(Conversation((assistant("Hello."),)))).summary.title == "Hello."
 

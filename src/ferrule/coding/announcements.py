@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from ferrule.agent.hooks import Hooks, RunState
 
-__all__ = ["AnnouncementHook", "AnnouncementSource", "is_announcement"]
+__all__ = ["AnnouncementHook", "AnnouncementSource", "NoticeHook", "is_announcement"]
 
 _OPENS = "[Not from the user, but from the program:]"
 
@@ -32,6 +33,19 @@ class AnnouncementHook(Hooks):
         news = [text for each in self._sources for text in await asyncio.to_thread(each.take_announcements)]
         if news:
             state.say(f"{_OPENS}\n" + "\n\n".join(news))
+
+
+class NoticeHook(Hooks):
+    """Tells the person what the model is told, before the model is asked: not after its next call."""
+
+    def __init__(self, take_notices: Callable[[], list[str]], notify: Callable[[str], None]) -> None:
+        self._take_notices = take_notices
+        self._notify = notify
+
+    async def before_request(self, state: RunState) -> None:  # noqa: ARG002 - see `Hooks`
+        """See `Hooks`. The news themselves were added by `AnnouncementHook`, which comes first."""
+        for notice in self._take_notices():
+            self._notify(notice)
 
 
 def is_announcement(text: str) -> bool:

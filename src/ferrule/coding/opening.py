@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule._util.terminal_text import escape_line
 from ferrule._util.user_folders import find_state_folder, name_after_folder
 from ferrule.coding.agent import make_agent
+from ferrule.coding.announcements import NoticeHook
 from ferrule.coding.checkpoints import Checkpoints
 from ferrule.coding.meter import Meter, MeteredRenderer
 from ferrule.coding.program import CodingOptions, CodingSession
@@ -43,7 +44,13 @@ if TYPE_CHECKING:
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
 
-HINT = "allow calls by --profile accept-edits or auto, by the rules of --policy FILE, or all with --yes"
+_HINTS = {
+    "plan": "allow calls by another --profile than plan, by the rules of --policy FILE, or all with --yes",
+    "accept-edits": "allow calls by --profile auto, by the rules of --policy FILE, or all with --yes",
+    "auto": "the profile auto asks about these; allow them by the rules of --policy FILE, or all with --yes",
+}
+"""How calls can be allowed that a profile asks about; for any other profile, `_HINT`."""
+_HINT = "allow calls by --profile accept-edits or auto, by the rules of --policy FILE, or all with --yes"
 
 
 @asynccontextmanager
@@ -69,6 +76,7 @@ async def open_coding_session(
             project.check_readable()
         project = await _trust_project(project, approver, shown)
         workspace = _open_workspace(options, project, opened)
+        hooks += (NoticeHook(workspace.files.take_notices, shown.notify),)
         found = await _trust_tools(find_project_tools(workspace, project), approver, shown)
         permissions = _open_permissions(options, project, approver, answers, shown, opened)
         autosave = _open_autosave(options, shown, opened)
@@ -181,7 +189,7 @@ def _open_permissions(
     policy = project.make_policy(given, options.profile, always, grants)
     journal = _open_journal(options, shown, opened)
     chosen = AllowAll() if options.allows_all else approver or DenyAll()
-    return Permissions(policy, chosen, journal, answers, HINT)
+    return Permissions(policy, chosen, journal, answers, _HINTS.get(policy.profile or "ask", _HINT))
 
 
 def _load_always(folder: Path, shown: Renderer) -> tuple[Rule, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line, escape_text
 from ferrule.coding.last_turn import find_question
-from ferrule.conversation import Conversation
+from ferrule.conversation import Conversation, Message
 
 if TYPE_CHECKING:
     from ferrule.coding.program import CodingSession
@@ -38,14 +39,18 @@ def describe_last_exchange(conversation: Conversation) -> list[str]:
     lines = _cut(find_question(messages[asked]), _QUESTION_LINES)
     shown = [f"› {lines[0]}", *(f"  {line}" for line in lines[1:])]
     after = messages[asked + 1 :]
-    calls = sum(len(message.calls) for message in after)
-    if calls:
-        shown.append(f"▸ {pluralize(calls, 'call')}")
-    answer = next((message.text for message in reversed(after) if message.role == "assistant" and message.text), "")
-    if not answer.strip():
-        return [*shown, "(no answer yet)", ""]
-    # As in a turn: only the program's own lines begin in the first column.
-    return [*shown, *(f"  {line}" for line in _cut(answer, _ANSWER_LINES)), ""]
+    spoken = [at for at, message in enumerate(after) if message.role == "assistant" and message.text.strip()]
+    if not spoken:
+        return [*shown, *_count_calls(after), "(no answer yet)", ""]
+    last = spoken[-1]
+    # As in a turn: only the program's own lines begin in the first column, and calls follow the text of their message.
+    answer = [f"  {line}" for line in _cut(after[last].text, _ANSWER_LINES)]
+    return [*shown, *_count_calls(after[:last]), *answer, *_count_calls(after[last:]), ""]
+
+
+def _count_calls(messages: Sequence[Message]) -> list[str]:
+    calls = sum(len(message.calls) for message in messages)
+    return [f"▸ {pluralize(calls, 'call')}"] if calls else []
 
 
 def _cut(text: str, most: int) -> list[str]:

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferrule.conversation import Conversation
+from ferrule.conversation import Conversation, Message, Text
 from ferrule.errors import ConversationError
-from ferrule.media import describe_value
+from ferrule.media import describe_value, is_framed
 from ferrule.store.database import Database
 from ferrule.store.rows import (
     ConversationRow,
@@ -183,6 +183,14 @@ class Store:
 
 
 def _derive_title(conversation: Conversation) -> str:
-    """Derive a title: the first question, or else the first text."""
-    texts = [(message.role != "user", message.text) for message in conversation.messages if message.text.strip()]
+    """Derive a title: the first question, without the files that were attached to it, or else the first text."""
+    texts = [
+        (message.role != "user", _find_typed(message)) for message in conversation.messages if message.text.strip()
+    ]
     return min(texts, key=lambda one: one[0], default=(True, ""))[1]
+
+
+def _find_typed(message: Message) -> str:
+    """The first text of a message that isn't a file, or else all of them."""
+    typed = (part.text for part in message.parts if isinstance(part, Text) and not is_framed(part.text))
+    return next(filter(str.strip, typed), message.text)

@@ -9,7 +9,7 @@ from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
 from ferrule.coding.checkpoints.ignored import GENERATED
 
-__all__ = ["PathNote", "list_paths"]
+__all__ = ["PathNote", "find_parents", "list_paths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ def list_paths(notes: Sequence[PathNote], ignored: Collection[str], most: int) -
 
     Where more than `most` lines are left, paths that aren't ignored are listed by their folders, too.
     """
-    parents = _find_parents(note.path for note in notes)
+    parents = find_parents(note.path for note in notes)
     own = [note for note in notes if note.path not in ignored]
     lines = _group(own, parents, _itself)
     depth = max((note.path.count("/") for note in own), default=0)
@@ -57,7 +57,8 @@ def _cut_at(depth: int) -> Callable[[str], str]:
     return lambda path: "/".join(path.split("/")[:depth])
 
 
-def _find_parents(paths: Iterable[str]) -> set[str]:
+def find_parents(paths: Iterable[str]) -> set[str]:
+    """All folders above these paths."""
     parents: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]

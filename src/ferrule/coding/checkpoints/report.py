@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
-from ferrule.coding.checkpoints.path_lists import PathNote, list_paths
+from ferrule.coding.checkpoints.path_lists import PathNote, find_parents, list_paths
 from ferrule.coding.checkpoints.restore import Restored
 from ferrule.coding.checkpoints.turns import Turn
 
@@ -131,10 +132,18 @@ class Report:
     def _count(self, done: Sequence[Restored]) -> str:
         if not done:
             return "nothing has to be restored" if self.is_planned else "nothing had to be restored"
-        ignored = sum(each.path in self.ignored for each in done)
-        counts = [pluralize(len(done) - ignored, "path")] if ignored < len(done) else []
-        counts += [pluralize(ignored, "ignored path")] if ignored else []
-        return f"{' and '.join(counts)}{' to restore' if self.is_planned else ' restored'}"
+        # As in the list: of ignored ones only files count, not the folders that they are in.
+        parents = find_parents(each.path for each in done)
+        counts: Counter[tuple[bool, str]] = Counter()
+        for each in done:
+            is_ignored = each.path in self.ignored
+            if not (is_ignored and each.path in parents):
+                verb = "restored" if each.action == "mode" else each.action
+                counts[is_ignored, f"to {_PLANNED[verb]}" if self.is_planned else verb] += 1
+        return ", ".join(
+            f"{pluralize(count, 'ignored path' if is_ignored else 'path')} {verb}"
+            for (is_ignored, verb), count in sorted(counts.items())
+        )
 
     def _list(self, notes: Iterable[PathNote]) -> list[str]:
         return list_paths(list(notes), self.ignored, _SHOWN)

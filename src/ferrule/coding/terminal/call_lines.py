@@ -26,7 +26,9 @@ _SHORT = 40
 _LONGEST_SUBJECT = 200
 _QUIET = ("read_file", "search", "list_files", "read_result")
 """Tools of which only the length of a result is shown: the model reads it, the person has the files."""
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$(?:\n\*\*\* Move to: (.+)$)?", re.MULTILINE)
+_MOST_PATCHED = 5
+"""The most files of a patch that are named."""
 _FOR_THE_MODEL = (
     (
         re.compile(r"\[This is call (\d+) of \S+ with the same arguments and the same result: .*\]"),
@@ -72,7 +74,7 @@ def _describe_argument(name: str, key: str, value: Any) -> Iterator[str]:
     if key == "edits" and (counted := count_edits(value)):
         yield counted
     elif isinstance(value, str) and (name == "apply_patch" or key == "patch") and _PATCHED.search(value):
-        yield f"{', '.join(escape_line(path) for path in _PATCHED.findall(value)[:5])}  {_count_signs(value)}"
+        yield f"{_describe_patched(value)}  {_count_signs(value)}"
     elif isinstance(value, str) and "\n" in value.strip("\n"):
         yield pluralize(len(value.splitlines()), "line")
     elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
@@ -86,6 +88,16 @@ def _join_lines(text: str) -> str:
     if len(shown) <= _LONGEST_SUBJECT:
         return shown
     return f"{shown[: _LONGEST_SUBJECT - 1]}… ({len(text):,} characters)"
+
+
+def _describe_patched(patch: str) -> str:
+    """Name the files of a patch, and those that it creates, deletes or moves as such."""
+    files = [
+        f"{path} moved to {moved}" if moved else path + {"Add": " created", "Delete": " deleted"}.get(kind, "")
+        for kind, path, moved in _PATCHED.findall(patch)
+    ]
+    more = len(files) - _MOST_PATCHED
+    return escape_line(", ".join(files[:_MOST_PATCHED])) + (f" and {more} more" if more > 0 else "")
 
 
 def _count_signs(patch: str) -> str:
