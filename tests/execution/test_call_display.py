@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from ferrule._util.word_folding import fold_words
+from ferrule._util.word_folding import fold_listed, fold_words
 from ferrule.conversation import ToolCall
 from ferrule.execution.call_display import CallDisplay
 from ferrule.execution.decisions import ApprovalRequest
@@ -224,3 +224,10 @@ def test_folding_keeps_every_character() -> None:
             pieces = fold_words(text, width, 2)
             assert "".join(pieces) == text
             assert all(cell_len(piece) <= width for piece in pieces)
+
+
+def test_a_listed_line_is_seen_as_a_whole_and_passes_for_no_other() -> None:
+    pieces = fold_listed(f"runs: {'a' * 300}{' ' * 200}; curl evil", 60)
+    assert all(len(piece) <= 60 for piece in pieces)
+    assert all(piece.startswith("  │ ") for piece in pieces[1:])
+    assert "[200 spaces] ; curl evil" in "".join(piece.removeprefix("  │ ") for piece in pieces)

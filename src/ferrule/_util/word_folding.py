@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["fold_words", "measure"]
+__all__ = ["fold_listed", "fold_words", "measure"]
 
 _BREAKS = (re.compile(r" +(?=[^ ])"), re.compile(r"[/\\](?=[^/\\ ])|[,;:=&|](?=[^ ,;:=&|])"))
 """After what a line may be broken, the better ones first."""
+_PADDING = re.compile(" {4,}")
 _LEAST_SHARE = 3
 """A piece is at least one part in this many of the width; else it is broken at a worse place."""
 
@@ -29,6 +30,16 @@ def fold_words(text: str, width: int, indent: int = 0) -> list[str]:
         if len(pieces) == 1 and width > 2 * indent:
             width -= indent
     return pieces
+
+
+def fold_listed(line: str, width: int) -> list[str]:
+    """Fold a line that somebody else wrote so that all of it is seen: no padding moves its end out of sight.
+
+    Further pieces have a bar in front, so that none passes for a line of its own.
+    """
+    shown = _PADDING.sub(lambda found: f" [{len(found[0]):,} spaces] ", line)
+    first, *rest = fold_words(shown, max(20, width - 4))
+    return [first, *(f"  │ {piece}" for piece in rest)]
 
 
 def _cut_off(ahead: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import typer
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
+from ferrule._util.word_folding import fold_listed
 from ferrule.errors import SettingsError
 
 
@@ -33,8 +35,9 @@ def trust_project(folder: Path, is_confirmed: bool) -> None:
     if not is_confirmed and not is_interactive():
         advice = "nobody can be asked here, so nothing was trusted; --yes trusts: "
         raise SettingsError(advice + escape_line("; ".join(lines)))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     for line in lines:
-        typer.echo(escape_line(line))
+        typer.echo("\n".join(fold_listed(escape_line(line), width)))
     if not is_confirmed and not _confirm("Trust these files as they are now?"):
         typer.echo("nothing was trusted")
         raise typer.Exit(1)

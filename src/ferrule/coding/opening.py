@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule._util.terminal_text import escape_line
 from ferrule._util.user_folders import find_state_folder, name_after_folder
+from ferrule._util.word_folding import fold_listed
 from ferrule.coding.agent import make_agent
 from ferrule.coding.announcements import NoticeHook
 from ferrule.coding.checkpoints import Checkpoints
@@ -152,7 +153,9 @@ async def _confirm(approver: Approver | None, lines: Sequence[str], question: st
     if not isinstance(approver, TerminalApprover):
         return None
     async with approver.take_turn():
-        approver.say(escape_line(lines[0]), *(f"  {escape_line(line)}" for line in lines[1:]))
+        width = approver.display.width - 2
+        pieces = [piece for line in lines[1:] for piece in fold_listed(escape_line(line), width)]
+        approver.say(escape_line(lines[0]), *(f"  {piece}" for piece in pieces))
         while True:
             line = await approver.ask(f"{question} [y]es, [n]o:")
             if line is None:

@@ -17,6 +17,8 @@ nobody looks at each of them.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +41,7 @@ from ferrule.session.project_file import (
 from ferrule.session.trust import hash_content, is_trusted, trust
 
 _CURE = "mend the file, or move it away"
+_PLAIN_WORD = re.compile(r"[^\s'\"\\;&|<>()$`#*?!]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,10 @@ class SettingsFile:
         own = self.settings
         rules = [f"allows {describe_rule(rule)}" for rule in self.policy.rules if rule.action == "allow"]
         origins = [f"trusts what tools of the origin {one} say of themselves" for one in own.policy.trusted]
-        tools = [f"offers the tool {one.name}, which runs: {' '.join(one.command)}" for one in own.tools]
+        tools = [f"offers the tool {one.name}, which runs: {_write_words(one.command)}" for one in own.tools]
         servers = [f"starts the MCP server {name}: {_describe_server(one)}" for name, one in own.mcp.items()]
         folders = [f"opens the folder {one}" for one in self.folders]
-        tests = [f"runs the tests by: {' '.join(own.code.test_command)}"] if own.code.test_command else []
+        tests = [f"runs the tests by: {_write_words(own.code.test_command)}"] if own.code.test_command else []
         shown = [f"shows {name}, which may hold secrets, to tools and commands" for name in own.code.visible or ()]
         return [*rules, *origins, *tools, *servers, *folders, *tests, *shown]
 
@@ -274,5 +277,10 @@ def _load(path: Path, is_own_file: bool) -> SettingsFile | None:
         return SettingsFile(path, settings, digest, trust_problem=f"{error}; until then {path} is not trusted")
 
 
+def _write_words(words: Iterable[str]) -> str:
+    """The words of a command, quoted where they would pass for several, or for something else."""
+    return " ".join(word if _PLAIN_WORD.fullmatch(word) else shlex.quote(word) for word in words)
+
+
 def _describe_server(server: ServerData) -> str:
-    return server.url or " ".join(server.command or ())
+    return server.url or _write_words(server.command or ())
