@@ -86,7 +86,7 @@ def test_profiles_on_commands(sandbox: ShellSandbox, command: str, wanted: str) 
     assert judge(sandbox, command) == wanted.split()
 
 
-async def test_what_only_reads_runs_where_nothing_can_be_written(sandbox: ShellSandbox) -> None:
+async def test_what_settings_make_git_run_is_asked_about(sandbox: ShellSandbox) -> None:
     folder = Path(sandbox.workspace)
     script = folder / "show.sh"
     script.write_text("#!/bin/sh\necho shown; touch pwned\n")
@@ -95,7 +95,8 @@ async def test_what_only_reads_runs_where_nothing_can_be_written(sandbox: ShellS
         subprocess.run(["git", "-C", folder, *words], check=True)
     (folder / "a.txt").write_text("b\n")
     result = await bash(sandbox, "git diff", Policy(profile="ask"))
-    assert "shown" in result.text
+    assert result.status == "denied"
+    assert "git diff" in result.text
     assert not (folder / "pwned").exists()
 
 
