@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from openai_server import KEY, says, server
+from openai_server import KEY, calls, says, server
 from screens import CTRL_D, ENTER, Screen
-from scripted_http import ScriptedServer, json_reply
+from scripted_http import Reply, ScriptedServer, json_reply
 from server_thread import serve_in_thread
 from terminals import ferrule
 from test_code_terminal import leave, opened, run
@@ -127,3 +127,27 @@ def test_leaving_says_which_background_jobs_are_stopped(project: Path) -> None:
         screen.type(CTRL_D)
         assert screen.wait_for_end() == 0
         assert "stopped, as the program ends: job_1" in screen.text
+
+
+def test_a_resumed_session_knows_what_the_model_read(project: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (project / name).write_text("one\n")
+    reads = calls(("call_1", "read_file", '{"path": "a.txt"}'), ("call_2", "read_file", '{"path": "b.txt"}'))
+    run_question(project, reads, says("I read both."), arguments=("read them",))
+    (project / "a.txt").write_text("mine\n")
+    write = calls(("call_3", "write_file", '{"path": "b.txt", "content": "two\\n"}'))
+    scripted = run_question(project, write, says("Written."), arguments=("--continue", "now write b"))
+    told = str(scripted.requests[0].body["messages"][-2:])
+    assert "1 file that you read was changed by somebody else" in told
+    assert "- a.txt: changed" in told
+    assert (project / "b.txt").read_text() == "two\n"
+
+
+def run_question(project: Path, *answers: Reply, arguments: tuple[str, ...]) -> ScriptedServer:
+    """Ask one question without a terminal; files may be written."""
+    scripted = server(*answers)
+    with serve_in_thread(lambda: scripted) as address:
+        model = ("-m", "openai:m", "--base-url", f"{address}/v1", "--profile", "accept-edits")
+        done = ferrule("code", "-p", *arguments, *model, folder=project, **home(project))
+    assert done.returncode == 0, done
+    return scripted

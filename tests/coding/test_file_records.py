@@ -12,6 +12,7 @@ from ferrule import model
 from ferrule.agent.hooks import Hooks, RunState
 from ferrule.coding.announcements import AnnouncementHook, NoticeHook
 from ferrule.coding.files.records import ChangedFile, hash_content
+from ferrule.coding.known_files import KnownFiles
 from ferrule.coding.workspace import Workspace
 from ferrule.models.scripted import ScriptedModel
 
@@ -98,3 +99,25 @@ def test_the_person_is_told_before_the_model_answers(workspace: Workspace) -> No
     chat = model(ScriptedModel("I see.")).chat("Go on.")
     asyncio.run(chat.hook(hook, AnnouncementHook(workspace), Answered()).run())
     assert seen == ["a.py was changed since the model read it; the model is told", "the model answers"]
+
+
+def test_records_are_kept_with_their_conversation(workspace: Workspace, tmp_path: Path) -> None:
+    path = read(workspace, "a.py", b"one\n")
+    written = workspace.folder / "b.py"
+    written.write_bytes(b"two\n")
+    workspace.files.remember_written(str(written), b"two\n")
+    kept = KnownFiles(tmp_path / "kept")
+    kept.save("first", workspace.files)
+    kept.load("other", workspace.files)
+    assert workspace.files.list_records() == {}
+    written.write_bytes(b"changed\n")
+    kept.load("first", workspace.files)
+    assert workspace.files.find_changed() == [ChangedFile(str(written), "changed")]
+    assert workspace.files.get(str(path)).digest == hash_content(b"one\n")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("damaged", [b"", b"[]", b"{", b'{"/a": 1}', b'{"/a": [1, 2]}', b"[" * 100_000])
+def test_damaged_records_are_not_known(workspace: Workspace, tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "first.json").write_bytes(damaged)
+    KnownFiles(tmp_path).load("first", workspace.files)
+    assert workspace.files.list_records() == {}

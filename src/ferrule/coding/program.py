@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.coding.agent import prepare_pipeline
 from ferrule.coding.attached_files import FileNames, attach_files
 from ferrule.coding.checkpoints import Checkpoints
+from ferrule.coding.known_files import KnownFiles
 from ferrule.coding.last_turn import describe_cut, find_last_question
 from ferrule.coding.registry import make_hooks
 from ferrule.errors import FerruleError
@@ -98,12 +99,15 @@ class CodingSession:
     """Stands for the id of a conversation that isn't saved."""
     _known_as: str = field(init=False)
     """The id of the conversation after the last turn."""
+    _known_files: KnownFiles = field(init=False)
 
     def __post_init__(self) -> None:
         self._names = FileNames(self.workspace)
         self._unsaved = _make_token()
         self._known_as = self._find_conversation()
         self.checkpoints.find_conversation = self._find_conversation
+        self._known_files = KnownFiles(self.checkpoints.store / "known_files")
+        self._known_files.load(self._known_as, self.workspace.files)
         self.is_cut_off = bool(self.describe_cut())
 
     def _find_conversation(self) -> str:
@@ -159,6 +163,8 @@ class CodingSession:
         """Record what the turn changed."""
         await self.checkpoints.end_turn()
         await self._follow_conversation()
+        if self._known_as != self._unsaved:
+            await asyncio.to_thread(self._known_files.save, self._known_as, self.workspace.files)
         for notice in (*self.checkpoints.take_announcements(), *self.take_notices()):
             self.session.renderer.notify(notice)
 
@@ -185,6 +191,7 @@ class CodingSession:
         self.meter.start_conversation()
         self._unsaved = _make_token()
         self._known_as = self._find_conversation()
+        self._known_files.load(self._known_as, self.workspace.files)
 
     async def compact(self) -> int:
         """Replace the older part of the conversation by a summary; returns how many messages were left out.
@@ -201,6 +208,7 @@ class CodingSession:
         self.session.resume(name)
         self.is_cut_off = bool(self.describe_cut())
         self._known_as = self._find_conversation()
+        self._known_files.load(self._known_as, self.workspace.files)
         self.meter.start_conversation()
         store, saved_id = self.session.autosave.store, self.session.autosave.conversation_id
         model = None if store is None or saved_id is None else store.find_model(saved_id)

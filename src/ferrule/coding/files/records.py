@@ -9,7 +9,7 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -96,14 +96,23 @@ class FileRecords:
             self._settle(path)
             return self._records.get(path)
 
-    def find_changed(self) -> list[ChangedFile]:
-        """The files that changed since they were read or last returned here. Hashes only those with another status."""
-        changed: list[ChangedFile] = []
+    def list_records(self) -> dict[str, FileRecord]:
+        """All records, by real path."""
         with self._lock:
             for path in tuple(self._written):
                 self._settle(path)
-            known = dict(self._records)
-        for path, record in known.items():
+            return dict(self._records)
+
+    def replace_records(self, records: Mapping[str, FileRecord]) -> None:
+        """Know what these records say and nothing else, as for another conversation."""
+        with self._lock:
+            self._written.clear()
+            self._records = dict(records)
+
+    def find_changed(self) -> list[ChangedFile]:
+        """The files that changed since they were read or last returned here. Hashes only those with another status."""
+        changed: list[ChangedFile] = []
+        for path, record in self.list_records().items():
             signature = _read_signature(path)
             if signature is not None and signature == record.signature:
                 continue
