@@ -21,7 +21,8 @@ def test_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     changes = {name: str(tmp_path / "home") for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
-    command = [*COMMAND, "call", "--tools", "shell", "shell", "--command", RUNNING, "--yes"]
+    # What runs the tests may have been told to ignore a signal, as `nohup` is.
+    command = ["env", "--default-signal", *COMMAND, "call", "--tools", "shell", "shell", "--command", RUNNING, "--yes"]
     with subprocess.Popen(command, cwd=folder, env=environment(changes), stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while not (folder / "started").exists():

@@ -53,7 +53,7 @@ async def test_a_turn_that_only_committed_is_said_before_an_older_one_is_undone(
     )
     assert (workspace / "feature").exists()
     second = await checkpoints.undo()
-    assert str(second).startswith("Undid the turn «write feature»: 1 path restored")
+    assert str(second).startswith("Undid the turn «write feature»: 1 path removed")
     assert "Not restored: .git" in str(second)
     assert not (workspace / "feature").exists()
     await checkpoints.aclose()

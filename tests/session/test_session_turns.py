@@ -270,7 +270,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def install_and_interrupt(number: int, handler: Any) -> Any:
         previous = install(number, handler)
-        if handler is not signal.default_int_handler and not interrupted:
+        if number == signal.SIGINT and handler is not signal.default_int_handler and not interrupted:
             interrupted.append(number)
             signal.raise_signal(signal.SIGINT)
         return previous
