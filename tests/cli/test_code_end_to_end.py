@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -72,6 +73,11 @@ def check_work(project: Path, answers: list[str]) -> None:  # noqa: F811
     assert not (project / "notes.txt").exists()
 
 
+def environment(project: Path) -> dict[str, str]:  # noqa: F811
+    """The user's own folders, and the Python that has pytest as the one that `run_tests` finds."""
+    return {**home(project), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
 NOTATIONS = pytest.mark.parametrize("notation", [None, "hermes", "anthropic_xml"], ids=["api", "json", "xml"])
 
 
@@ -80,14 +86,14 @@ def test_without_a_terminal_as_json(project: Path, notation: str | None) -> None
     before, scripted = read_tree(project), server(*write_script(notation, project))
     with serve_in_thread(lambda: scripted) as address:
         options = ("-m", "openai:m", "--base-url", f"{address}/v1", "--profile", "auto", "--mode", notation or "api")
-        done = ferrule("code", "-p", "fix it", "--json", *options, folder=project, **home(project))
+        done = ferrule("code", "-p", "fix it", "--json", *options, folder=project, **environment(project))
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
     found = [event for event in events if event["event"] == "result"]
     assert [event["status"] for event in found] == ["ok", "ok", "error", "ok", "ok", "ok", "ok", "ok"]
     assert (events[-1]["reason"], events[-1]["answer"]) == ("done", ANSWER)
     check_work(project, list_answers(scripted, notation))
-    undone = ferrule("code", "undo", "--yes", folder=project, **home(project))
+    undone = ferrule("code", "undo", "--yes", folder=project, **environment(project))
     assert undone.returncode == 0, undone.stdout
     assert read_tree(project) == before
 
@@ -97,7 +103,7 @@ def test_on_a_terminal_with_a_person_who_approves(project: Path, notation: str |
     before, scripted = read_tree(project), server(*write_script(notation, project))
     with serve_in_thread(lambda: scripted) as address:
         options = ("-m", "openai:m", "--base-url", f"{address}/v1", "--mode", notation or "api")
-        with Screen("code", *options, folder=project, rows=100, **home(project)) as screen:
+        with Screen("code", *options, folder=project, rows=100, **environment(project)) as screen:
             screen.wait_for("ask · openai:m")
             screen.type("fix it", ENTER)
             for count in range(1, 7):
