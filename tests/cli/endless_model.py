@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,15 @@ def read_version(path: Path) -> int:
 
 def read_state(folder: Path) -> State:
     """The workspace without what the sandbox puts there for a while: empty folders at protected paths."""
-    tree = read_tree(folder)
+    while True:
+        with suppress(FileNotFoundError):  # one of these, removed at this moment: up to a second after a command
+            tree = read_tree(folder)
+            break
     parents = {str(Path(path).parent) for path in tree}
     return {
         path: entry
         for path, entry in tree.items()
-        if Path(path).name.startswith("made") or path in parents or not (folder / path).is_dir()
+        if Path(path).name.startswith("made") or path in parents or not stat.S_ISDIR(entry[0])
     }
 
 
