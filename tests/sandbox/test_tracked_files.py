@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.shell import ShellSandbox
+from ferrule.sandbox.shell.hidden_hints import find_named_files
+from ferrule.sandbox.shell.protected_paths import ProtectedPaths
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
@@ -112,3 +115,14 @@ async def test_a_result_says_once_what_is_hidden(tmp_path: Path) -> None:
         assert ".env.d is hidden" in (await shell.run("ls .env.d")).hint
     async with ShellSandbox(tmp_path, visible=[".env"]) as shell:
         assert (await shell.run("cat .env")).output == "secret\n"
+
+
+def test_long_lines_are_searched_in_linear_time(tmp_path: Path) -> None:
+    """What a failed build prints may be a megabyte in one line; anything slower would take hours."""
+    for line in ("if(process.env.DEBUG)" * 50_000, " " * 1_000_000 + ".envy"):
+        assert find_named_files(["/w/.env"], f"{line}\n", failed=True) == []
+        assert find_named_files(["/w/.env"], f"{line}\n", failed=False) == []
+        assert find_named_files(["/w/.env"], f"{line}\n M .env", failed=False) == ["/w/.env"]
+    paths = ProtectedPaths(str(tmp_path), (), Installation((), ()), ())
+    assert paths.make_hint(".git/" * 200_000 + " Permission denied") == ""
+    assert "git's settings" in paths.make_hint(".git/" * 200_000 + "config: Permission denied")

@@ -16,7 +16,7 @@ from ferrule.sandbox.shell.access_plan import AccessPlan
 
 __all__ = ["describe_hidden_files", "find_named_files"]
 
-_CHANGE: Final = r"^[ \t]*(?:(?:modified|typechange|deleted|renamed|new file):|[ MADTRCU]{1,2}[ \t]).*"
+_CHANGE: Final = re.compile(r"[ \t]*?(?:(?:modified|typechange|deleted|renamed|new file):|[ MADTRCU]{1,2}?[ \t])")
 """How git, and what prints like it, begins the line of a change."""
 _MAX_FILES: Final = 1000
 _MAX_NAMED: Final = 5
@@ -24,14 +24,18 @@ _MAX_NAMED: Final = 5
 
 def find_named_files(hidden: Sequence[str], output: str, *, failed: bool) -> list[str]:
     """The hidden files that the output of a command names: of one that `failed` anywhere, else as changed."""
-    found = []
-    for path in hidden[:_MAX_FILES]:
-        name = os.path.basename(path)
-        if name in output:
-            before = r"(?:^|.*[^\w.-])" if failed else _CHANGE
-            if re.search(rf"{before}(?<![\w.-]){re.escape(name)}(?![\w.-])", output, re.MULTILINE):
-                found.append(path)
-    return found
+    return [path for path in hidden[:_MAX_FILES] if _is_named(os.path.basename(path), output, failed=failed)]
+
+
+def _is_named(name: str, output: str, *, failed: bool) -> bool:
+    # Each search takes time linear in the output, of which a megabyte may be in one line.
+    if name not in output:
+        return False
+    whole = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
+    if failed:
+        return whole.search(output) is not None
+    changes = ((line, _CHANGE.match(line)) for line in output.split("\n") if name in line)
+    return any(start is not None and whole.search(line, start.end()) for line, start in changes)
 
 
 def describe_hidden_files(paths: Sequence[str], plan: AccessPlan) -> str:

@@ -25,7 +25,7 @@ from ferrule.sandbox.visible_paths import is_within, is_within_any
 __all__ = ["ProtectedPaths", "limit_paths", "resolve_opened"]
 
 _MAX_PATHS = 1000
-_SETTINGS = re.compile(r"\.git/(?:\S*/)?(?:config\b|hooks\b)")
+_SETTINGS = re.compile(r"(?:^|/)(?:config|hooks)\b")
 _REFUSALS = (
     "Device or resource busy",
     "Read-only file system",
@@ -137,7 +137,9 @@ class ProtectedPaths:
         """An explanation if `output` shows a refused write to the installation or to git's settings; else empty."""
         if not any(refusal in output for refusal in _REFUSALS):
             return ""
-        if _SETTINGS.search(output):
+        # By words, so that the time is linear in the output.
+        below_git = (word.partition(".git/")[2] for word in output.split() if ".git/" in word)
+        if any(map(_SETTINGS.search, below_git)):
             return (
                 "git's settings and hooks in .git can't be changed by commands, since git runs programs that they "
                 "name: ask the user to make this change"
