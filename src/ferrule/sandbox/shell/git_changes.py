@@ -21,7 +21,7 @@ from typing import Final
 from ferrule._util.terminal_text import escape_line
 from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.shell.git_repositories import REDIRECT, find_common_folder, list_submodules, read_pointer
+from ferrule.sandbox.shell.git_repositories import REDIRECT, find_common_folder, list_submodules, resolve_repository
 from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
 from ferrule.sandbox.visible_paths import is_within, is_within_any
 
@@ -111,15 +111,10 @@ def _list_locked(before: RepositoryState) -> list[str]:
 
 def _find_dangers(git: str, roots: Sequence[str]) -> Iterator[_Danger]:
     """What makes git run programs or take settings if it is used in a repository."""
-    repository = git
-    if os.path.islink(git) or os.path.isfile(git):
-        target = os.path.realpath(git) if os.path.islink(git) else read_pointer(git)
-        if target is None:
-            return
-        if not is_within_any(target, roots):
-            yield _Danger(git, f"leads to {target}, outside of the workspace")
-            return
-        repository = target
+    repository = resolve_repository(git)
+    if not is_within_any(repository, roots):
+        yield _Danger(git, f"leads to {repository}, outside of the workspace")
+        return
     common = find_common_folder(repository)
     if common is not None and not (is_within(repository, f"{common}/worktrees") and is_within_any(common, roots)):
         yield _Danger(os.path.join(repository, REDIRECT), f"leads to {common}")

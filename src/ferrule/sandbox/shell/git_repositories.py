@@ -81,7 +81,7 @@ def find_protected_repository(git: str, workspace: str) -> list[str]:
 
     Only real repositories: otherwise a command could make any folder read-only by pointing to it.
     """
-    pointed = os.path.realpath(git) if os.path.islink(git) else read_pointer(git)
+    pointed = read_pointer(git)
     found = [
         each
         for each in (pointed, find_common_folder(pointed))
@@ -107,7 +107,7 @@ def find_missing_programs(git: str, workspace: str) -> list[str]:
 
 
 def _read_named_paths(git: str) -> list[NamedPaths]:
-    repository = os.path.realpath(git) if os.path.islink(git) else resolve_repository(git)
+    repository = resolve_repository(git)
     folders = (repository, find_common_folder(repository) or repository)
     files = [os.path.join(folder, name) for folder in folders for name in ("config", "config.worktree")]
     files += [os.path.expanduser(path) for path in ("~/.gitconfig", "~/.config/git/config")]
@@ -115,7 +115,7 @@ def _read_named_paths(git: str) -> list[NamedPaths]:
 
 
 def resolve_repository(git: str) -> str:
-    """The folder of the repository that `.git` is, or that it names for a worktree or a submodule."""
+    """The folder of the repository that `.git` is, or that a `.git` link or file leads to."""
     return read_pointer(git) or git
 
 
@@ -183,10 +183,13 @@ def list_submodules(git: str) -> Iterator[str]:
 
 
 def read_pointer(git: str) -> str | None:
-    """The resolved folder that a `.git` file names; None for a folder or any other file."""
+    """The resolved folder that a `.git` link or file leads to; None for a folder or any other file.
+
+    Git takes what a file names as relative to the folder that the path is in, also where the path is a link.
+    """
     text = _read_text(git)
     if text is None or not text.startswith(_POINTER):
-        return None
+        return os.path.realpath(git) if os.path.islink(git) else None
     return os.path.realpath(os.path.join(os.path.dirname(git), text.removeprefix(_POINTER).strip()))
 
 

@@ -1,7 +1,7 @@
 """Tells whether git, asked to read a repository, would run programs that its settings name."""
 
 # Paths are strings here, as in the rest of the sandbox.
-# ruff: noqa: PTH114, PTH118, PTH120
+# ruff: noqa: PTH118, PTH120
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _find_repository(folder: str, workspace: str) -> tuple[str, str] | None:
     while is_within(folder, workspace):
         git = os.path.join(folder, ".git")
         if os.path.lexists(git):
-            return folder, os.path.realpath(git) if os.path.islink(git) else resolve_repository(git)
+            return folder, resolve_repository(git)
         if all(os.path.lexists(os.path.join(folder, name)) for name in _BARE):
             # Its settings can be written, unlike those below `.git`.
             return os.path.join(folder, ""), folder
