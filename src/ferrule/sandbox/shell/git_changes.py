@@ -21,14 +21,19 @@ from typing import Final
 from ferrule._util.terminal_text import escape_line
 from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.shell.git_repositories import REDIRECT, find_common_folder, list_submodules, resolve_repository
+from ferrule.sandbox.shell.git_repositories import (
+    REDIRECT,
+    SETTINGS_FILES,
+    find_common_folder,
+    list_submodules,
+    resolve_repository,
+)
 from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
 from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["RepositoryState", "check_repositories", "record_repositories"]
 
-_SETTINGS = ("config", "config.worktree")
-_PARTS = ("HEAD", "hooks", REDIRECT, *_SETTINGS)
+_PARTS = ("HEAD", "hooks", REDIRECT, *SETTINGS_FILES)
 _STEPS = "rebase-merge/git-rebase-todo"
 _STEP = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+(.+)$", re.MULTILINE)
 _MAX_BYTES: Final = 1024 * 1024
@@ -126,7 +131,7 @@ def _find_dangers(git: str, roots: Sequence[str]) -> Iterator[_Danger]:
 
 
 def _find_dangerous_settings(repository: str, root: str) -> Iterator[_Danger]:
-    for name in _SETTINGS:
+    for name in SETTINGS_FILES:
         path = os.path.join(repository, name)
         for setting in read_settings(path) or ():
             if not is_harmless(setting, repository, root):
@@ -177,7 +182,7 @@ def _disarm(danger: _Danger, roots: Sequence[str]) -> str:
         return f"{_show(danger.path, roots)}.refused"
     root = next(each for each in roots if is_within(danger.path, each))
     name = os.path.basename(danger.path)
-    settings = read_settings(danger.path) if name in _SETTINGS else None
+    settings = read_settings(danger.path) if name in SETTINGS_FILES else None
     try:
         with open_folder_beneath(root, danger.path) as opened:
             refused = next(each for each in _list_free_names(name) if not _exists(each, opened.descriptor))

@@ -18,6 +18,7 @@ from ferrule.sandbox.visible_paths import is_within
 __all__ = [
     "PLACEHOLDER_FILES",
     "REDIRECT",
+    "SETTINGS_FILES",
     "find_common_folder",
     "find_locked_parts",
     "find_missing_programs",
@@ -26,7 +27,9 @@ __all__ = [
     "find_writable_paths",
     "find_written_repository",
     "is_repository",
+    "list_settings_files",
     "list_submodules",
+    "looks_like_repository",
     "read_pointer",
     "resolve_repository",
 ]
@@ -35,14 +38,16 @@ _POINTER = "gitdir: "
 _MAX_POINTER_BYTES = 8192
 REDIRECT = "commondir"
 """The name of a file that makes git read settings and hooks from another repository."""
-PLACEHOLDER_FILES = {REDIRECT: b".\n", "config": b"", "config.worktree": b"", "attributes": b""}
+SETTINGS_FILES = ("config", "config.worktree")
+"""The files of a repository that git reads settings from."""
+PLACEHOLDER_FILES = {REDIRECT: b".\n", **dict.fromkeys(SETTINGS_FILES, b""), "attributes": b""}
 """Files of a repository that no command may create, with contents that change nothing for git."""
-_LOCKED = ("config", "config.worktree", REDIRECT, "hooks", "info/attributes", "remotes", "branches")
+_LOCKED = (*SETTINGS_FILES, REDIRECT, "hooks", "info/attributes", "remotes", "branches")
 """What makes git run programs or take settings, which no commit writes; the first `_RUN` can name programs."""
 _RUN = 4
 _MAX_MODULES = 1000
 _CHECKED = ("HEAD", "objects", "refs", REDIRECT)
-_OWN_NAMES = frozenset({"head", "objects", "refs", "commondir", "gitdir", "config", "config.worktree", "hooks", "info"})
+_OWN_NAMES = frozenset({"head", "objects", "refs", REDIRECT, "gitdir", *SETTINGS_FILES, "hooks", "info"})
 _OWN_NAMES |= {"modules", "worktrees", "remotes", "branches", "index", "packed-refs", "shallow", "logs", "reftable"}
 _OWN_NAMES |= {"rebase-merge", "rebase-apply", "sequencer"}
 """What git keeps directly in the folder of a repository, in lower case."""
@@ -54,6 +59,15 @@ def is_repository(names: Collection[str]) -> bool:
     A worktree's folder has a file that names another folder for the objects.
     """
     return "HEAD" in names and (REDIRECT in names or ("objects" in names and "refs" in names))
+
+
+def looks_like_repository(folder: str) -> bool:
+    """Whether git takes a folder for a repository by what is in it."""
+    return is_repository(_find_checked(folder))
+
+
+def _find_checked(folder: str) -> set[str]:
+    return {name for name in _CHECKED if os.path.lexists(os.path.join(folder, name))}
 
 
 def find_written_repository(path: str, root: str, alongside: Collection[str] = ()) -> str | None:
@@ -72,8 +86,7 @@ def find_written_repository(path: str, root: str, alongside: Collection[str] = (
 
 def _will_be_repository(folder: str, written: Collection[str]) -> bool:
     below = [path[len(folder) + 1 :].partition("/")[0].casefold() for path in written if is_within(path, folder)]
-    found = {name for name in _CHECKED if name.casefold() in below or os.path.lexists(os.path.join(folder, name))}
-    return is_repository(found)
+    return is_repository(_find_checked(folder) | {name for name in _CHECKED if name.casefold() in below})
 
 
 def find_protected_repository(git: str, workspace: str) -> list[str]:
@@ -107,11 +120,15 @@ def find_missing_programs(git: str, workspace: str) -> list[str]:
 
 
 def _read_named_paths(git: str) -> list[NamedPaths]:
+    own = [os.path.expanduser(path) for path in ("~/.gitconfig", "~/.config/git/config")]
+    return [find_named_paths(file, os.path.dirname(git)) for file in (*list_settings_files(git), *own)]
+
+
+def list_settings_files(git: str) -> list[str]:
+    """The files, existing or not, of the repository's settings: for a worktree also of the one that it belongs to."""
     repository = resolve_repository(git)
-    folders = (repository, find_common_folder(repository) or repository)
-    files = [os.path.join(folder, name) for folder in folders for name in ("config", "config.worktree")]
-    files += [os.path.expanduser(path) for path in ("~/.gitconfig", "~/.config/git/config")]
-    return [find_named_paths(file, os.path.dirname(git)) for file in dict.fromkeys(files)]
+    folders = dict.fromkeys((repository, find_common_folder(repository) or repository))
+    return [os.path.join(folder, name) for folder in folders for name in SETTINGS_FILES]
 
 
 def resolve_repository(git: str) -> str:
@@ -173,11 +190,11 @@ def list_submodules(git: str) -> Iterator[str]:
     waiting, found = [os.path.join(git, "modules")], 0
     while waiting and found < _MAX_MODULES:
         folder = waiting.pop()
-        is_repository = os.path.lexists(os.path.join(folder, "HEAD"))
-        if is_repository:
+        has_head = os.path.lexists(os.path.join(folder, "HEAD"))
+        if has_head:
             found += 1
             yield folder
-        inner = os.path.join(folder, "modules") if is_repository else folder
+        inner = os.path.join(folder, "modules") if has_head else folder
         with suppress(OSError):
             waiting += [entry.path for entry in os.scandir(inner) if entry.is_dir(follow_symlinks=False)]
 

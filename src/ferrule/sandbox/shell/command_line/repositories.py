@@ -10,15 +10,18 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
+from ferrule.sandbox.shell.git_repositories import (
+    REDIRECT,
+    SETTINGS_FILES,
+    list_settings_files,
+    looks_like_repository,
+)
 from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
 from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["may_become_repository", "may_run_settings"]
 
-_BARE = ("HEAD", "objects", "refs")
-_SETTINGS = ("config", "config.worktree")
-_NAMES = frozenset({".git", "commondir", *_BARE, *_SETTINGS})
+_NAMES = frozenset({".git", "HEAD", "objects", "refs", REDIRECT, *SETTINGS_FILES})
 _RUN_BY_READING = re.compile(
     r"|core\.(?:fsmonitor|worktree)|diff\.(?:external|\.command|\.textconv)|filter\..*|include(?:if)?\..*|gpg\..*program"
 )
@@ -33,18 +36,15 @@ def may_run_settings(folder: str, workspace: str) -> bool | None:
     found = _find_repository(os.path.realpath(folder), workspace)
     if found is None:
         return False
-    top, repository = found
-    is_own = top == workspace
-    for each in dict.fromkeys((repository, find_common_folder(repository) or repository)):
-        for name in _SETTINGS:
-            path = os.path.join(each, name)
-            try:
-                status = os.lstat(path)
-            except OSError:
-                continue
-            version = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-            if _has_danger(path, each, workspace, is_own, *version):
-                return None if is_own else True
+    is_own = found == os.path.join(workspace, ".git")
+    for path in list_settings_files(found):
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue
+        version = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        if _has_danger(path, workspace, is_own, *version):
+            return None if is_own else True
     return False
 
 
@@ -53,24 +53,23 @@ def may_become_repository(written: Iterable[str]) -> bool:
     return any(not _NAMES.isdisjoint(path.split("/")) for path in written)
 
 
-def _find_repository(folder: str, workspace: str) -> tuple[str, str] | None:
-    """The folder in the workspace that git, in `folder`, takes as the top of a repository, and the repository."""
+def _find_repository(folder: str, workspace: str) -> str | None:
+    """The `.git`, or the folder itself, that git takes for the repository which `folder`, in the workspace, is in."""
     while is_within(folder, workspace):
         git = os.path.join(folder, ".git")
         if os.path.lexists(git):
-            return folder, resolve_repository(git)
-        if all(os.path.lexists(os.path.join(folder, name)) for name in _BARE):
-            # Its settings can be written, unlike those below `.git`.
-            return os.path.join(folder, ""), folder
+            return git
+        if looks_like_repository(folder):
+            return folder
         folder = os.path.dirname(folder)
     return None
 
 
 @lru_cache(maxsize=256)
-def _has_danger(path: str, repository: str, workspace: str, is_own: bool, *_version: int) -> bool:
+def _has_danger(path: str, workspace: str, is_own: bool, *_version: int) -> bool:
     settings = read_settings(path) or ()
     return any(
-        not is_harmless(one, repository, workspace)
+        not is_harmless(one, os.path.dirname(path), workspace)
         and not (is_own and (not _RUN_BY_READING.fullmatch(one.name) or _is_large_file_filter(one)))
         for one in settings
     )
