@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from ferrule.coding.checkpoints import Checkpoints, Report
+from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_state
 from ferrule.coding.workspace import Workspace
 
 COMMIT = "git add . && git -c user.name=a -c user.email=a@b commit -qm one"
@@ -34,6 +36,20 @@ async def write(checkpoints: Checkpoints, question: str, path: Path, text: str) 
     await checkpoints.before_write([path])
     path.write_text(text)
     await checkpoints.end_turn()
+
+
+@pytest.mark.parametrize("command", [COMMIT, "git branch two", "git tag two", "git add ."])
+def test_a_change_of_git_alone_shows_in_each_working_tree(workspace: Path, tmp_path: Path, command: str) -> None:
+    subprocess.run(f"touch a; {COMMIT}; git worktree add -q ../tree", shell=True, cwd=workspace, check=True)
+    for folder in (workspace, tmp_path / "tree"):
+        (folder / "new").write_text("new\n")
+        time.sleep(0.05)  # longer than a tick of the clock that a folder's time is from
+        before = read_git_state(str(folder))
+        assert read_git_state(str(folder)) == before != ""
+        subprocess.run(command, shell=True, cwd=folder, check=True)
+        assert read_git_state(str(folder)) != before
+        assert is_committed_since(str(folder), before) is (command != "git add .")
+        subprocess.run("git branch -D two; git tag -d two", shell=True, cwd=folder, capture_output=True, check=False)
 
 
 async def test_a_turn_that_only_committed_is_said_before_an_older_one_is_undone(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
+from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
+
 __all__ = ["is_committed_since", "read_git_state"]
 
-_PLACES = ("HEAD", "index", "config", "packed-refs", "logs/HEAD", "refs/heads", "refs/tags", "refs/stash")
+_OWN = ("HEAD", "index", "logs/HEAD")
+_SHARED = ("config", "packed-refs", "refs/heads", "refs/tags", "refs/stash")
+"""What a linked working tree has in the folder of the repository that it belongs to."""
 
 
 def read_git_state(workspace: str) -> str:
@@ -15,15 +20,14 @@ def read_git_state(workspace: str) -> str:
 
     Empty where the folder is no repository of its own.
     """
-    git = Path(workspace, ".git")
-    if git.is_file():  # of a linked working tree
-        with suppress(OSError, UnicodeDecodeError):
-            git = Path(workspace, git.read_text(encoding="utf-8").partition("gitdir:")[2].strip())
+    repository = resolve_repository(os.path.join(workspace, ".git"))  # noqa: PTH118 - a text there
+    common = find_common_folder(repository) or repository
     found = []
-    for place in _PLACES:
-        with suppress(OSError):
-            status = (git / place).stat()
-            found.append(f"{place} {status.st_ino} {status.st_size} {status.st_mtime_ns}")
+    for folder, places in ((repository, _OWN), (common, _SHARED)):
+        for place in places:
+            with suppress(OSError):
+                status = Path(folder, place).stat()
+                found.append(f"{place} {status.st_ino} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(found)
 
 
