@@ -126,6 +126,13 @@ def test_files_are_described_by_what_was_done_with_them() -> None:
     assert describe_files([assistant(*calls), *map(tool_message, results)]) == "Files read: a\nFiles changed: b"
 
 
+def test_the_files_of_a_patch_are_described_as_changed() -> None:
+    patch = "*** Begin Patch\n*** Delete File: a\n*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n*** End Patch"
+    call = ToolCall("1", "apply_patch", json.dumps({"patch": patch}))
+    done = tool_message(ToolResult("1", "apply_patch", (Text("done"),)))
+    assert describe_files([assistant(call), done]) == "Files changed: a, b, c"
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     [

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from ferrule.agent.compaction import CompactContext
 from ferrule.agent.hooks import Hooks, RunState
 from ferrule.agent.pipeline import Pipeline
+from ferrule.coding.files.patch_notation import list_patched, parse_patch
 from ferrule.coding.instructions import make_system_text, read_project_instructions
 from ferrule.conversation import Conversation, Message, ToolCall, ToolResult
+from ferrule.errors import ToolRetry
 from ferrule.models.context_sizes import find_context_size
 
 if TYPE_CHECKING:
@@ -80,11 +83,17 @@ def describe_files(dropped: Sequence[Message]) -> str:
 
 
 def _list_paths(call: ToolCall) -> list[str]:
+    """The files that a call names, by `path` or in a patch."""
     try:
         arguments = call.decode()
     except (ValueError, RecursionError):
         return []
-    path = arguments.get("path") if isinstance(arguments, dict) else None
+    if not isinstance(arguments, dict):
+        return []
+    path, patch = arguments.get("path"), arguments.get("patch")
+    if isinstance(patch, str):
+        with suppress(ToolRetry):
+            return list_patched(parse_patch(patch))
     return [path] if isinstance(path, str) else []
 
 

@@ -15,12 +15,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from ferrule.errors import ToolRetry
 
-__all__ = ["FilePatch", "Hunk", "parse_patch"]
+__all__ = ["FilePatch", "Hunk", "list_patched", "parse_patch"]
 
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _HEADERS: Final[dict[str, Literal["add", "delete", "update"]]] = {
@@ -87,6 +88,11 @@ def parse_patch(text: str) -> list[FilePatch]:
     for patch in patches:
         _check(patch)
     return patches
+
+
+def list_patched(patches: Iterable[FilePatch]) -> list[str]:
+    """List the paths that a patch names, of files that it moves both."""
+    return [path for each in patches for path in (each.path, each.move_to) if path]
 
 
 def _find_body(text: str) -> tuple[list[str], int]:

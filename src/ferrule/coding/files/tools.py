@@ -22,7 +22,7 @@ from ferrule.coding.files.changes import FileChange, apply_changes
 from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.edits import Edit, apply_edits
 from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file, suggest_names
-from ferrule.coding.files.patch_notation import FilePatch, parse_patch
+from ferrule.coding.files.patch_notation import FilePatch, list_patched, parse_patch
 from ferrule.coding.files.patches import patch_text
 from ferrule.coding.files.plan_cache import Call, PlanCache
 from ferrule.coding.files.reading import render_file
@@ -177,7 +177,7 @@ class FileTools(Toolset):
     def _intend_patching(self, arguments: Mapping[str, Any]) -> Intent:
         parsed = parse_patch(str(arguments["patch"]))
         call = ("apply_patch", str(arguments["patch"]))
-        return make_intent(self._plans.make(call, _list_paths(parsed), lambda: self._plan_patching(parsed)))
+        return make_intent(self._plans.make(call, list_patched(parsed), lambda: self._plan_patching(parsed)))
 
     @tool(annotations=_WRITES, intent=_intend_patching)
     async def apply_patch(self, patch: Annotated[str, "From `*** Begin Patch` to `*** End Patch`"]) -> str:
@@ -188,7 +188,7 @@ class FileTools(Toolset):
         and after), `-` (removed) and `+` (added); and at the end `*** End Patch`.
         """
         parsed = parse_patch(patch)
-        return await self._carry_out(("apply_patch", patch), _list_paths(parsed), lambda: self._plan_patching(parsed))
+        return await self._carry_out(("apply_patch", patch), list_patched(parsed), lambda: self._plan_patching(parsed))
 
     def _plan_patching(self, patches: Sequence[FilePatch]) -> list[ChangePlan]:
         plans = [plan for patch in patches for plan in self._plan_file_patch(patch)]
@@ -276,7 +276,3 @@ class FileTools(Toolset):
             self._workspace.files.forget(change.real)
         elif plan.is_known:
             self._workspace.files.remember_written(change.real, change.after)
-
-
-def _list_paths(patches: Sequence[FilePatch]) -> list[str]:
-    return [path for each in patches for path in (each.path, each.move_to) if path]
