@@ -143,6 +143,20 @@ def test_a_resumed_session_knows_what_the_model_read(project: Path) -> None:
     assert (project / "b.txt").read_text() == "two\n"
 
 
+def test_a_conversation_that_was_compacted_keeps_what_the_model_read(project: Path) -> None:
+    (project / "b.txt").write_text("one\n")
+    read = calls(("call_1", "read_file", '{"path": "b.txt"}'))
+    scripted = server(read, says("I read it."), says("Two."), says("Three."), says("A summary."))
+    with serve_in_thread(lambda: scripted) as address:
+        model = ("-m", "openai:m", "--base-url", f"{address}/v1")
+        lines = "read it\n2?\n3?\n/compact\n"
+        done = ferrule("code", *model, folder=project, typed=lines, **home(project))
+    assert "messages were replaced by a summary" in done.stderr, done
+    write = calls(("call_2", "write_file", '{"path": "b.txt", "content": "two\\n"}'))
+    run_question(project, write, says("Written."), arguments=("--continue", "now write b"))
+    assert (project / "b.txt").read_text() == "two\n"
+
+
 def run_question(project: Path, *answers: Reply, arguments: tuple[str, ...]) -> ScriptedServer:
     """Ask one question without a terminal; files may be written."""
     scripted = server(*answers)

@@ -104,14 +104,18 @@ class CodingSession:
     def __post_init__(self) -> None:
         self._names = FileNames(self.workspace)
         self._unsaved = _make_token()
-        self._known_as = self._find_conversation()
         self.checkpoints.find_conversation = self._find_conversation
         self._known_files = KnownFiles(self.checkpoints.store / "known_files")
-        self._known_files.load(self._known_as, self.workspace.files)
-        self.is_cut_off = bool(self.describe_cut())
+        self._enter_conversation()
 
     def _find_conversation(self) -> str:
         return self.session.autosave.conversation_id or self._unsaved
+
+    def _enter_conversation(self) -> None:
+        """Find what is known of the conversation that the session has now: it began, or was resumed."""
+        self._known_as = self._find_conversation()
+        self._known_files.load(self._known_as, self.workspace.files)
+        self.is_cut_off = bool(self.describe_cut())
 
     @property
     def profile(self) -> Profile:
@@ -163,16 +167,19 @@ class CodingSession:
         """Record what the turn changed."""
         await self.checkpoints.end_turn()
         await self._follow_conversation()
-        if self._known_as != self._unsaved:
-            await asyncio.to_thread(self._known_files.save, self._known_as, self.workspace.files)
         for notice in (*self.checkpoints.take_announcements(), *self.take_notices()):
             self.session.renderer.notify(notice)
 
     async def _follow_conversation(self) -> None:
-        """Keep the turns of a conversation undoable that has got an id, or another one since it was compacted."""
+        """Keep the turns undoable, and what the model knows, under the id of the conversation.
+
+        It gets one when it is first saved, and another one when it is compacted.
+        """
         before, self._known_as = self._known_as, self._find_conversation()
         if before != self._known_as:
             await self.checkpoints.rename_conversation(before, self._known_as)
+        if self._known_as != self._unsaved:
+            await asyncio.to_thread(self._known_files.save, self._known_as, self.workspace.files)
 
     def change_profile(self, profile: Profile) -> None:
         """Use another profile from the next turn on; rules and earlier answers stay."""
@@ -187,11 +194,9 @@ class CodingSession:
     def start_new(self) -> None:
         """Begin a new conversation; what was saved of the old one stays."""
         self.session.start_new()
-        self.is_cut_off = False
         self.meter.start_conversation()
         self._unsaved = _make_token()
-        self._known_as = self._find_conversation()
-        self._known_files.load(self._known_as, self.workspace.files)
+        self._enter_conversation()
 
     async def compact(self) -> int:
         """Replace the older part of the conversation by a summary; returns how many messages were left out.
@@ -206,9 +211,7 @@ class CodingSession:
     def resume(self, name: str) -> None:
         """Go on with a saved conversation and its model. Raises `ConversationError`, and `ModelError` for its model."""
         self.session.resume(name)
-        self.is_cut_off = bool(self.describe_cut())
-        self._known_as = self._find_conversation()
-        self._known_files.load(self._known_as, self.workspace.files)
+        self._enter_conversation()
         self.meter.start_conversation()
         store, saved_id = self.session.autosave.store, self.session.autosave.conversation_id
         model = None if store is None or saved_id is None else store.find_model(saved_id)
