@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,20 +65,27 @@ def _exit_on_signals() -> None:
     if threading.current_thread() is not threading.main_thread():
         return
 
-    def end(number: int, _frame: object) -> None:
-        for each in handled:
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is signal.SIG_DFL:
+            signal.signal(each, _exit_by_signal)
+    _restore_signals_in_children()
+
+
+def _exit_by_signal(number: int, _frame: object) -> None:
+    _restore_signals()
+    raise SystemExit(128 + number)
+
+
+def _restore_signals() -> None:
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is _exit_by_signal:
             signal.signal(each, signal.SIG_DFL)
-        raise SystemExit(128 + number)
 
-    def restore_default() -> None:
-        for each in handled:
-            if signal.getsignal(each) is end:
-                signal.signal(each, signal.SIG_DFL)
 
-    handled = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
-    for each in handled:
-        signal.signal(each, end)
-    os.register_at_fork(after_in_child=restore_default)
+@cache
+def _restore_signals_in_children() -> None:
+    """Let forked children end at once; registered once for a process, in which several commands may run."""
+    os.register_at_fork(after_in_child=_restore_signals)
 
 
 def _report(error: Exception) -> str | None:
