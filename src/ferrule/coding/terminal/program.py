@@ -70,17 +70,17 @@ class TerminalProgram:
         self._coding: CodingSession | None = None
         self._renderer: TerminalRenderer | None = None
         self._turn: asyncio.Task[Any] | None = None
+        self._quick_commands: set[asyncio.Task[None]] = set()
         self._turn_began = 0.0
         self._interrupted = float("-inf")
         self._draft: Document | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._status = 0
 
     async def run(self, question: str | None) -> int:
         """Show the prompt until the person leaves."""
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
-            self._loop.add_signal_handler(number, self._end_by_signal, number)
+            loop.add_signal_handler(number, self._end_by_signal, number)
         if question is not None:
             self._enqueue(question)
         with self._output.install(self._app):
@@ -162,7 +162,6 @@ class TerminalProgram:
 
     def describe_status(self, width: int) -> str:
         """The model, the profile, what was taken, how full the context is, and what is going on."""
-
         is_leaving = self._turn is None and time.monotonic() - self._interrupted < _TWICE
         now = self._asked_at if self._questions.is_waiting else time.monotonic()
         seconds = None if self._turn is None else now - self._turn_began
@@ -182,7 +181,9 @@ class TerminalProgram:
 
         if not is_quick(line):
             return False
-        self._background = asyncio.create_task(self._answer(line))
+        command = asyncio.create_task(self._answer(line))
+        self._quick_commands.add(command)  # the event loop itself keeps no task from being collected
+        command.add_done_callback(self._quick_commands.discard)
         return True
 
     async def _work(self) -> None:

@@ -84,8 +84,15 @@ def make_application(owner: PromptOwner, history: Path | None, completer: Comple
     if isinstance(output, Vt100_Output):
         # Where the cursor stands isn't needed, and an answer that comes late would be taken for typed text.
         output.enable_cpr = False
+    live = FormattedTextControl(style="class:live")
+
+    def update_live(_: object) -> None:
+        # Once for each drawing: the layout looks at it several times.
+        live.text = owner.list_live_text()
+
     app: Application[int] = Application(
-        layout=Layout(_make_container(owner, buffer)),
+        layout=Layout(_make_container(owner, buffer, live)),
+        before_render=update_live,
         key_bindings=_make_keys(owner, buffer),
         style=_STYLE,
         color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
@@ -119,10 +126,7 @@ class _TolerantHistory(FileHistory):
             return
 
 
-def _make_container(owner: PromptOwner, buffer: Buffer) -> FloatContainer:
-    def show_live() -> AnyFormattedText:
-        return [("class:live", owner.list_live_text())]
-
+def _make_container(owner: PromptOwner, buffer: Buffer, live: FormattedTextControl) -> FloatContainer:
     def show_prompt(_line: int, _wrap: int) -> AnyFormattedText:
         prompt = owner.describe_prompt() if (_line, _wrap) == (0, 0) else "  "
         return [("class:prompt", prompt)]
@@ -130,8 +134,6 @@ def _make_container(owner: PromptOwner, buffer: Buffer) -> FloatContainer:
     def show_status() -> AnyFormattedText:
         return [("class:status", owner.describe_status(_get_columns()))]
 
-    has_live = Condition(lambda: bool(owner.list_live_text()))
-    live = Window(FormattedTextControl(show_live), dont_extend_height=True, wrap_lines=True)
     typed = Window(
         BufferControl(buffer),
         get_line_prefix=show_prompt,
@@ -142,7 +144,9 @@ def _make_container(owner: PromptOwner, buffer: Buffer) -> FloatContainer:
     menu_room = Window(height=lambda: Dimension.exact(_MENU if buffer.complete_state else 0))
     rows = HSplit(
         [
-            ConditionalContainer(live, has_live),
+            ConditionalContainer(
+                Window(live, dont_extend_height=True, wrap_lines=True), Condition(lambda: bool(live.text))
+            ),
             typed,
             menu_room,
             VSplit(
