@@ -140,6 +140,7 @@ def _show(what: Report | TurnChanges | str, as_json: bool) -> None:
 def _confirm_undo(plan: Report, as_json: bool) -> bool:
     """Show what undo would do and ask; as JSON, only show it. Raises `SettingsError` where nobody can be asked."""
     from ferrule._util.pluralize import pluralize
+    from ferrule.cli.standard_input import confirm
     from ferrule.coding.checkpoints import list_last_turns
     from ferrule.coding.checkpoints.report import describe_age
     from ferrule.errors import SettingsError
@@ -153,14 +154,10 @@ def _confirm_undo(plan: Report, as_json: bool) -> bool:
         typer.echo(f"before it: {one.describe()}, {describe_age(one.started)}, {pluralize(one.files, 'path')}")
     if not is_interactive():
         raise SettingsError("nothing was undone, since nobody can be asked here; --yes undoes it without asking")
-    while True:
-        typer.echo("Undo it? [y]es, [n]o: ", nl=False)
-        answer = sys.stdin.readline().strip().casefold()
-        if answer in ("y", "yes"):
-            return True
-        if answer in ("n", "no", ""):
-            typer.echo("nothing was undone")
-            return False
+    if confirm("Undo it?"):
+        return True
+    typer.echo("nothing was undone")
+    return False
 
 
 def _make_options(

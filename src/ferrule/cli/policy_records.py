@@ -17,6 +17,7 @@ from ferrule.errors import SettingsError
 
 def trust_project(folder: Path, is_confirmed: bool) -> None:
     """Show and trust a project's files. Raises `SettingsError` and `OSError`."""
+    from ferrule.cli.standard_input import confirm
     from ferrule.coding.tool_files import find_tool_files
     from ferrule.session.approvals import is_interactive
     from ferrule.session.project import load_project
@@ -38,7 +39,7 @@ def trust_project(folder: Path, is_confirmed: bool) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     for line in lines:
         typer.echo("\n".join(fold_listed(escape_line(line), width)))
-    if not is_confirmed and not _confirm("Trust these files as they are now?"):
+    if not is_confirmed and not confirm("Trust these files as they are now?"):
         typer.echo("nothing was trusted")
         raise typer.Exit(1)
     if project.list_untrusted():
@@ -46,18 +47,6 @@ def trust_project(folder: Path, is_confirmed: bool) -> None:
     if has_new_tools and files is not None:
         trust("tools", files.folder, files.digest)
     typer.echo("trusted")
-
-
-def _confirm(question: str) -> bool:
-    """Ask at the terminal until the answer is clear; an empty one, or the end of the input, is a no."""
-    while True:
-        typer.echo(f"{question} [y]es, [n]o: ", nl=False)
-        line = sys.stdin.readline()
-        answer = line.strip().casefold()
-        if not line:
-            typer.echo()
-        if answer in ("y", "yes", "n", "no", ""):
-            return answer.startswith("y")
 
 
 def list_records(as_json: bool) -> None:

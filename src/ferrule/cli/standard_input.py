@@ -81,6 +81,18 @@ def read_lines() -> Iterator[str]:
             return
 
 
+def confirm(question: str) -> bool:
+    """Ask at the terminal until the answer is clear; an empty one, or the end of the input, is a no."""
+    while True:
+        print(f"{question} [y]es, [n]o: ", end="", flush=True)
+        line = sys.stdin.readline()
+        answer = line.strip().casefold()
+        if not line:
+            print()
+        if answer in ("y", "yes", "n", "no", ""):
+            return answer.startswith("y")
+
+
 def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8")
