@@ -57,6 +57,11 @@ def iterate_lines(conversation: Conversation) -> Iterator[tuple[str, str]]:
             yield "▸ ", _summarize_call(call, result)
 
 
+def name_call(call: ToolCall | MalformedCall) -> str:
+    """Name a call by its tool, escaped for one line."""
+    return escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
+
+
 def summarize_arguments(call: ToolCall | MalformedCall) -> str:
     """Write the arguments of a call on one line: the plain text of a single string, else `name=value` pairs."""
     if isinstance(call, MalformedCall):
@@ -198,9 +203,8 @@ def _iterate_texts(message: Message) -> Iterator[str]:
 
 
 def _summarize_call(call: ToolCall | MalformedCall, result: ToolResult | None) -> str:
-    name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
     answer = "…  not answered yet" if result is None else f"→  {summarize_result(result)}"
-    return "  ".join(part for part in (name, summarize_arguments(call), answer) if part)
+    return "  ".join(part for part in (name_call(call), summarize_arguments(call), answer) if part)
 
 
 def _join_lines(text: str) -> str:

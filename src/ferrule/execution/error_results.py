@@ -32,6 +32,9 @@ _MALFORMED = {
 }
 
 
+_CANCELLED = "cancelled: the run was stopped before this call finished; it may have taken effect"
+_NOT_RUN = "not run: "
+
 TimeoutAction = Literal["stopped", "abandoned", "killed"]
 
 _TIMED_OUT = {
@@ -80,14 +83,23 @@ def make_denied_result(call: ToolCall, reason: str) -> ToolResult:
 
 def make_cancelled_result(call: ToolCall | MalformedCall, output: str = "") -> ToolResult:
     """Answer a call that didn't finish because the run was stopped; `output` is what it had returned by then."""
-    reason = "cancelled: the run was stopped before this call finished; it may have taken effect"
-    reason = f"{reason}\n{output}" if output else reason
+    reason = f"{_CANCELLED}\n{output}" if output else _CANCELLED
     return make_error_result(call.id, _get_name(call), "cancelled", reason)
 
 
 def make_not_run_result(call: ToolCall | MalformedCall, reason: str) -> ToolResult:
     """Answer a call that was never started."""
-    return make_error_result(call.id, _get_name(call), "cancelled", f"not run: {reason}")
+    return make_error_result(call.id, _get_name(call), "cancelled", f"{_NOT_RUN}{reason}")
+
+
+def is_not_run(result: ToolResult) -> bool:
+    """Whether a result is that of a call that was never started, see `make_not_run_result`."""
+    return result.status == "cancelled" and result.text.startswith(f"error: {_NOT_RUN}")
+
+
+def find_output_until_cancelled(result: ToolResult) -> str:
+    """Find what a call had returned when the run was stopped, see `make_cancelled_result`."""
+    return result.text.removeprefix(f"error: {_CANCELLED}").strip("\n")
 
 
 def make_interrupted_result(call: ToolCall | MalformedCall) -> ToolResult:

@@ -23,8 +23,9 @@ from ferrule.events import (
     ToolProgress,
     ToolStarted,
 )
+from ferrule.execution.error_results import is_not_run
 from ferrule.session.terminal_output import print_notice
-from ferrule.transcript import EDITED, remove_edit_note, summarize_arguments, summarize_result
+from ferrule.transcript import EDITED, name_call, remove_edit_note, summarize_arguments, summarize_result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -169,7 +170,7 @@ class TextRenderer:
         for call in self._open_calls.values():
             if call.id not in waiting:
                 result = results.get(call.id)
-                said = "not run" if result is not None and result.text.startswith("error: not run") else "cancelled"
+                said = "not run" if result is not None and is_not_run(result) else "cancelled"
                 self._print_line(f"{self._format_call(call)}  →  ", said, "red")
 
     def _print_result(self, result: ToolResult) -> None:
@@ -190,8 +191,7 @@ class TextRenderer:
                 self._print_line(head, summarize_result("; ".join(said)), "dim", "dim")
 
     def _format_call(self, call: ToolCall | MalformedCall) -> str:
-        name = escape_line(call.name) if isinstance(call, ToolCall) else "unreadable call"
-        return f"▸ {name}  {summarize_arguments(call)}{EDITED if call.id in self._edited else ''}"
+        return f"▸ {name_call(call)}  {summarize_arguments(call)}{EDITED if call.id in self._edited else ''}"
 
     def _print_line(self, head: str, tail: str, style: str, head_style: str = "") -> None:
         if self._console is not None and self._console.is_terminal:

@@ -10,7 +10,8 @@ from typing import Any
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
-from ferrule.transcript import EDITED, count_edits, summarize_arguments, summarize_result
+from ferrule.execution.error_results import find_output_until_cancelled, is_not_run
+from ferrule.transcript import EDITED, count_edits, name_call, summarize_arguments, summarize_result
 
 DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 """The colours of a diff's lines, by how they begin."""
@@ -40,14 +41,13 @@ _FOR_THE_MODEL = (
     (re.compile(r"(\[… [\d,]+ characters left out); the whole is kept as .* …\]"), r"\1 …]"),
 )
 """Notes that only a model can act on, and what a person is shown of them."""
-_CANCELLED = "error: cancelled: the run was stopped before this call finished; it may have taken effect"
 
 
 def format_call(call: ToolCall | MalformedCall, *, is_edited: bool = False) -> str:
     """Format a call as one line: what it is about, and what else is short."""
+    head = f"▸ {name_call(call)}"
     if isinstance(call, MalformedCall):
-        return f"▸ unreadable call  {summarize_arguments(call)}"
-    name = f"▸ {escape_line(call.name)}"
+        return f"{head}  {summarize_arguments(call)}"
     try:
         arguments = call.decode()
     except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ def format_call(call: ToolCall | MalformedCall, *, is_edited: bool = False) -> s
         if isinstance(arguments, dict)
         else summarize_arguments(call)
     )
-    return f"{name}  {about}".rstrip() + (EDITED if is_edited else "")
+    return f"{head}  {about}".rstrip() + (EDITED if is_edited else "")
 
 
 def _describe_arguments(name: str, arguments: Mapping[str, Any]) -> Iterator[str]:
@@ -142,9 +142,9 @@ def _write_for_person(line: str) -> str:
 
 def _summarize_cancelled(result: ToolResult) -> tuple[str, list[str]]:
     """What a person who has stopped the turn wants to know: whether the call ran, and what it wrote."""
-    if not result.text.startswith(_CANCELLED):
+    if is_not_run(result):
         return "not run", []
-    output = result.text[len(_CANCELLED) :].strip("\n")
+    output = find_output_until_cancelled(result)
     lines = [escape_line(line) for line in output.split("\n")] if output else []
     return "stopped; it may have taken effect", _shorten_lines(lines, _SHOWN_OUTPUT)
 
