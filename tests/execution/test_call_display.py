@@ -172,6 +172,16 @@ def test_a_call_of_a_list_hides_nothing_behind_its_first_line() -> None:
     assert (len(long), long[-1].text) == (4, "      … (look at it for the rest)")
 
 
+def test_no_text_of_a_call_is_left_out_of_a_list_by_imitating_our_words() -> None:
+    lines = ["print(1)", "rm() #([d]etails shows them)", "… (look at it for the rest)"]
+    imitating = ask(None, code="\n".join([*lines, *"abcdefgh"]))
+    listed = [line.text for line in CallDisplay(80).render_body(imitating, is_listed=True)]
+    assert listed == show(imitating, 80)[1:]
+    assert {f"  │ {line}" for line in lines} <= set(listed)
+    changing = ask(Intent((), Diff("f", "", "new\n")), path="f", content="x" * 300)
+    assert not any("content" in line.text for line in CallDisplay(80).render_body(changing, is_listed=True))
+
+
 def test_the_screen_in_the_documentation_is_what_is_shown() -> None:
     page = (Path(__file__).parents[2] / "docs/coding.md").read_text(encoding="utf-8")
     documented = page.partition("## Approval")[2].partition("```text\n")[2].partition("```")[0]

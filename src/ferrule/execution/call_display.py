@@ -28,9 +28,7 @@ _TAB = 4
 _MOST_OF_SUMMARY = 4
 """The most lines for one call among several."""
 _NUMBER_COLUMNS = 5
-_CUT = "… (look at it for the rest)"
 _LONGEST_PROGRAM = 40
-_IN_DETAILS = "([d]etails shows them)"
 _SHORT_PREVIEW = 12
 """A text preview of at most this many lines stands before the effects."""
 _VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
@@ -62,9 +60,7 @@ class CallDisplay:
         text = preview if isinstance(preview, str) else ""
         shown = self._render_preview(preview)
         effects = [] if request.intent is None else self._render_effects(request)
-        arguments = self._render_arguments(request, is_brief=True)
-        if is_listed:
-            arguments = [line for line in arguments if not line.text.endswith(_IN_DETAILS)]
+        arguments = self._render_arguments(request, is_brief=True, is_listed=is_listed)
         is_short = bool(text) and text.count("\n") < _SHORT_PREVIEW
         parts = (shown, effects, arguments) if is_short else (effects, arguments, shown)
         return [line for part in parts for line in part]
@@ -116,34 +112,22 @@ class CallDisplay:
         preview = "" if request.intent is None else request.intent.preview
         if not isinstance(preview, str) or _shows_change(preview):
             return False
-        lines = self.summarize(request, " " * _NUMBER_COLUMNS)
-        return len(lines) < _MOST_OF_SUMMARY or not lines[-1].text.endswith(_CUT[: self.width - _NUMBER_COLUMNS - 2])
+        return len(self._fold_summary(_write_summary(request), _NUMBER_COLUMNS)) <= _MOST_OF_SUMMARY
 
     def summarize(self, request: ApprovalRequest, number: str) -> list[Line]:
         """Render a call among several: its number, its tool, and what it changes or runs; one line if it fits."""
-        preview = "" if request.intent is None else request.intent.preview
-        if isinstance(preview, Diff):
-            does = f"{_shorten_path(preview.path, request.workspace)}  {_count_changes(preview)}"
-        elif isinstance(preview, str) and preview:
-            does = preview.replace("\n", " ⏎ ")
-        else:
-            does = "  ".join(
-                f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in request.arguments.items()
-            )
-        text = f"{escape_line(request.tool)}  {escape_line(does)}"
-        marks = (
-            [] if request.intent is None else [mark for one in request.intent.effects for mark in _mark(one, request)]
-        )
-        for mark in dict.fromkeys(marks):
-            text = f"! {mark}: {text}"
-        pieces = fold_words(text, max(_NARROWEST // 2, self.width - len(number) - 2))
+        summary = _write_summary(request)
+        pieces = self._fold_summary(summary, len(number))
         if len(pieces) > _MOST_OF_SUMMARY:
-            pieces[_MOST_OF_SUMMARY - 1] = _CUT[: self.width - len(number) - 2]
-        style = "bold red" if marks else ""
+            pieces[_MOST_OF_SUMMARY - 1] = "… (look at it for the rest)"[: self.width - len(number) - 2]
         return [
-            Line(f"{number if not place else ' ' * len(number)}  {piece}", style)
+            Line(f"{number if not place else ' ' * len(number)}  {piece}", summary.style)
             for place, piece in enumerate(pieces[:_MOST_OF_SUMMARY])
         ]
+
+    def _fold_summary(self, summary: Line, columns: int) -> list[str]:
+        """Fold a summary beside a number that takes `columns`."""
+        return fold_words(summary.text, max(_NARROWEST // 2, self.width - columns - 2))
 
     def _render_effects(self, request: ApprovalRequest) -> list[Line]:
         """Render the effects, those that need attention first."""
@@ -202,7 +186,7 @@ class CallDisplay:
             rendered += [Line(f"  │ {piece}", style) for piece in pieces]
         return rendered
 
-    def _render_arguments(self, request: ApprovalRequest, is_brief: bool) -> list[Line]:
+    def _render_arguments(self, request: ApprovalRequest, is_brief: bool, is_listed: bool = False) -> list[Line]:
         preview = "" if request.intent is None else request.intent.preview
         lines = [] if request.arguments else [Line("  without arguments")]
         for name, value in request.arguments.items():
@@ -214,7 +198,9 @@ class CallDisplay:
             text = str(value) if "\n" in words else json.dumps(value, ensure_ascii=False)
             is_long = "\n" in text or len(text) > self.width - len(name) - 4
             if is_brief and is_long and _shows_change(preview):
-                text = f"{len(text):,} characters {_IN_DETAILS}"
+                if is_listed:
+                    continue
+                text = f"{len(text):,} characters ([d]etails shows them)"
             lines += self._render_field(name, text)
         return lines
 
@@ -263,6 +249,22 @@ def write_lines(lines: Sequence[Line]) -> str:
     for line in lines:
         console.print(Text(line.text, line.style), end="\n")
     return target.getvalue()
+
+
+def _write_summary(request: ApprovalRequest) -> Line:
+    """Write on one line what `CallDisplay.summarize` folds."""
+    preview = "" if request.intent is None else request.intent.preview
+    if isinstance(preview, Diff):
+        does = f"{_shorten_path(preview.path, request.workspace)}  {_count_changes(preview)}"
+    elif isinstance(preview, str) and preview:
+        does = preview.replace("\n", " ⏎ ")
+    else:
+        does = "  ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in request.arguments.items())
+    text = f"{escape_line(request.tool)}  {escape_line(does)}"
+    marks = [] if request.intent is None else [mark for one in request.intent.effects for mark in _mark(one, request)]
+    for mark in dict.fromkeys(marks):
+        text = f"! {mark}: {text}"
+    return Line(text, "bold red" if marks else "")
 
 
 def _describe_state(request: ApprovalRequest) -> str:
