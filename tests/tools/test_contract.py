@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ferrule import tool
 from ferrule.errors import SettingsError
+from ferrule.tools import schema_validator
 from ferrule.tools.contract import ToolContract, find_broken_contracts, read_contract
 from ferrule.tools.decorator import Tool
 from ferrule.tools.schema_validator import SchemaValidator
@@ -214,6 +215,26 @@ def test_the_type_that_a_function_returns_is_part_of_its_contract() -> None:
     assert of_tools(old, new) == ["look: result.result[] may also be string"]
     assert of_tools(old, without) == ["look: its output schema is gone"]
     assert of_tools(without, old) == []
+
+
+def test_a_schema_that_can_not_be_applied_counts_as_one_that_breaks() -> None:
+    doubling = {f"d{number}": {"allOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 2} for number in range(40)}
+    endless = make({"properties": {"at": {"$ref": "#/$defs/d0"}}, "$defs": {**doubling, "d40": STRING}})
+    broken = make({"properties": {"at": {"allOf": [{"$ref": "#/nowhere"}]}}})
+    values = make({"properties": {"at": {"enum": ["a", "b"]}}})
+    for new in (endless, broken):
+        assert find_broken_contracts([values], [new]) == ['look: at no longer accepts "a", "b"']
+
+
+def test_a_schema_that_can_not_be_checked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    deep: dict[str, Any] = STRING
+    for _ in range(150):
+        deep = {"type": "object", "properties": {"at": deep}}
+    text = json.dumps([{"name": "look", "parameters": deep}])
+    for problem in ("it is nested too deeply", "it is too large"):
+        with pytest.raises(SettingsError, match=rf"^old.json: tool 1 \(look\): its parameters: {problem}$"):
+            read_contract(text, "old.json")
+        monkeypatch.setattr(schema_validator, "MAX_STEPS", 1000)
 
 
 def test_annotations_that_policies_rely_on_still_hold() -> None:

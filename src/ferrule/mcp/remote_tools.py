@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import ToolDefinitionError
 from ferrule.formats.tool_offers import ToolNames
-from ferrule.tools.argument_errors import format_path
 from ferrule.tools.decorator import Tool
-from ferrule.tools.schema_validator import SchemaValidator, TooManySteps
+from ferrule.tools.schema_validator import SchemaValidator, make_validator
 from ferrule.toolspec import Annotations, ToolSpec
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def make_tools(
         if name in tools:
             problems.append(f"{remote.name!r} is listed twice; the first is offered")
             continue
-        validator, reason = _make_output_validator(remote)
+        validator, reason = (None, "") if remote.output_schema is None else make_validator(remote.output_schema)
         try:
             tool = Tool.from_schema(
                 name,
@@ -55,22 +54,6 @@ def make_tools(
             problems += [f"{remote.name!r} is offered, but its output schema isn't checked: {reason}"] if reason else []
             problems += [f"{remote.name!r} is offered, but of its schema {rule}" for rule in tool.unchecked_rules]
     return tuple(tools.values()), tuple(problems)
-
-
-def _make_output_validator(remote: RemoteTool) -> tuple[SchemaValidator | None, str]:
-    """Make the validator of a tool's structured content, or say why there is none."""
-    from jsonschema import SchemaError
-
-    if remote.output_schema is None:
-        return None, ""
-    try:
-        return SchemaValidator(remote.output_schema), ""
-    except SchemaError as error:
-        return None, f"not a JSON Schema at {format_path(list(error.absolute_path))}: {error.message}"
-    except RecursionError:
-        return None, "it is nested too deeply"
-    except TooManySteps:
-        return None, "it is too large"
 
 
 def rename_taken(tools: Sequence[Tool], taken: Collection[str], prefix: str) -> list[Tool]:

@@ -9,7 +9,7 @@ doesn't hold any more, an approval that wasn't needed. A change that can't be co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -106,16 +106,14 @@ def _read_approval(data: Mapping[str, Any], place: str) -> Literal["always", "ne
 
 
 def _check_schema(schema: Any, place: str) -> None:
-    from jsonschema import SchemaError
-
-    from ferrule.tools.schema_validator import SchemaValidator
+    from ferrule.tools.schema_validator import make_validator
 
     try:
-        SchemaValidator(schema)
-    except SchemaError as error:
-        raise SettingsError(f"{place}: not a JSON Schema: {error.message}") from error
-    except (RecursionError, TypeError, ValueError) as error:
+        _, problem = make_validator(schema)
+    except (TypeError, ValueError) as error:
         raise SettingsError(f"{place}: not a JSON Schema: {error}") from error
+    if problem:
+        raise SettingsError(f"{place}: {problem}")
 
 
 def _read_annotations(data: Any, place: str) -> Annotations:
@@ -207,9 +205,9 @@ class _Comparison:
     def _compare_one(self, old: Mapping[str, Any], new: Mapping[str, Any], path: Sequence[str]) -> Iterator[str]:
         name, before = _name(path), _list_values(old)
         if before is not None:
-            refused = [one for one in before if self._accepts_value(old, self._old, one)]
-            refused = [one for one in refused if not self._accepts_value(new, self._new, one)]
-            if refused:
+            accepted = _make_check(old, self._old, if_unknown=True)
+            accepts = _make_check(new, self._new, if_unknown=False)
+            if refused := [one for one in before if accepted(one) and not accepts(one)]:
                 yield f"{name} {self._lost} {_write(refused)}"
             return
         if lost := _list_types(old) - _list_types(new) - ({"integer"} if "number" in _list_types(new) else set()):
@@ -220,13 +218,6 @@ class _Comparison:
         yield from self._compare_fields(old, new, path)
         if "items" in new:
             yield from self.compare(old.get("items", True), new["items"], (*path, "[]"))
-
-    @staticmethod
-    def _accepts_value(schema: Mapping[str, Any], root: JSONSchema, value: Any) -> bool:
-        from ferrule.tools.schema_validator import SchemaValidator
-
-        definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
-        return not SchemaValidator({**definitions, **schema}).errors(value)
 
     def _compare_fields(self, old: Mapping[str, Any], new: Mapping[str, Any], path: Sequence[str]) -> Iterator[str]:
         had, has = old.get("properties", {}), new.get("properties", {})
@@ -284,6 +275,22 @@ def _resolve(schema: Any, root: JSONSchema) -> Any:
                 found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
         schema = False if found is None else found
     return False
+
+
+def _make_check(schema: Mapping[str, Any], root: JSONSchema, *, if_unknown: bool) -> Callable[[Any], bool]:
+    """Make a function that tells whether a part of a schema accepts a value; `if_unknown` where that can't be found."""
+    from ferrule.tools.schema_validator import SchemaValidator
+
+    definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    validator = SchemaValidator({**definitions, **schema})
+
+    def accepts(value: Any) -> bool:
+        try:
+            return not validator.errors(value)
+        except Exception:  # noqa: BLE001 - a reference to nothing, or without an end, fails in any way
+            return if_unknown
+
+    return accepts
 
 
 def _list_options(schema: Mapping[str, Any]) -> list[Any]:

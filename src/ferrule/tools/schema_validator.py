@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from ferrule._util.patterns import Pattern, PatternRefused, compile_pattern
-from ferrule.tools.argument_errors import describe_value
+from ferrule.tools.argument_errors import describe_value, format_path
 
 MAX_STEPS = 10_000_000
 """The maximum cost of one check, in steps of about 0.1 µs; like 1 MB of text against a pattern of 100 places."""
@@ -116,6 +116,20 @@ class SchemaValidator:
     def errors(self, value: Any) -> list[Any]:
         """jsonschema's errors. Raises `TooManySteps`, `RecursionError` and jsonschema's errors for references."""
         return _collect_errors(self._validator, value, _Check(self._allowed, self._skips_unevaluated, MAX_STEPS))
+
+
+def make_validator(schema: Mapping[str, Any]) -> tuple[SchemaValidator | None, str]:
+    """Make the validator of a schema, or say why there is none."""
+    from jsonschema import SchemaError
+
+    try:
+        return SchemaValidator(schema), ""
+    except SchemaError as error:
+        return None, f"not a JSON Schema at {format_path(list(error.absolute_path))}: {error.message}"
+    except RecursionError:
+        return None, "it is nested too deeply"
+    except TooManySteps:
+        return None, "it is too large"
 
 
 def _collect_errors(validator: Any, value: Any, check: _Check) -> list[Any]:
