@@ -13,7 +13,7 @@ from typing import Final
 
 from ferrule.execution.command_carriers import CHANGING_RIGHTS
 from ferrule.execution.command_scope import find_uncovered_word
-from ferrule.execution.rule_matching import escape_pattern, find_path_outside, make_folder_pattern
+from ferrule.execution.rule_matching import escape_pattern, find_effect_outside, make_folder_pattern
 from ferrule.execution.rules import PolicySubject, Rule, list_folders
 from ferrule.tools.intent import Effect, Intent
 
@@ -108,7 +108,7 @@ def _derive_for_target(
     if effect.kind == "run" or (is_write and effect.is_protected):
         return None
     is_file = effect.kind in ("read", "write")
-    is_outside = is_file and bool(folders) and find_path_outside(effect.target, *folders) is not None
+    is_outside = find_effect_outside(effect, folders) is not None
     if is_command and is_write and is_outside:
         return None
     if is_file and not effect.target.strip("/"):
@@ -132,7 +132,7 @@ def _derive_for_program(
     program = words[0].rpartition("/")[2]
     if program in NEVER or _runs_given_code(program, words):
         return None
-    if effect.kind == "write" and folders and find_path_outside(effect.target, *folders) is not None:
+    if effect.kind == "write" and find_effect_outside(effect, folders) is not None:
         return None
     length = _count_vetted_words(words)
     if length and find_uncovered_word(words, length, folders) is not None:

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from ferrule._util.terminal_text import escape_line
 from ferrule._util.word_folding import fold_words, measure
 from ferrule.execution.decisions import ApprovalRequest
-from ferrule.execution.rule_matching import find_path_outside
+from ferrule.execution.rule_matching import find_effect_outside
 from ferrule.tools.intent import Diff, Effect, ImageRef
 
 WIDTH = 200
@@ -310,10 +310,8 @@ def _mark(effect: Effect, request: ApprovalRequest) -> Iterator[str]:
 
 def _find_outside(effect: Effect, request: ApprovalRequest) -> str | None:
     """The real path outside of the workspace that an effect is on; None if there is none."""
-    if request.workspace is None or effect.kind not in ("read", "write"):
-        return None
     try:
-        return find_path_outside(effect.target, Path(request.workspace))
+        return find_effect_outside(effect, () if request.workspace is None else (Path(request.workspace),))
     except ValueError:  # a text that can't be a path
         return effect.target
 

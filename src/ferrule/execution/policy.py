@@ -18,7 +18,7 @@ from ferrule.execution.always import Always, SessionGrants
 from ferrule.execution.command_patterns import split_command_pattern
 from ferrule.execution.command_scope import find_uncovered_word
 from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, resolve_hints
-from ferrule.execution.rule_matching import find_path_outside
+from ferrule.execution.rule_matching import find_effect_outside
 from ferrule.execution.rules import (
     STRICTNESS,
     Hints,
@@ -270,11 +270,9 @@ def _exceeds_command(rule: Rule, effect: Effect | None, folders: tuple[Path, ...
         count = len(split_command_pattern(rule.command))
         if find_uncovered_word(effect.words, count, folders) is not None:
             return True
-    if not folders or effect is None or effect.kind not in ("read", "write"):
+    if effect is not None and effect.kind == "read" and rule.exact:
         return False
-    if effect.kind == "read" and rule.exact:
-        return False
-    return find_path_outside(effect.target, *folders) is not None
+    return find_effect_outside(effect, folders) is not None
 
 
 def _may_be_asked(verdict: Verdict) -> bool:

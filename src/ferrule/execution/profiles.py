@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from ferrule.execution.rule_matching import find_path_outside
+from ferrule.execution.rule_matching import find_effect_outside
 from ferrule.execution.rules import Hints, PolicySubject, Verdict
 from ferrule.tools.intent import Effect
 
@@ -35,7 +35,7 @@ def judge_by_profile(
     """
     if profile == "all":
         return ALLOW_ALL
-    outside = _find_path_outside(effect, folders)
+    outside = find_effect_outside(effect, folders)
     if _only_reads(hints, effect) and outside is None:
         return Verdict("allow", f"the profile {profile} allows reading")
     if profile == "plan" and (effect is None or effect.kind != "read"):
@@ -51,13 +51,6 @@ def judge_by_profile(
     if profile == "auto" and is_harmless:
         return Verdict("allow", "the profile auto allows what isn't annotated as destructive")
     return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect)}")
-
-
-def _find_path_outside(effect: Effect | None, folders: Sequence[Path]) -> str | None:
-    """The real path outside of the folders that is read or written; None if there is none."""
-    if not folders or effect is None or effect.kind not in ("read", "write"):
-        return None
-    return find_path_outside(effect.target, *folders)
 
 
 def _find_exceptional_access(profile: Profile, tool: PolicySubject, effect: Effect | None) -> str | None:

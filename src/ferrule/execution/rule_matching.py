@@ -13,7 +13,7 @@ import os
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,10 @@ def match_effect(effect: Effect | None, kind: EffectKind | None, target: str | N
         return False
     if target is None or _match_text(_normalize_target(effect), target, every):
         return True
-    return not every and covers_only_matches(effect, target)
+    return not every and _covers_only_matches(effect, target)
 
 
-def covers_only_matches(effect: Effect, pattern: str) -> bool:
+def _covers_only_matches(effect: Effect, pattern: str) -> bool:
     """Whether `pattern` is for all that is below the path of `effect`: `*/secrets/*` is for `secrets`, too."""
     return pattern.endswith("*") and any(fnmatchcase(folder, pattern) for folder in _list_covered_folders(effect))
 
@@ -95,6 +95,13 @@ def find_path_outside(target: str, *folders: Path) -> str | None:
         if not any(os.path.commonpath((root, real)) == root for root in roots):
             return real
     return None
+
+
+def find_effect_outside(effect: Effect | None, folders: Sequence[Path]) -> str | None:
+    """The real path outside of `folders` that an effect reads or writes; None if there is none, or are no folders."""
+    if not folders or effect is None or effect.kind not in ("read", "write"):
+        return None
+    return find_path_outside(effect.target, *folders)
 
 
 def escape_pattern(text: str) -> str:
