@@ -39,19 +39,27 @@ async def edit_text(argv: Sequence[str], text: str, name: str) -> str:
 
     Raises `SettingsError` if there is no terminal, the editor fails, or what it saved isn't UTF-8.
     """
-    folder = Path(tempfile.mkdtemp(prefix="ferrule-edit-"))  # with the mode 0700
     try:
-        path = folder / name
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-        status = await run_on_terminal([*argv, str(path)])
-        if status != 0:
-            raise SettingsError(f"{Path(argv[0]).name} ended with status {status}; nothing was changed")
-        return path.read_bytes().decode()
+        with _write_private_file(name, text.encode("utf-8", "surrogatepass")) as path:
+            status = await run_on_terminal([*argv, str(path)])
+            if status != 0:
+                raise SettingsError(f"{Path(argv[0]).name} ended with status {status}; nothing was changed")
+            return path.read_bytes().decode()
     except UnicodeDecodeError:
         raise SettingsError("what was saved is not UTF-8; nothing was changed") from None
     except OSError as error:
         raise SettingsError(f"the editor can't be used: {error}") from error
+
+
+@contextmanager
+def _write_private_file(name: str, data: bytes) -> Iterator[Path]:
+    """Write a file that nobody else can read, and remove it after the block. Raises `OSError`."""
+    folder = Path(tempfile.mkdtemp(prefix="ferrule-call-"))  # with the mode 0700
+    try:
+        path = folder / name
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        yield path
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -96,13 +104,8 @@ def find_pager(environment: Mapping[str, str] = os.environ) -> list[str] | None:
 
 async def page_text(argv: Sequence[str], text: str) -> bool:
     """Show a text in a pager, from a private file; returns whether it was shown."""
-    folder = Path(tempfile.mkdtemp(prefix="ferrule-view-"))  # with the mode 0700
     try:
-        path = folder / "call"
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
-        return await run_on_terminal([*argv, str(path)]) == 0
+        with _write_private_file("call", text.encode("utf-8", "backslashreplace")) as path:
+            return await run_on_terminal([*argv, str(path)]) == 0
     except OSError:
         return False
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
