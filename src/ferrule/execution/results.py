@@ -11,13 +11,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any
 
 from ferrule._util.quick_init import quick_init
 from ferrule.blobs import BlobStore
-from ferrule.conversation import Image, Text, ToolOutput
+from ferrule.conversation import Image, Text, ToolOutput, ToolResult
 from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
@@ -114,6 +114,11 @@ class ResultLimits:
             Text(cut_text(part.text, share, self.blobs, self.can_read)) if isinstance(part, Text) else part
             for part in parts
         )
+
+    def cut_result(self, result: ToolResult) -> ToolResult:
+        """Cut what a result holds. Returns `result` itself if it fits."""
+        content = self.cut(result.content)
+        return result if content is result.content else replace(result, content=content)
 
     def _leave_out_images(self, parts: tuple[Text | Image, ...]) -> tuple[Text | Image, ...]:
         images = [part for part in parts if isinstance(part, Image)]

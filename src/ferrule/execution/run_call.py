@@ -117,14 +117,13 @@ class CallRunner:
                 record.finish("cancelled")
             if watch.on_result is not None and run.kept:
                 result = make_cancelled_result(permitted.proposal.call, run.kept[-1])
-                watch.on_result(replace(result, content=self._limits.cut(result.content)))
+                watch.on_result(self._limits.cut_result(result))
             raise
 
     def refuse(self, refused: RefusedCall) -> ToolResult:
         """Record a call that isn't run, and return its result, cut to the limits: it may quote what the model wrote."""
         record_refused(self._journal, refused)
-        content = self._limits.cut(refused.result.content)
-        return refused.result if content is refused.result.content else replace(refused.result, content=content)
+        return self._limits.cut_result(refused.result)
 
     async def _acquire(self, permitted: PermittedCall, barrier: object, timeout: float | None) -> LockHolder | None:
         """Wait for the lock of the call's Toolset; None if that takes too long."""
@@ -186,10 +185,11 @@ class CallRunner:
                 result = ToolResult(call.id, call.name, parts, "ok", make_data(outcome.value, parts))
             except ToolFailed as error:
                 result = make_error_result(call.id, call.name, "error", f"the call was run, but {error.reason}")
-        content = self._limits.cut(result.content)
+        result = self._limits.cut_result(result)
         if permitted.edited_from is not None or permitted.comment:
-            content = (*content, *self._limits.cut(tuple(_render_notes(permitted))))
-        return result if content is result.content else replace(result, content=content)
+            notes = self._limits.cut(tuple(_render_notes(permitted)))
+            result = replace(result, content=(*result.content, *notes))
+        return result
 
     def _record_late(
         self, permitted: PermittedCall, record: CallRecord | None, holder: LockHolder | None, outcome: Outcome
