@@ -77,12 +77,12 @@ class ApprovalList:
             if line is None:
                 self._decide_rest(Decision.deny("nobody answered", _BY))
                 break
-            word, rest = (*line.split(maxsplit=1), "", "")[:2]
-            match word.rstrip(",").casefold():
-                case "y" | "yes" | "y!" | "yes!" as yes:
-                    self._allow_rest(yes, line.strip(), rest.strip())
+            word, rest = split_answer(line)
+            match word:
+                case "y" | "yes" | "y!" | "yes!":
+                    self._allow_rest(word, line.strip(), rest)
                 case "n" | "no" | "none":
-                    self._decide_rest(Decision.deny(rest.strip(), _BY))
+                    self._decide_rest(Decision.deny(rest, _BY))
                 case "l" | "list":
                     await self._show(is_repeated=True)
                 case "v" | "view":
@@ -90,7 +90,7 @@ class ApprovalList:
                 case "?" | "h" | "help":
                     self._approver.say_wrapped(*_HELP_TOGETHER.split("\n"))
                 case number if number.isascii() and number.isdigit() and 0 < int(number) <= len(self._requests):
-                    decision = await self._decide_one(int(number) - 1, rest.strip())
+                    decision = await self._decide_one(int(number) - 1, rest)
                     if decision is not None and decision.action in ("always", "edit"):
                         break
                 case _:
@@ -124,7 +124,7 @@ class ApprovalList:
         if unseen:
             which = f"{_name_calls(unseen)} {'was' if len(unseen) == 1 else 'were'}"
             reason = f"{which} not shown in full; v shows all, a number one of them, and y! runs all without a look"
-        problem = find_unclear_yes(word.casefold().rstrip(","), answer, reason)
+        problem = find_unclear_yes(word, answer, reason)
         if problem:
             self._approver.say_wrapped(problem)
         else:
@@ -187,6 +187,12 @@ def _name_calls(places: Sequence[int]) -> str:
     """Name calls by their numbers in the list."""
     numbers = [str(place + 1) for place in places]
     return f"call {numbers[0]}" if len(numbers) == 1 else f"calls {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def split_answer(answer: str) -> tuple[str, str]:
+    """Split an answer into its first word, as answers are compared, and the rest."""
+    word, rest = (*answer.split(maxsplit=1), "", "")[:2]
+    return word.rstrip(",").casefold(), rest.strip()
 
 
 def find_unclear_yes(word: str, answer: str, unseen: str) -> str:

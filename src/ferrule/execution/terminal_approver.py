@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from ferrule._util.terminal_text import escape_line
 from ferrule._util.word_folding import measure
 from ferrule.errors import SettingsError
-from ferrule.execution.approval_list import ApprovalList, find_unclear_yes
+from ferrule.execution.approval_list import ApprovalList, find_unclear_yes, split_answer
 from ferrule.execution.call_display import WIDTH, CallDisplay, Line, print_lines, write_lines
 from ferrule.execution.decisions import ApprovalRequest, Decision
 from ferrule.execution.edit_arguments import EditableArguments
@@ -217,8 +217,7 @@ class TerminalApprover:
 
         `unseen` says what of the call was not shown: then only `y!` runs it.
         """
-        word, rest = (*answer.split(maxsplit=1), "", "")[:2]
-        word, rest = word.rstrip(",").casefold(), rest.strip()
+        word, rest = split_answer(answer)
         if problem := find_unclear_yes(word, answer, unseen):
             self.say_wrapped(problem)
             return None
@@ -274,7 +273,7 @@ class TerminalApprover:
     def say_wrapped(self, *lines: str) -> None:
         """Write lines of our own, escaped, and broken between words."""
         for line in lines:
-            self.say(self.display.wrap_words(escape_line(line), "  ") or "")
+            self.say(self.display.wrap_words(escape_line(line), "  "))
 
     async def ask(self, question: str) -> str | None:
         """Ask a question of our own, and read the answer; None at the end of the input."""
