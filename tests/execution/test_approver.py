@@ -249,3 +249,14 @@ def test_a_read_that_is_withdrawn_while_the_next_question_waits_answers_nothing(
         return await second
 
     assert asyncio.run(ask_twice()).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("[1]", "not a JSON object"), ("{", "not valid JSON: "), ('{"a":' * 100_000, "nested too deeply")],
+)
+def test_arguments_typed_on_one_line_that_are_none_change_nothing(typed: str, said: str):
+    output = io.StringIO()
+    approver = TerminalApprover(io.StringIO(f"e {typed}\nn\n"), output)
+    assert asyncio.run(approver.decide(request({"text": "a"}))).action == "deny"
+    assert f"not changed: {said}" in output.getvalue() or f"not valid JSON: {said}" in output.getvalue()

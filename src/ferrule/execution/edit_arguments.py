@@ -72,15 +72,20 @@ class EditableArguments:
         if self.kind == "edits":
             edits = [*self.arguments[self.argument], _find_edit(self.text, text)]
             return {**self.arguments, self.argument: edits}
-        try:
-            parsed = tomllib.loads(text) if self.kind == "toml" else json.loads(text)
-        except ValueError as error:
-            raise SettingsError(f"not valid {self.kind.upper()}: {error}") from error
-        except RecursionError as error:
-            raise SettingsError(f"not valid {self.kind.upper()}: nested too deeply") from error
-        if not isinstance(parsed, dict):
-            raise SettingsError("not a JSON object")
-        return {name: to_json_value(value) for name, value in parsed.items()}
+        return parse_arguments(text, self.kind)
+
+
+def parse_arguments(text: str, kind: Literal["toml", "json"]) -> dict[str, Any]:
+    """Parse all arguments of a call, as a person wrote them. Raises `SettingsError`."""
+    try:
+        parsed = tomllib.loads(text) if kind == "toml" else json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"not valid {kind.upper()}: {error}") from error
+    except RecursionError as error:
+        raise SettingsError(f"not valid {kind.upper()}: nested too deeply") from error
+    if not isinstance(parsed, dict):
+        raise SettingsError("not a JSON object")
+    return {name: to_json_value(value) for name, value in parsed.items()}
 
 
 def _make_file_name(path: str) -> str:

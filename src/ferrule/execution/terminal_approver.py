@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import json
 import os
 import shutil
 import sys
@@ -19,7 +18,7 @@ from ferrule.errors import SettingsError
 from ferrule.execution.approval_list import ApprovalList, find_unclear_yes, split_answer
 from ferrule.execution.call_display import WIDTH, CallDisplay, Line, print_lines, write_lines
 from ferrule.execution.decisions import ApprovalRequest, Decision
-from ferrule.execution.edit_arguments import EditableArguments
+from ferrule.execution.edit_arguments import EditableArguments, parse_arguments
 from ferrule.execution.terminal_programs import edit_text, find_editor, find_pager, page_text
 
 _BY = "terminal"
@@ -237,7 +236,7 @@ class TerminalApprover:
 
     async def _edit(self, typed: str, request: ApprovalRequest) -> Decision | None:
         try:
-            arguments = _parse_typed(typed) if typed else await self._edit_in_editor(request)
+            arguments = parse_arguments(typed, "json") if typed else await self._edit_in_editor(request)
         except SettingsError as error:
             self.say_wrapped(*f"not changed: {error}".split("\n"))
             return None
@@ -251,7 +250,7 @@ class TerminalApprover:
             argv = find_editor()
         except SettingsError as error:
             typed = await self.ask(escape_line(f"{error}; or write the arguments here, as one line of JSON:"))
-            return _parse_typed(typed or "")
+            return parse_arguments(typed or "", "json")
         editable = EditableArguments.make(request)
         draft = self._draft[1] if self._draft is not None and self._draft[0] == request.hash else editable.text
         async with self.lend_terminal():
@@ -327,16 +326,6 @@ class TerminalApprover:
         line = await asyncio.wrap_future(self._reading)
         self._reading = None
         return line
-
-
-def _parse_typed(typed: str) -> dict[str, Any]:
-    try:
-        arguments = json.loads(typed)
-    except ValueError as error:
-        raise SettingsError(f"not valid JSON: {error}") from error
-    if not isinstance(arguments, dict):
-        raise SettingsError("not a JSON object")
-    return arguments
 
 
 def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:
