@@ -19,6 +19,7 @@ from ferrule._util.terminal_text import escape_line
 from ferrule._util.word_folding import fold_words, measure
 from ferrule.execution.decisions import ApprovalRequest
 from ferrule.execution.rule_matching import find_effect_outside
+from ferrule.execution.rules import VERBS
 from ferrule.tools.intent import Diff, Effect, ImageRef
 
 WIDTH = 200
@@ -31,7 +32,6 @@ _NUMBER_COLUMNS = 5
 _LONGEST_PROGRAM = 40
 _SHORT_PREVIEW = 12
 """A text preview of at most this many lines stands before the effects."""
-_VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
 _DIFF_HEADERS = re.compile(r"^--- .*\n\+\+\+ ", re.MULTILINE)
 
@@ -153,9 +153,9 @@ class CallDisplay:
                 text += f"  ({_count_changes(preview)})"
                 changed = None
             if marks:
-                marked += self._render_field(f"! {', '.join(marks)}: {_VERBS[effect.kind]}", text, "bold red", "")
+                marked += self._render_field(f"! {', '.join(marks)}: {VERBS[effect.kind]}", text, "bold red", "")
             else:
-                others += self._render_field(_VERBS[effect.kind], text, end="")
+                others += self._render_field(VERBS[effect.kind], text, end="")
         if isinstance(preview, Diff) and changed is not None:
             path = _shorten_path(preview.path, request.workspace)
             others += self._render_field("changes", f"{path}  ({_count_changes(preview)})", end="")

@@ -135,14 +135,12 @@ class Policy:
         policies: list[Policy] = [self]
         while policies[-1].within is not None:
             policies.append(policies[-1].within)
-        found: list[Rule] = []
+        folders, found = list_folders(tool, workspace), list[Rule]()
         for policy in policies:
             hints = policy.resolve_hints(tool)
             granted = policy.grants.rules if policy.grants is not None else ()
             for rule in (*policy.rules, *policy.always, *granted):
-                is_match = rule.matches(tool, hints, arguments, effect) and not _exceeds_command(
-                    rule, effect, list_folders(tool, workspace)
-                )
+                is_match = _is_for(rule, tool, hints, arguments, effect, folders)
                 if (is_match or rule.find_doubt(tool, hints, arguments, effect)) and rule not in found:
                     found.append(rule)
         return sorted(found, key=lambda rule: -STRICTNESS[rule.action])
@@ -218,7 +216,7 @@ class Policy:
         for rule in self.rules:
             if found is not None and STRICTNESS[rule.action] <= STRICTNESS[found.action]:
                 continue
-            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, folders):
+            if _is_for(rule, tool, hints, arguments, effect, folders):
                 found = rule
             elif unclear is None and (doubt := rule.find_doubt(tool, hints, arguments, effect)):
                 unclear = rule, doubt
@@ -246,16 +244,28 @@ class Policy:
         if tool.approval == "never" and self.trusts(tool.origin):
             return Verdict("allow", f"{tool.name} never asks", "tool")
         for rule in self.always if self.grants is None else (*self.always, *self.grants.rules):
-            if rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, folders):
+            if _is_for(rule, tool, hints, arguments, effect, folders):
                 return Verdict("allow", rule.reason or 'allowed by an earlier "always"', "always", rule)
         return verdict
 
 
 def _tighten(own: Verdict, outer: Verdict) -> Verdict:
-    """The stricter verdict; of equal ones that of the policy itself, unless a rule of the outer one decided."""
+    """The stricter verdict; of equal ones that of the policy itself, if just the profile of the outer one decided."""
     if outer.by == "profile" and outer.action == own.action:
         return own
     return pick_stricter(outer, own)
+
+
+def _is_for(
+    rule: Rule,
+    tool: PolicySubject,
+    hints: Hints,
+    arguments: Mapping[str, Any],
+    effect: Effect | None,
+    folders: tuple[Path, ...],
+) -> bool:
+    """Whether a rule applies to an effect of a call, and covers it."""
+    return rule.matches(tool, hints, arguments, effect) and not _exceeds_command(rule, effect, folders)
 
 
 def _exceeds_command(rule: Rule, effect: Effect | None, folders: tuple[Path, ...]) -> bool:

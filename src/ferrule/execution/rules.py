@@ -19,7 +19,7 @@ from ferrule.toolspec import Annotations, Approval
 
 Action = Literal["allow", "ask", "deny"]
 
-_VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
+VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -159,8 +159,8 @@ class Rule:
         if not self._matches_beside_target(tool, hints, arguments, effect):
             return None
         if effect.target == "/":
-            return f"which paths this {_VERBS[effect.kind]} isn't known"
-        return f"this {_VERBS[effect.kind]} what is below {effect.target}; name single files"
+            return f"which paths this {VERBS[effect.kind]} isn't known"
+        return f"this {VERBS[effect.kind]} what is below {effect.target}; name single files"
 
     def describe(self) -> str:
         """What this rule is for, as a person would say it: its command, its target, or the tools that it names."""
