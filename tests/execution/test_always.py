@@ -61,6 +61,8 @@ def test_an_always_for_a_program_is_for_its_exact_words_or_for_a_known_subcomman
         "sudo make",
         "sh x.sh",
         "bash",
+        "ash -c code",
+        "pwsh -c code",
         "eval x",
         "python",
         "python -c code",

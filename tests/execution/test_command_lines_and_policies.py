@@ -9,7 +9,9 @@ import pytest
 
 from ferrule.execution import Policy, Rule
 from ferrule.execution.always import derive_always
+from ferrule.execution.command_patterns import match_words
 from ferrule.sandbox.shell.command_line import parse_command_line
+from ferrule.sandbox.shell.command_line.wrappers import WRAPPERS
 from ferrule.tools.intent import Intent
 from ferrule.toolspec import ToolSpec
 
@@ -77,6 +79,10 @@ def test_an_allow_for_a_command_is_for_nothing_else_in_the_line(line, workspace)
         ("env -u A B=c rm x", "deny"),
         ("sh -c 'rm x'", "deny"),
         ("bash -lc 'ls && rm x'", "deny"),
+        ("exec -c rm x", "deny"),
+        ("builtin eval 'rm x'", "deny"),
+        ("taskset --unknown 1 rm x", "deny"),
+        ("command -v rm", "allow"),
         ("if true; then rm x; fi", "deny"),
         ("echo $(rm x)", "deny"),
         ("$R x", "ask"),
@@ -91,6 +97,12 @@ def test_an_allow_for_a_command_is_for_nothing_else_in_the_line(line, workspace)
 )
 def test_a_denied_command_is_found_in_a_line(line, wanted, workspace):
     assert judge(Policy((Rule("deny", command="rm"),), "all"), line, workspace) == wanted
+
+
+@pytest.mark.parametrize("name", sorted({*WRAPPERS, "xargs"} - {"command"}))
+def test_a_rule_that_denies_sees_through_what_the_parser_removes(name):
+    # With an option that the parser doesn't know, it leaves the wrapper.
+    assert match_words((name, "--unknown", "rm", "x"), "rm", every=False, exact=False)
 
 
 @pytest.mark.parametrize(

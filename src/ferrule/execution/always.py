@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ferrule.execution.command_carriers import CHANGING_RIGHTS
+from ferrule.execution.command_carriers import CHANGING_RIGHTS, SHELLS
 from ferrule.execution.command_scope import find_uncovered_word
 from ferrule.execution.rule_matching import escape_pattern, find_effect_outside, make_folder_pattern
 from ferrule.execution.rules import PolicySubject, Rule, list_folders
@@ -186,11 +186,11 @@ one that writes. `command_scope.py` has what isn't covered.
 """
 
 _REMOVERS = ("rm", "rmdir", "shred", "unlink", "dd", "truncate", "mkfs")
-_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "eval", "exec", "source", ".", "trap")
+_SHELL_WORDS = ("eval", "exec", "source", ".", "trap")
 _WRAPPERS = ("env", "nohup", "timeout", "time", "nice", "ionice", "setsid", "stdbuf", "command", "builtin")
 _RUNNERS = ("xargs", "parallel", "watch", "script", "strace", "ssh", "awk", "gawk", "mawk", "nawk")
 
-NEVER = frozenset((*_REMOVERS, *CHANGING_RIGHTS, *_SHELLS, *_WRAPPERS, *_RUNNERS))
+NEVER = frozenset((*_REMOVERS, *CHANGING_RIGHTS, *SHELLS, *_SHELL_WORDS, *_WRAPPERS, *_RUNNERS))
 """Programs for which there is no "always": they remove, gain rights, or run whatever they are given."""
 
 _INTERPRETERS = frozenset(("python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "Rscript"))

@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-__all__ = ["CHANGING_RIGHTS", "GIT_FORMS", "find_texts", "is_carrier"]
+__all__ = ["CHANGING_RIGHTS", "GIT_FORMS", "SHELLS", "find_texts", "is_carrier"]
 
 CHANGING_RIGHTS = ("sudo", "doas", "su", "pkexec", "runuser", "setpriv", "unshare", "nsenter", "chroot", "systemd-run")
 """Programs that run others with other rights, or in another root."""
+
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "ash", "csh", "tcsh", "rbash", "pwsh")
 
 _ALWAYS: Final = frozenset(
     (
@@ -33,7 +35,8 @@ _ALWAYS: Final = frozenset(
             "unbuffer",
         ),
         *("ionice", "taskset", "chrt", "prlimit", "numactl", "cgexec", "choom", "coresched", "uclampset", "softlimit"),
-        *("env", "timeout", "nice", "nohup", "stdbuf", "setsid", "time", "xargs", "eval", "chronic", "ts"),
+        *("env", "timeout", "nice", "nohup", "stdbuf", "setsid", "time", "xargs", "chronic", "ts"),
+        *("eval", "exec", "builtin"),  # but not `command`, which mostly looks a program up
         *("ssh", "mosh", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "vagrant"),
         *("npx", "bunx", "pnpx", "uvx", "uv", "pipx", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi"),
         *("screen", "tmux", "dbus-run-session", "dbus-launch", "xvfb-run", "run-parts", "run-one", "daemonize"),
@@ -68,9 +71,7 @@ _WITH: Final[Mapping[str, tuple[str, ...]]] = {
     "nix": ("run", "shell", "develop"),
     "go": ("-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool"),
     "cargo": ("watch", "--config"),
-    **dict.fromkeys(
-        ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "ash", "csh", "tcsh", "rbash", "pwsh"), ("-",)
-    ),
+    **dict.fromkeys(SHELLS, ("-",)),
     **dict.fromkeys(("vim", "vi", "view", "nvim", "ex", "emacs", "less", "more"), ("-c", "--cmd", "--eval", "+")),
     **dict.fromkeys(("scp", "sftp"), ("-o", "-S", "-D")),
     **dict.fromkeys(("apt", "apt-get"), ("-o", "--option")),
