@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from running_tools import answers
 
 from ferrule._util.word_folding import fold_listed, fold_words
 from ferrule.conversation import ToolCall
+from ferrule.execution import Policy
 from ferrule.execution.call_display import CallDisplay
-from ferrule.execution.decisions import ApprovalRequest
+from ferrule.execution.decisions import ApprovalRequest, Decision
+from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Diff, Effect, ImageRef, Intent
 
 WORKSPACE = "/ws"
@@ -144,6 +148,29 @@ def test_paths_outside_and_protected_places_stand_first_and_are_marked(tmp_path:
         ("  writes b  (by touch b)", ""),
         ("  without arguments", ""),
     ]
+
+
+def test_what_is_in_an_added_folder_is_not_outside(tmp_path: Path) -> None:
+    @tool(intent=lambda arguments: Intent((Effect("write", arguments["path"]),)))
+    def write(path: str) -> str:
+        """Write."""
+        return path
+
+    requests: list[ApprovalRequest] = []
+
+    class Watching:
+        async def decide(self, request: ApprovalRequest) -> Decision:
+            requests.append(request)
+            return Decision.deny()
+
+    for name in ("own", "added"):
+        (tmp_path / name).mkdir()
+    working = write.with_folders(tmp_path / "own", tmp_path / "added")
+    for name in ("own", "added", "other"):
+        call = ToolCall("c", "write", json.dumps({"path": str(tmp_path / name / "a")}))
+        answers([working], [call], policy=Policy(profile="ask"), approver=Watching())
+    marked = [any("outside the workspace" in line for line in show(one)) for one in requests]
+    assert marked == [False, False, True]
 
 
 def test_an_argument_is_not_repeated_where_the_preview_shows_it() -> None:

@@ -328,7 +328,7 @@ def test_an_answer_for_the_project_needs_a_place_to_save_it():
 def test_requests_and_decisions_are_kept_as_json_with_everything():
     request = ApprovalRequest(
         call("double", number=1), "double", {"number": 1}, None, "asked", "every call", "0", is_edited=True,
-        agent="helper", workspace="/ws", always_rules=("{ }",), can_save=True,
+        agent="helper", workspace="/ws", always_rules=("{ }",), can_save=True, added_folders=("/added",),
     )  # fmt: skip
     pending = Pending(request.call, "asked", request)
     assert pending_from_json(json.loads(json.dumps(pending_to_json(pending)))) == pending

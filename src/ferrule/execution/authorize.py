@@ -313,6 +313,7 @@ class Authorizer:
             workspace=str(folders[0]) if folders else None,
             always_rules=() if always is None else tuple(map(write_rule, always.rules)),
             can_save=always is not None and grants is not None and grants.save is not None,
+            added_folders=tuple(map(str, folders[1:])),
         )
 
     def _derive_always(self, proposal: ProposedCall, scope: CallScope) -> Always | None:

@@ -309,9 +309,10 @@ def _mark(effect: Effect, request: ApprovalRequest) -> Iterator[str]:
 
 
 def _find_outside(effect: Effect, request: ApprovalRequest) -> str | None:
-    """The real path outside of the workspace that an effect is on; None if there is none."""
+    """The real path outside of the workspace and the added folders that an effect is on; None if there is none."""
+    folders = () if request.workspace is None else (request.workspace, *request.added_folders)
     try:
-        return find_effect_outside(effect, () if request.workspace is None else (Path(request.workspace),))
+        return find_effect_outside(effect, [Path(folder) for folder in folders])
     except ValueError:  # a text that can't be a path
         return effect.target
 

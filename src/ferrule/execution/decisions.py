@@ -28,8 +28,8 @@ class ApprovalRequest:
     arguments can't be changed any more. `is_edited`: these are the arguments of the last edit, to be confirmed.
     `is_changed`: the call was approved, and an earlier call of its message has changed what it would do. `agent` says
     which sub-agent made the call; empty for the model of the run itself. `workspace` is the folder that paths may be
-    outside of. `always_rules` are the exact rules of an "always", each as a line, and `can_save` tells whether it can
-    be given for later sessions in this project too.
+    outside of, and `added_folders` are inside, too. `always_rules` are the exact rules of an "always", each as a line,
+    and `can_save` tells whether it can be given for later sessions in this project too.
     """
 
     call: ToolCall
@@ -47,6 +47,7 @@ class ApprovalRequest:
     workspace: str | None = None
     always_rules: tuple[str, ...] = ()
     can_save: bool = False
+    added_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
             "workspace": request.workspace,
             "always_rules": list(request.always_rules),
             "can_save": request.can_save,
+            "added_folders": list(request.added_folders),
         }
     return data
 
@@ -175,6 +177,7 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
             workspace=request.get("workspace"),
             always_rules=tuple(request.get("always_rules", ())),
             can_save=request.get("can_save", False),
+            added_folders=tuple(request.get("added_folders", ())),
         )
         return Pending(call, data["reason"], asked)
     except (LookupError, TypeError) as error:
