@@ -252,6 +252,16 @@ async def test_it_is_asked_for_and_rules_for_commands_cover_it(workspace: Worksp
     assert "$ make test" in str(intent.preview)
 
 
+async def test_the_command_that_is_shown_quotes_as_the_one_that_is_run(workspace: Workspace) -> None:
+    write(workspace, {"conftest.py": ""})
+    tool = make_run_tests(workspace)
+    assert tool.intent is not None
+    intent = tool.intent({"pattern": "$(touch made)=$TMPDIR/ferrule-test-report.xml"})
+    shown = str(intent.preview).splitlines()[0]
+    assert '"--junit-xml=$TMPDIR/ferrule-test-report.xml"' in shown
+    assert shown.endswith("'$(touch made)=$TMPDIR/ferrule-test-report.xml'")
+
+
 async def test_watching_runs_them_again_after_a_change(workspace: Workspace) -> None:
     write(workspace, {"Makefile": "test:\n\t@cat a.txt\n", "a.txt": "first\n"})
     result = await run(workspace, watch=True)

@@ -76,8 +76,8 @@ def make_run_tests(workspace: Workspace, command: Sequence[str] | None = None) -
 
     def intent(arguments: Mapping[str, Any]) -> Intent:
         chosen, _ = _choose(workspace, command, arguments.get("runner"))
-        words = tuple(chosen.make_arguments(str(arguments.get("pattern") or ""), _REPORT))
-        shown, folder = _join_words(words), str(workspace.folder)
+        pattern, folder = str(arguments.get("pattern") or ""), str(workspace.folder)
+        words, shown = tuple(chosen.make_arguments(pattern, _REPORT)), _join_arguments(chosen, pattern)
         notes = [f"in {folder}", f"{chosen.name}, because {chosen.reason}"]
         notes += ["again after each change, in the background"] if arguments.get("watch") else []
         effects = (Effect("run", shown, words), Effect("write", folder, words))
@@ -109,16 +109,16 @@ def _choose(
 
 
 def _write_command(runner: TestRunner, pattern: str) -> str:
+    """The command line, with what comes before it: an old report is removed, and go gets a folder for its cache."""
+    before = 'GOCACHE="$TMPDIR/go-build" ' if runner.name == "go" else ""
+    return f'rm -f "{_REPORT}"; {before}{_join_arguments(runner, pattern)}'
+
+
+def _join_arguments(runner: TestRunner, pattern: str) -> str:
     """The command line, each argument quoted: of `sh` only its variable for the folder of temporary files is used."""
     # NUL, which no pattern holds, stands for the report's path.
     arguments = [shlex.quote(each) for each in runner.make_arguments(pattern, "\0")]
-    before = 'GOCACHE="$TMPDIR/go-build" ' if runner.name == "go" else ""
-    return f'rm -f "{_REPORT}"; {before}' + " ".join(arguments).replace("'--junit-xml=\0'", f'"--junit-xml={_REPORT}"')
-
-
-def _join_words(words: Sequence[str]) -> str:
-    """A command line as it is run: of `sh` only the variable in the report's path is used."""
-    return " ".join(f'"{word}"' if word.endswith(f"={_REPORT}") else shlex.quote(word) for word in words)
+    return " ".join(arguments).replace("'--junit-xml=\0'", f'"--junit-xml={_REPORT}"')
 
 
 def _write_loop(written: str) -> str:
