@@ -69,16 +69,8 @@ async def _list_paths(
     unusable = await asyncio.to_thread(find_unusable, root, base)
     if unusable:
         return await _list_all(root, take, (NO_RIPGREP, *describe_unusable(unusable, base)))
-    try:
-        # Of the repository's settings, `core.fsmonitor` and those for fetching a missing object name programs to run.
-        git = find_git(base) or "git-is-missing"
-        arguments = [git, "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]
-        environment = {"GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
-        listed: list[bytes] = []
-        take_all = _keep_in(listed)
-        end = await run_helper(arguments, root, take_all, seconds=seconds, separator=b"\0", environment=environment)
-    except OSError:  # there is no git
-        end = HelperEnd(None, "")
+    listed: list[bytes] = []
+    end = await _list_with_git(root, base, listed, seconds)
     if end.status == 0 or end.is_out_of_time:
         _take_regular((b"%b/%b" % (os.fsencode(root), each) for each in listed), take)
         return (NO_RIPGREP, _describe_late(seconds, found)) if end.is_out_of_time else (NO_RIPGREP,)
@@ -109,6 +101,20 @@ async def _list_with(
         such = f", such as {unread[0]}" if unread else ""
         notes.append(f"{pluralize(len(unread), 'file or folder', 'files or folders')} couldn't be read{such}")
     return tuple(notes)
+
+
+async def _list_with_git(root: str, base: str, listed: list[bytes], seconds: float) -> HelperEnd:
+    git = find_git(base)
+    if git is None:
+        return HelperEnd(None, "")
+    # Of the repository's settings, `core.fsmonitor` and those for fetching a missing object name programs to run.
+    arguments = [git, "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]
+    environment = {"GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
+    take = _keep_in(listed)
+    try:
+        return await run_helper(arguments, root, take, seconds=seconds, separator=b"\0", environment=environment)
+    except OSError:  # it was removed, or can't be run
+        return HelperEnd(None, "")
 
 
 async def _list_all(root: str, take: Callable[[bytes], bool], notes: tuple[str, ...]) -> tuple[str, ...]:
