@@ -52,6 +52,19 @@ async def test_undo_and_redo_are_of_the_turns_of_one_conversation(workspace: Pat
     await checkpoints.aclose()
 
 
+async def test_a_plan_names_what_undo_then_does(workspace: Path, tmp_path: Path) -> None:
+    for name in ("changed", "gone", "mode"):
+        (workspace / name).write_text("old\n")
+    checkpoints = Checkpoints(workspace, tmp_path / "store")
+    await change(checkpoints, "it", "echo > new; echo more >> changed; rm gone; chmod 755 mode")
+    planned = await checkpoints.plan_undo()
+    assert {(each.path, each.action) for each in planned.paths} == {
+        ("new", "removed"), ("changed", "restored"), ("gone", "created"), ("mode", "mode"),
+    }  # fmt: skip
+    assert set((await checkpoints.undo()).paths) == set(planned.paths)
+    await checkpoints.aclose()
+
+
 async def test_turns_of_a_conversation_that_was_saved_anew_are_still_its_own(workspace: Path, tmp_path: Path) -> None:
     checkpoints = Checkpoints(workspace, tmp_path / "store")
     await change(checkpoints, "before", "echo > a")

@@ -20,7 +20,7 @@ from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_st
 from ferrule.coding.checkpoints.ignored import IgnoredFiles
 from ferrule.coding.checkpoints.objects import ObjectStore
 from ferrule.coding.checkpoints.report import NEVER_RESTORED, Report, TurnSummary
-from ferrule.coding.checkpoints.restore import Restoration, Restored, remove_temporary_files
+from ferrule.coding.checkpoints.restore import Restoration, Restored, name_action, remove_temporary_files
 from ferrule.coding.checkpoints.scan import TreeScan
 from ferrule.coding.checkpoints.store import CheckpointStore, remove_abandoned
 from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_session_alive
@@ -250,7 +250,7 @@ class TurnHistory:
             changes = [Change(change.path, change.after, change.before) for change in changes]
         chosen = restoration.choose(changes, force)
         if plans:
-            planned = [Restored(change.path, _name_action(change)) for change in chosen]
+            planned = [Restored(change.path, name_action(change)) for change in chosen]
             return self._report(action, turn, (*planned, *restoration.results), is_planned=True)
         if force:
             self._keep_overwritten(turn, chosen, action)
@@ -415,13 +415,6 @@ def _more(turns: Iterable[Turn], conversation: str | None) -> str:
     """The end of a sentence that says why there is nothing to undo in a conversation."""
     has_undone = any(turn.status == "undone" and _is_of(turn, conversation) for turn in turns)
     return f"{'more' if has_undone else 'yet'}; `ferrule code undo` takes back what earlier ones changed"
-
-
-def _name_action(change: Change) -> Literal["created", "restored", "removed"]:
-    """What taking back a change does to its path."""
-    if change.before is None:
-        return "removed"
-    return "created" if change.after is None else "restored"
 
 
 def diff_trees(objects: ObjectStore, one: str, other: str, folder: str = "") -> Iterator[Change]:

@@ -23,7 +23,7 @@ from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, is_folder, is_
 from ferrule.coding.checkpoints.objects import ObjectDamaged, ObjectStore
 from ferrule.coding.checkpoints.turns import Change
 
-__all__ = ["Restoration", "Restored", "read_path", "remove_temporary_files"]
+__all__ = ["Restoration", "Restored", "name_action", "read_path", "remove_temporary_files"]
 
 _TEMPORARY = re.compile(r"\.ferrule-[0-9a-f]{16}\.tmp")
 _REPLACED = "something else is in the place of its folder"
@@ -152,7 +152,7 @@ class Restoration:
             self._report(change.path, "kept" if is_replaced else "failed", reason)
             return
         is_new = status is None and change.path not in removed
-        self._report(change.path, "created" if is_new else _name_action(change))
+        self._report(change.path, "created" if is_new else name_action(change))
 
     def _make_folder(self, change: Change, parent: int, name: str, status: os.stat_result | None) -> None:
         assert change.before is not None
@@ -261,10 +261,12 @@ def _change_mode(parent: int, name: str, mode: int) -> None:
         os.close(descriptor)
 
 
-def _name_action(change: Change) -> Literal["restored", "mode", "created"]:
+def name_action(change: Change) -> Literal["created", "restored", "removed", "mode"]:
+    """What taking back a change does to its path."""
+    if change.before is None:
+        return "removed"
     if change.after is None:
         return "created"
-    assert change.before is not None
     is_mode = change.before.kind == change.after.kind and (
         is_folder(change.before) or change.before.oid == change.after.oid
     )
