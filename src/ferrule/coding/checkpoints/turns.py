@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from ferrule._util.user_folders import write_private_file
 from ferrule.coding.checkpoints.entries import Entry
 
 __all__ = ["Change", "SessionLock", "Turn", "TurnFiles", "is_session_alive"]
@@ -96,10 +97,7 @@ class TurnFiles:
         data: dict[str, Any] = {each.name: getattr(turn, each.name) for each in fields(turn)} | {"format": _FORMAT}
         data["before"] = {path: _dump(entry) for path, entry in turn.before.items()}
         data["changes"] = [[change.path, _dump(change.before), _dump(change.after)] for change in turn.changes]
-        path = self._name(turn.number)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(data), encoding="ascii")
-        temporary.replace(path)
+        write_private_file(self._name(turn.number), json.dumps(data).encode())
 
     def remove(self, turn: Turn) -> None:
         """Remove a turn's record."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from ferrule._util.user_folders import write_private_file
 from ferrule.coding.checkpoints.restore import Restored
 
 __all__ = ["NewsFile", "UndoNews", "describe_for_model"]
@@ -72,9 +73,7 @@ class NewsFile:
         if not news:
             self.path.unlink(missing_ok=True)
             return
-        part = self.path.with_suffix(".tmp")
-        part.write_text(json.dumps([asdict(one) for one in news]), encoding="ascii")
-        part.replace(self.path)
+        write_private_file(self.path, json.dumps([asdict(one) for one in news]).encode())
 
 
 def describe_for_model(action: Literal["undo", "redo"], label: str, done: Sequence[Restored]) -> str:
