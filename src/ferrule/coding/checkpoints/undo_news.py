@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from ferrule._util.terminal_text import escape_line
 from ferrule._util.user_folders import write_private_file
 from ferrule.coding.checkpoints.restore import Restored
+from ferrule.sandbox.file_access import describe_path
 
 __all__ = ["NewsFile", "UndoNews", "describe_for_model"]
 
@@ -79,10 +81,10 @@ class NewsFile:
 def describe_for_model(action: Literal["undo", "redo"], label: str, done: Sequence[Restored]) -> str:
     """Describe an undo or redo to the model whose turn it was."""
     states = _STATES[action]
-    named = [f"- {each.path} {states[each.action]}" for each in done[:_MOST_NAMED]]
+    named = [f"- {describe_path(each.path)} {states[each.action]}" for each in done[:_MOST_NAMED]]
     if len(done) > _MOST_NAMED:
         named.append(f"- and {len(done) - _MOST_NAMED} more")
-    turn = f"your turn «{label}»" if label else "a turn of yours"
+    turn = f"your turn «{escape_line(label)}»" if label else "a turn of yours"
     verb = "undid" if action == "undo" else "made again what was undone of"
     head = f"The user {verb} {turn}, with what its commands changed. Read again before you rely on it:"
     return "\n".join([head, *named])
