@@ -343,8 +343,9 @@ async def test_sockets_are_named(workspace: Path, store: Path) -> None:
     await checkpoints.aclose()
 
 
-async def test_a_pipe_in_place_of_a_gitignore_keeps_nobody_waiting(workspace: Path, store: Path) -> None:
-    run("mkdir sub; mkfifo sub/.gitignore; printf 'large\n' > .gitignore; printf old > a", workspace)
+@pytest.mark.parametrize("index", ["", "git init -q; printf broken > .git/index"])
+async def test_a_pipe_in_place_of_a_gitignore_keeps_nobody_waiting(workspace: Path, store: Path, index: str) -> None:
+    run(f"{index}\nmkdir sub; mkfifo sub/.gitignore; printf 'large\n' > .gitignore; printf old > a", workspace)
     (workspace / "large").write_bytes(bytes(5000))
     checkpoints = Checkpoints(workspace, store, limits=Limits(ignored_bytes=2000, file_bytes=100_000))
     started = time.monotonic()

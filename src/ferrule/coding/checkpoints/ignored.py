@@ -58,9 +58,9 @@ class IgnoredFiles:
         listing, self._listing = self._listing, None
         if self.git is None or listing is None:
             return frozenset()
-        listed = self._read(self.git, listing)
+        listed = self._read(self.git, listing, has_index=True)
         if listed is None:
-            listed = self._read(self.git, self._start_listing(self.git, has_index=False))
+            listed = self._read(self.git, self._start_listing(self.git, has_index=False), has_index=False)
         if listed is None:
             raise OSError("git can't list the ignored files of the workspace")
         large = self.left_out.intersection(listed)
@@ -93,8 +93,8 @@ class IgnoredFiles:
         listed = _stop_late(asking, _read_listing(asking, _PATIENCE, given))
         return frozenset(generated.union(listed or ()))
 
-    def _read(self, git: Git, listing: subprocess.Popen[bytes]) -> list[str] | None:
-        """What git lists, relative to the workspace; None if it fails or takes too long."""
+    def _read(self, git: Git, listing: subprocess.Popen[bytes], *, has_index: bool) -> list[str] | None:
+        """What git lists, relative to the workspace; None if it fails or takes too long. Starts it anew if need be."""
         listed = _read_listing(listing, _PATIENCE)
         if listing.poll() is not None:
             return listed
@@ -103,7 +103,7 @@ class IgnoredFiles:
         if not unusable:
             return _stop_late(listing, _read_listing(listing, _SECONDS))
         _stop_late(listing, None)
-        listing = self._start_listing(git, has_index=True, unusable=unusable)
+        listing = self._start_listing(git, has_index=has_index, unusable=unusable)
         return _stop_late(listing, _read_listing(listing, _SECONDS))
 
     def _start_listing(self, git: Git, *, has_index: bool, unusable: Collection[str] = ()) -> subprocess.Popen[bytes]:
