@@ -16,6 +16,8 @@ from test_checkpoints import run, turn
 from ferrule.coding.checkpoints import Checkpoints, Limits
 from ferrule.coding.checkpoints.objects import ObjectStore, hash_content
 from ferrule.coding.checkpoints.store import find_store_folder
+from ferrule.coding.known_files import KnownFiles
+from ferrule.coding.workspace import Workspace
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.shell.access_plan import Access
 
@@ -49,6 +51,16 @@ async def test_a_damaged_store_is_said_once_and_stops_nothing(workspace: Path, s
     report = await checkpoints.undo()
     assert report.turn is None
     assert "remove that folder" in str(report)
+    await checkpoints.aclose()
+
+
+async def test_what_a_session_kept_before_the_store_was_made_is_no_damage(workspace: Path, store: Path) -> None:
+    files = Workspace(workspace).files
+    files.remember(str(workspace / "a"), hash_content(b"old\n"))
+    KnownFiles(store / "known_files").save("first", files)
+    checkpoints = Checkpoints(workspace, store)
+    await turn(checkpoints, "echo new > a")
+    assert (await checkpoints.undo()).is_complete
     await checkpoints.aclose()
 
 

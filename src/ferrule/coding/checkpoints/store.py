@@ -7,6 +7,8 @@ It lies in the user's data folder, which no command sees, and never in the works
     index           what the last scan found, so that unchanged files aren't read again
     turns/          a record for each turn
     sessions/       a lock for each session that runs
+    undo_news.json  what was undone and the model wasn't told yet (`undo_news`)
+    known_files/    what the model of each conversation knows of files, kept by the session (`coding.known_files`)
     lock            held while anything in the store is read or changed
 """
 
@@ -36,7 +38,8 @@ __all__ = ["CheckpointStore", "StoreUnusable", "find_store_folder"]
 _SECONDS = 120.0
 _MARK = b"ferrule index 1\n"
 _DIGEST = 32
-_CREATED = frozenset({"objects", "refs", "info", "HEAD", "config", "ignore", "turns", "sessions", "lock"})
+_CREATED = frozenset({"objects", "refs", "info", "HEAD", "config", "ignore", "turns", "sessions", "lock", "known_files"})
+"""What may be there before the workspace is named; a session may keep what its model knows without a checkpoint."""
 _SETTINGS = "[extensions]\n\tobjectFormat = sha256\n"
 
 
