@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import time
 import zlib
@@ -127,3 +128,13 @@ async def test_damaged_images_are_not_sent(tmp_path: Path) -> None:
     assert load_attachment("whole.png", workspace) == Image(whole, "image/png")
     with pytest.raises(SettingsError, match=r"@cut\.png begins as image/png, but can't be shown"):
         load_attachment("cut.png", workspace)
+
+
+async def test_images_that_are_too_large_are_not_sent(tmp_path: Path) -> None:
+    (tmp_path / "big.png").write_bytes(draw("PNG") + bytes(6_000_000))
+    workspace = Workspace(tmp_path)
+    problem = r"big\.png is an image of 5\.7 MB, more than the 5\.0 MB that can be shown: make it smaller first"
+    shown = await call_tool(make_file_tools(workspace), "read_file", path="big.png")
+    assert re.search(problem, shown.text)
+    with pytest.raises(SettingsError, match=f"@{problem}"):
+        load_attachment("big.png", workspace)

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
 
 from ferrule._util.background import run_synchronously
-from ferrule.coding.files.images import check_image, find_shown_type
+from ferrule.coding.files.images import find_image
 from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file
 from ferrule.coding.files.text_files import show_bad_bytes, split_lines
 from ferrule.coding.search.listing import list_files_below
@@ -99,13 +99,12 @@ def load_attachment(path: str, workspace: Workspace) -> Attachment:
             loaded = load_file(workspace, path)
     except ToolFailed as error:
         raise SettingsError(f"@{path}: {error}") from error
-    image_type = find_shown_type(loaded.data)
-    if image_type is not None:
-        try:
-            check_image(loaded.data, image_type)
-        except ValueError as error:
-            raise SettingsError(f"@{path} begins as {image_type}, but can't be shown: {error}") from error
-        return Image(loaded.data, image_type)
+    try:
+        image = find_image(f"@{path}", loaded.data)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+    if image is not None:
+        return Image(loaded.data, image.media_type)
     if loaded.text is None:
         raise SettingsError(f"@{path}: {loaded.kind}, which can't be attached; only text and images can")
     note = f"\n[{loaded.path}: {loaded.text.description}]" if loaded.text.description else ""

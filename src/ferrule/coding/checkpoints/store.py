@@ -38,7 +38,9 @@ __all__ = ["CheckpointStore", "StoreUnusable", "find_store_folder"]
 _SECONDS = 120.0
 _MARK = b"ferrule index 1\n"
 _DIGEST = 32
-_CREATED = frozenset({"objects", "refs", "info", "HEAD", "config", "ignore", "turns", "sessions", "lock", "known_files"})
+_CREATED = frozenset(
+    {"objects", "refs", "info", "HEAD", "config", "ignore", "turns", "sessions", "lock", "known_files"}
+)
 """What may be there before the workspace is named; a session may keep what its model knows without a checkpoint."""
 _SETTINGS = "[extensions]\n\tobjectFormat = sha256\n"
 

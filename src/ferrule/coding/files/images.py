@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from ferrule._util.file_size import describe_size
 from ferrule.media import find_image_type
 
-__all__ = ["check_image", "find_shown_type"]
+__all__ = ["ShownImage", "check_image", "find_image", "find_shown_type"]
 
+LARGEST: Final = 5 * 1024 * 1024
+"""The bytes of an image that providers take."""
 MOST_PIXELS: Final = 8_000
 """The longest side of an image that providers take."""
 _CHUNK: Final = 65_536
@@ -26,6 +30,34 @@ _JPEG_SCAN: Final = 0xDA
 _JPEG_END: Final = b"\xff\xd9"
 _JPEG_ALONE: Final = {0x01, *range(0xD0, 0xD8)}
 """Markers without a length."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownImage:
+    """What an image is that models can be shown."""
+
+    media_type: str
+    width: int
+    height: int
+
+
+def find_image(name: str, data: bytes) -> ShownImage | None:
+    """What kind of image a file is; None if it is none.
+
+    Raises `ValueError`, whose text says of the file, as `name` names it, why it can't be shown.
+    """
+    media_type = find_shown_type(data)
+    if media_type is None:
+        return None
+    if len(data) > LARGEST:
+        raise ValueError(
+            f"{name} is an image of {describe_size(len(data))}, more than the {describe_size(LARGEST)} that can be "
+            "shown: make it smaller first"
+        )
+    try:
+        return ShownImage(media_type, *check_image(data, media_type))
+    except ValueError as error:
+        raise ValueError(f"{name} begins as {media_type}, but can't be shown: {error}") from error
 
 
 def find_shown_type(data: bytes) -> str | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ferrule._util.file_size import describe_size
 from ferrule._util.pluralize import pluralize
-from ferrule.coding.files.images import check_image, find_shown_type
+from ferrule.coding.files.images import ShownImage, find_image
 from ferrule.coding.files.loading import LoadedFile
 from ferrule.coding.files.text_files import TextFile, show_bad_bytes, split_lines
 from ferrule.conversation import Image, Text
@@ -22,14 +22,16 @@ _IMAGE_NAMES: Final = {
     ".png": "a PNG image", ".jpg": "a JPEG image", ".jpeg": "a JPEG image", ".gif": "a GIF image",
     ".webp": "a WebP image",
 }  # fmt: skip
-_LARGEST_IMAGE: Final = 5 * 1024 * 1024  # what providers take
 
 
 def render_file(file: LoadedFile, offset: int, limit: int | None) -> str | list[Text | Image]:
     """The answer for a file from line `offset` (from 1) on. Raises `ToolRetry` or `ToolFailed` if there is none."""
-    media_type = find_shown_type(file.data)
-    if media_type is not None:
-        return _render_image(file, media_type)
+    try:
+        image = find_image(file.path, file.data)
+    except ValueError as error:
+        raise ToolFailed(str(error)) from error
+    if image is not None:
+        return _render_image(file, image)
     if file.text is None and (named := _IMAGE_NAMES.get(PurePath(file.path).suffix.lower())):
         raise ToolFailed(
             f"{file.path} is named like {named}, but doesn't begin like an image: it is damaged or something else; "
@@ -77,15 +79,6 @@ def _render_line(number: int, line: str) -> str:
     return f"{number}\t{show_bad_bytes(line)}"
 
 
-def _render_image(file: LoadedFile, media_type: str) -> list[Text | Image]:
-    if len(file.data) > _LARGEST_IMAGE:
-        raise ToolFailed(
-            f"{file.path} is an image of {describe_size(len(file.data))}, more than the "
-            f"{describe_size(_LARGEST_IMAGE)} that can be shown: make it smaller with bash first"
-        )
-    try:
-        width, height = check_image(file.data, media_type)
-    except ValueError as error:
-        raise ToolFailed(f"{file.path} begins as {media_type}, but can't be shown: {error}") from error
-    size = f"{width:,} × {height:,} pixels, {describe_size(len(file.data))}"
-    return [Text(f"{file.path}: {media_type}, {size}"), Image(file.data, media_type)]
+def _render_image(file: LoadedFile, image: ShownImage) -> list[Text | Image]:
+    size = f"{image.width:,} × {image.height:,} pixels, {describe_size(len(file.data))}"
+    return [Text(f"{file.path}: {image.media_type}, {size}"), Image(file.data, image.media_type)]
