@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ferrule.coding.files.change_plans import ChangePlan
+from ferrule.coding.files.plan_cache import Call
 from ferrule.coding.files.tools import FileTools
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import ToolRetry
 
-CALL = ("edit_file", ["a.txt", [{"old": "one", "new": "two"}]])
+KEY = ("edit_file", ["a.txt", [{"old": "one", "new": "two"}]])
 
 
 class Editor:
@@ -30,7 +32,10 @@ class Editor:
         return [self.tools._plan_editing("a.txt", [{"old": "one", "new": "two"}])]
 
     def make(self) -> list[ChangePlan]:
-        return self.cache.make(CALL, ["a.txt"], self.plan)
+        return self.cache.make(self.make_call(KEY))
+
+    def make_call(self, key: tuple[str, Any]) -> Call:
+        return Call(key, ["a.txt"], self.plan)
 
 
 @pytest.fixture
@@ -45,9 +50,9 @@ def editor(tmp_path: Path) -> Editor:
 def test_intent_check_and_run_share_a_plan(editor: Editor) -> None:
     first = editor.make()
     assert editor.make() is first
-    assert editor.cache.take(CALL) is first
+    assert editor.cache.take(editor.make_call(KEY)) is first
     assert editor.count == 1
-    assert editor.cache.take(CALL) is None
+    assert editor.cache.take(editor.make_call(KEY)) is None
 
 
 @pytest.mark.parametrize("change", ["content", "same content", "gone", "link", "mode", "read again by the model"])
@@ -98,6 +103,6 @@ def test_a_file_changed_just_before_is_planned_again(editor: Editor) -> None:
 
 def test_few_plans_are_kept(editor: Editor) -> None:
     for number in range(30):
-        editor.cache.make(("write_file", [str(number)]), ["a.txt"], editor.plan)
-    assert editor.cache.take(("write_file", ["0"])) is None
-    assert editor.cache.take(("write_file", ["29"])) is not None
+        editor.cache.make(editor.make_call(("write_file", [str(number)])))
+    assert editor.cache.take(editor.make_call(("write_file", ["0"]))) is None
+    assert editor.cache.take(editor.make_call(("write_file", ["29"]))) is not None

@@ -18,14 +18,22 @@ __all__ = ["Call", "PlanCache"]
 _MOST_PLANS: Final = 8
 _MOST_CHARACTERS: Final = 64 * 1024 * 1024
 
-Call = tuple[str, Any]
-"""A tool's name and its arguments."""
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that changes files."""
+
+    key: tuple[str, Any]
+    """The tool's name and the arguments."""
+    paths: Sequence[str]
+    """As they were given."""
+    plan: Callable[[], list[ChangePlan]]
+    """Plans the changes anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
     call: Call
-    paths: tuple[str, ...]
     reals: tuple[str, ...]
     plans: list[ChangePlan]
     records: tuple[FileRecord | None, ...]
@@ -47,13 +55,13 @@ class PlanCache:
         self._kept: list[_Kept] = []
         self._lock = threading.Lock()
 
-    def make(self, call: Call, paths: Sequence[str], make: Callable[[], list[ChangePlan]]) -> list[ChangePlan]:
-        """The plans of a call on these paths, made now or before. Raises what `make` raises."""
-        plans = self.take(call) or make()
-        reals = tuple(map(self._workspace.access.resolve, paths))
+    def make(self, call: Call) -> list[ChangePlan]:
+        """The plans of a call, made now or before. Raises what `call.plan` raises."""
+        plans = self.take(call) or call.plan()
+        reals = tuple(map(self._workspace.access.resolve, call.paths))
         records = tuple(self._workspace.files.get(plan.change.real) for plan in plans)
         with self._lock:
-            self._kept.append(_Kept(call, tuple(paths), reals, plans, records))
+            self._kept.append(_Kept(call, reals, plans, records))
             while len(self._kept) > _MOST_PLANS or sum(each.size for each in self._kept) > _MOST_CHARACTERS:
                 del self._kept[0]
         return plans
@@ -61,7 +69,7 @@ class PlanCache:
     def take(self, call: Call) -> list[ChangePlan] | None:
         """Remove and return the plans of a call; None if there are none, or something has changed since."""
         with self._lock:
-            found = next((each for each in self._kept if each.call == call), None)
+            found = next((each for each in self._kept if each.call.key == call.key), None)
             if found is None:
                 return None
             self._kept.remove(found)
@@ -69,7 +77,7 @@ class PlanCache:
 
     def _is_current(self, kept: _Kept) -> bool:
         access, files = self._workspace.access, self._workspace.files
-        if tuple(map(access.resolve, kept.paths)) != kept.reals:
+        if tuple(map(access.resolve, kept.call.paths)) != kept.reals:
             return False
         return all(
             _is_as_planned(plan) and files.get(plan.change.real) == record

@@ -11,7 +11,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -97,17 +97,17 @@ class FileTools(Toolset):
             raise ToolRetry(f"Error reading {shown}: there is no such file.{hint}") from error
 
     def _intend_writing(self, arguments: Mapping[str, Any]) -> Intent:
-        path, content = str(arguments["path"]), str(arguments["content"])
-        plans = self._plans.make(("write_file", [path, content]), [path], lambda: [self._plan_writing(path, content)])
-        return make_intent(plans)
+        return self._intend(self._prepare_writing(str(arguments["path"]), str(arguments["content"])))
 
     @tool(annotations=_WRITES, intent=_intend_writing)
     async def write_file(self, path: _Path, content: Annotated[str, "The complete new content"]) -> str:
         """Write a whole file: create one, with the folders that it needs, or replace all of its content. Show the user
         what you plan to write before. To replace a file, read it first; to change a part of one, use edit_file.
         """
-        call = ("write_file", [path, content])
-        return await self._carry_out(call, [path], lambda: [self._plan_writing(path, content)])
+        return await self._carry_out(self._prepare_writing(path, content))
+
+    def _prepare_writing(self, path: str, content: str) -> Call:
+        return Call(("write_file", [path, content]), [path], lambda: [self._plan_writing(path, content)])
 
     def _plan_writing(self, path: str, content: str) -> ChangePlan:
         with explain_errors("writing", path):
@@ -132,9 +132,7 @@ class FileTools(Toolset):
         return ChangePlan(FileChange(shown, real, None, text.encode()), "", content, notes=notes)
 
     def _intend_editing(self, arguments: Mapping[str, Any]) -> Intent:
-        path, edits = str(arguments["path"]), arguments["edits"]
-        plans = self._plans.make(("edit_file", [path, edits]), [path], lambda: [self._plan_editing(path, edits)])
-        return make_intent(plans)
+        return self._intend(self._prepare_editing(str(arguments["path"]), arguments["edits"]))
 
     @tool(annotations=_WRITES, intent=_intend_editing)
     async def edit_file(
@@ -145,8 +143,10 @@ class FileTools(Toolset):
         """Change parts of a file by replacing text. Read the file first, and quote `old` exactly as it is there,
         without the line numbers and with enough lines to occur only once. Show the user what you plan to change before.
         """
-        call = ("edit_file", [path, edits])
-        return await self._carry_out(call, [path], lambda: [self._plan_editing(path, edits)])
+        return await self._carry_out(self._prepare_editing(path, edits))
+
+    def _prepare_editing(self, path: str, edits: list[Edit]) -> Call:
+        return Call(("edit_file", [path, edits]), [path], lambda: [self._plan_editing(path, edits)])
 
     def _plan_editing(self, path: str, edits: list[Edit]) -> ChangePlan:
         with explain_errors("editing", path):
@@ -175,9 +175,7 @@ class FileTools(Toolset):
         )
 
     def _intend_patching(self, arguments: Mapping[str, Any]) -> Intent:
-        parsed = parse_patch(str(arguments["patch"]))
-        call = ("apply_patch", str(arguments["patch"]))
-        return make_intent(self._plans.make(call, list_patched(parsed), lambda: self._plan_patching(parsed)))
+        return self._intend(self._prepare_patching(str(arguments["patch"])))
 
     @tool(annotations=_WRITES, intent=_intend_patching)
     async def apply_patch(self, patch: Annotated[str, "From `*** Begin Patch` to `*** End Patch`"]) -> str:
@@ -187,8 +185,11 @@ class FileTools(Toolset):
         `@@` with a line that comes before, if needed to tell places apart; then lines with ` ` (three that stay before
         and after), `-` (removed) and `+` (added); and at the end `*** End Patch`.
         """
+        return await self._carry_out(self._prepare_patching(patch))
+
+    def _prepare_patching(self, patch: str) -> Call:
         parsed = parse_patch(patch)
-        return await self._carry_out(("apply_patch", patch), list_patched(parsed), lambda: self._plan_patching(parsed))
+        return Call(("apply_patch", patch), list_patched(parsed), lambda: self._plan_patching(parsed))
 
     def _plan_patching(self, patches: Sequence[FilePatch]) -> list[ChangePlan]:
         plans = [plan for patch in patches for plan in self._plan_file_patch(patch)]
@@ -247,11 +248,14 @@ class FileTools(Toolset):
             ChangePlan(gone, "", "", file.origin, is_shown=False),
         ]
 
-    async def _carry_out(self, call: Call, paths: Sequence[str], plan: Callable[[], list[ChangePlan]]) -> str:
+    def _intend(self, call: Call) -> Intent:
+        return make_intent(self._plans.make(call))
+
+    async def _carry_out(self, call: Call) -> str:
         """Make the planned changes; returns what the model reads of them."""
-        reals = await asyncio.to_thread(self._check_paths, paths)
+        reals = await asyncio.to_thread(self._check_paths, call.paths)
         await self._workspace.before_write(reals)
-        return await asyncio.to_thread(self._write_planned, call, plan)
+        return await asyncio.to_thread(self._write_planned, call)
 
     def _check_paths(self, paths: Sequence[str]) -> list[Path]:
         reals = []
@@ -260,9 +264,9 @@ class FileTools(Toolset):
                 reals.append(Path(self._workspace.access.check(path, Access.WRITE)))
         return reals
 
-    def _write_planned(self, call: Call, plan: Callable[[], list[ChangePlan]]) -> str:
+    def _write_planned(self, call: Call) -> str:
         with self._changing:
-            plans = self._plans.take(call) or plan()
+            plans = self._plans.take(call) or call.plan()
             changed = [each for each in plans if not each.is_unchanged]
             with explain_errors("writing", plans[0].change.path):
                 apply_changes(self._workspace.access, [each.change for each in changed])
