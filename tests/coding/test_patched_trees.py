@@ -46,6 +46,8 @@ FILES = st.builds(
     st.sampled_from(["\n", "\r\n"]),
 )
 TREES = st.dictionaries(st.sampled_from(NAMES), FILES, min_size=1, max_size=5)
+given_changes = given(TREES, st.lists(LINES, min_size=2, max_size=4), st.randoms(use_true_random=False))
+"""A tree, lines to write into its files, and what else is left to chance."""
 
 
 def write_hunk(before: tuple[str, ...], after: tuple[str, ...]) -> list[str]:
@@ -90,11 +92,13 @@ def change(tree: dict[str, File], chance: random.Random, lines: list[list[str]])
     return written, expected
 
 
-def write_tree(folder: Path, tree: dict[str, File]) -> None:
+def make_tree(factory: pytest.TempPathFactory, tree: dict[str, File]) -> Path:
+    folder = factory.mktemp("tree").resolve()
     for name, file in tree.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(file.data)
         (folder / name).chmod(0o750)
+    return folder
 
 
 def apply(folder: Path, patch: list[str]) -> str:
@@ -104,13 +108,12 @@ def apply(folder: Path, patch: list[str]) -> str:
     return result.text if result.is_error else ""
 
 
-@given(TREES, st.lists(LINES, min_size=2, max_size=4), st.randoms(use_true_random=False))
+@given_changes
 @settings(max_examples=80, deadline=None)
 def test_a_patch_gives_the_other_tree(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, File], lines: list[list[str]], chance: random.Random
 ) -> None:
-    folder = tmp_path_factory.mktemp("tree").resolve()
-    write_tree(folder, tree)
+    folder = make_tree(tmp_path_factory, tree)
     patch, expected = change(tree, chance, lines)
     if not patch:
         return
@@ -121,13 +124,12 @@ def test_a_patch_gives_the_other_tree(
         assert path not in tree or mode & 0o777 == 0o750, "an existing file keeps its mode"
 
 
-@given(TREES, st.lists(LINES, min_size=2, max_size=4), st.randoms(use_true_random=False))
+@given_changes
 @settings(max_examples=50, deadline=None)
 def test_a_patch_of_which_one_part_does_not_apply_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, File], lines: list[list[str]], chance: random.Random
 ) -> None:
-    folder = tmp_path_factory.mktemp("tree").resolve()
-    write_tree(folder, tree)
+    folder = make_tree(tmp_path_factory, tree)
     (folder / "last.txt").write_text("last\n")
     before = read_tree(folder)
     patch, _ = change(tree, chance, lines)
