@@ -19,7 +19,7 @@ from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.scan import ScanStopped
 from ferrule.coding.checkpoints.store import StoreUnusable, find_store_folder
 from ferrule.coding.checkpoints.turns import Turn
-from ferrule.coding.checkpoints.undo_news import UndoNews
+from ferrule.coding.checkpoints.undo_news import FILE_NAME, UndoNews
 from ferrule.errors import FerruleError
 from ferrule.sandbox.file_access import AccessSnapshot, FileAccess
 from ferrule.sandbox.shell.access_plan import Access
@@ -161,7 +161,7 @@ class Checkpoints:
 
     def take_undo_news(self) -> list[UndoNews]:
         """What was undone or redone and the model wasn't told yet. Reads files; called in a thread."""
-        if not (self.store / "undo_news.json").exists():
+        if not (self.store / FILE_NAME).exists():
             return []
         conversation = self.find_conversation()
         return self._run(lambda history: history.take_news(conversation), _find_no_news, scans=False)

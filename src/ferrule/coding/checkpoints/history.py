@@ -24,7 +24,7 @@ from ferrule.coding.checkpoints.restore import Restoration, Restored, name_actio
 from ferrule.coding.checkpoints.scan import TreeScan
 from ferrule.coding.checkpoints.store import CheckpointStore, remove_abandoned
 from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_session_alive
-from ferrule.coding.checkpoints.undo_news import NewsFile, UndoNews, describe_for_model
+from ferrule.coding.checkpoints.undo_news import FILE_NAME, NewsFile, UndoNews, describe_for_model
 
 __all__ = ["Limits", "TurnHistory"]
 
@@ -63,7 +63,7 @@ class TurnHistory:
         self.limits = limits
         self.store = CheckpointStore(folder, self.workspace)
         self.objects = self.store.objects
-        self._news = NewsFile(folder / "undo_news.json")
+        self._news = NewsFile(folder / FILE_NAME)
         own = os.path.realpath(folder)
         self._scan = TreeScan(
             self.workspace,

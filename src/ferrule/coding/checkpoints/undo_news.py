@@ -14,8 +14,10 @@ from ferrule._util.user_folders import write_private_file
 from ferrule.coding.checkpoints.restore import Restored
 from ferrule.sandbox.file_access import describe_path
 
-__all__ = ["NewsFile", "UndoNews", "describe_for_model"]
+__all__ = ["FILE_NAME", "NewsFile", "UndoNews", "describe_for_model"]
 
+FILE_NAME = "undo_news.json"
+"""Of the news in a store."""
 _MOST_KEPT = 50
 _MOST_NAMED = 20
 _STATES = {
