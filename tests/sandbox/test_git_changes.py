@@ -186,6 +186,16 @@ async def test_what_settings_name_is_protected(repository: Path) -> None:
     assert not (repository / "scripts/hooks/pre-commit").exists()
 
 
+async def test_a_reading_command_is_not_said_to_have_made_what_others_make(repository: Path) -> None:
+    git(repository, "config", "core.sshCommand", "./ssh.sh")
+    async with ShellSandbox(repository) as shell:
+        line = "echo begun >/tmp/begun; while [ ! -e ssh.sh ]; do sleep 0.05; done"
+        running = asyncio.create_task(shell.run(line, mode="read-only"))
+        await shell.run("while [ ! -e /tmp/begun ]; do sleep 0.05; done")
+        (repository / "ssh.sh").touch()
+        assert (await running).appeared == ()
+
+
 SETTINGS = {
     "[core]\n\tbare = false": True,
     "[core]\n\tfsmonitor": True,

@@ -146,7 +146,7 @@ class AccessPlanner:
         programs = [
             path
             for each, one in zip(planners, found, strict=True)
-            for path in each._protected_paths.list_missing_programs(one.protected)
+            for path in each._find_missing_programs(one.protected, mode)
         ]
         absent = [path for path in protected if placeholders.is_placeholder(path) or not os.path.lexists(path)]
         writable_folders = (*self._roots, *granted)
@@ -184,7 +184,7 @@ class AccessPlanner:
         """
         found = self.scan.walk()
         protected = self._find_protected(found.protected, (), self.mode)
-        protected += self._protected_paths.list_missing_programs(found.protected)
+        protected += self._find_missing_programs(found.protected, self.mode)
         hidden = (*self._find_hidden(found), *list_hidden_files())
         return tuple(self._make_rules(hidden, protected, (), self.mode))
 
@@ -233,6 +233,10 @@ class AccessPlanner:
             for path in self._protected_paths.list_protected_paths(found, granted)
             if any(is_within(path, each) for each in written) or (mode is Mode.FULL and os.path.lexists(path))
         ]
+
+    def _find_missing_programs(self, found: Sequence[str], mode: Mode) -> list[str]:
+        """The programs that git's settings name and that a command could create."""
+        return [] if mode is Mode.READ_ONLY else self._protected_paths.list_missing_programs(found)
 
     def _make_rules(
         self, hidden: Iterable[str], protected: Sequence[str], granted: Sequence[str], mode: Mode
