@@ -266,7 +266,8 @@ class _Judge:
         words, arguments = program.words, program.words[1:]
         known = _known(words)
         plain = name_of_program(name)
-        is_covered = program.is_covered and bool(known) and self._folders.are_within(self._workspace)
+        is_covered = program.is_covered and self._folders.are_within(self._workspace)
+        covering = known if is_covered else ()
         executions = list[Execution]()
         try:
             if plain == "find":
@@ -276,9 +277,9 @@ class _Judge:
             outcome = judge_builtin(name, arguments)
             if outcome is None:
                 outcome = judge_program(plain, arguments)
-            effects = self._resolve(outcome, known, is_covered, plain, words, end)
+            effects = self._resolve(outcome, known, covering, plain, words, end)
             if plain == "git":
-                effects += self._judge_settings(effects, known, is_covered, words[0].start, end)
+                effects += self._judge_settings(effects, known, covering, words[0].start, end)
         except UnsureError:
             run, write = self._run_uncovered(words[0].start, end, program)
             effects = run, replace(write, is_recursive=True)  # of a known program: it works on paths that aren't known
@@ -314,19 +315,17 @@ class _Judge:
         self,
         outcome: Outcome,
         known: tuple[str, ...],
-        is_covered: bool,
+        covering: tuple[str, ...],
         name: str,
         words: SequenceOf[Word],
         end: int,
     ) -> tuple[Effect, ...]:
         """Make effects of an outcome. Raises `UnsureError` if something is written that isn't known."""
-        covering = known if is_covered else ()
         effects = list[Effect]()
         if outcome.runs:
             if name in STDIN_PROGRAMS and runs_its_input([word.text for word in words[1:]]):
                 covering = ()
-            shown = shlex.join(known) if known else self._show(words[0].start, end)
-            effects.append(Effect("run", shown, covering))
+            effects.append(Effect("run", self._show(known, words[0].start, end), covering))
             if not outcome.writes:
                 effects.append(Effect("write", self._workspace, covering))
         for word in outcome.reads:
@@ -349,7 +348,7 @@ class _Judge:
         return tuple(effects)
 
     def _judge_settings(
-        self, effects: SequenceOf[Effect], known: tuple[str, ...], is_covered: bool, start: int, end: int
+        self, effects: SequenceOf[Effect], known: tuple[str, ...], covering: tuple[str, ...], start: int, end: int
     ) -> tuple[Effect, ...]:
         """The effects of what settings make a reading git command run."""
         if any(effect.kind != "read" for effect in effects):
@@ -362,9 +361,8 @@ class _Judge:
         if True in verdicts or (elsewhere and may_become_repository(written)):
             return self._run_uncovered(start, end)
         if None in verdicts:
-            shown = shlex.join(known) if known else self._show(start, end)
-            covering = known if is_covered else ()
-            return Effect("run", shown, covering), Effect("write", self._workspace, covering)
+            run = Effect("run", self._show(known, start, end), covering)
+            return run, Effect("write", self._workspace, covering)
         return ()
 
     def _write(self, word: Word, words: tuple[str, ...]) -> list[Effect]:
@@ -428,8 +426,7 @@ class _Judge:
 
     def _run_uncovered(self, start: int, end: int, program: Program | None = None) -> tuple[Effect, ...]:
         known = _known(program.words) if program else ()
-        shown = shlex.join(known) if known else self._show(start, end)
-        return Effect("run", shown), Effect("write", self._workspace)
+        return Effect("run", self._show(known, start, end)), Effect("write", self._workspace)
 
     def _add(
         self, start: int, end: int, words: tuple[str, ...], effects: tuple[Effect, ...], kind: str = "program"
@@ -444,8 +441,9 @@ class _Judge:
             return start, end
         return self._characters[start], self._characters[end]
 
-    def _show(self, start: int, end: int) -> str:
-        return self._data[start:end].decode(errors="replace")
+    def _show(self, known: SequenceOf[str], start: int, end: int) -> str:
+        """The words of a program; where one isn't known, its text."""
+        return shlex.join(known) if known else self._data[start:end].decode(errors="replace")
 
 
 def _known(words: SequenceOf[Word]) -> tuple[str, ...]:
