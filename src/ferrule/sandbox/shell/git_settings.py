@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from ferrule.sandbox.regular_files import open_regular_file
+from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["NamedPaths", "Setting", "find_named_paths", "is_harmless", "parse_settings", "read_settings"]
 
@@ -137,8 +138,7 @@ def is_harmless(setting: Setting, repository: str, root: str) -> bool:
     if setting.name == "core.fsmonitor":
         return value.lower() in _BOOLEANS
     if setting.name == "core.worktree":
-        tree = os.path.realpath(os.path.join(repository, value))
-        return tree == root or tree.startswith(f"{root}/")
+        return is_within(os.path.realpath(os.path.join(repository, value)), root)
     return key in _HARMLESS.get(section, "").split()
 
 

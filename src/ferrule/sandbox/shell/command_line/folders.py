@@ -5,6 +5,8 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 
+from ferrule.sandbox.visible_paths import is_within
+
 __all__ = ["Folders"]
 
 _MAX_FOLDERS = 8
@@ -57,6 +59,4 @@ class Folders:
 
     def are_within(self, workspace: str) -> bool:
         """Whether all are the workspace or below it, by their names."""
-        return self.paths is not None and all(
-            path == workspace or path.startswith(f"{workspace}/") for path in self.paths
-        )
+        return self.paths is not None and all(is_within(path, workspace) for path in self.paths)
