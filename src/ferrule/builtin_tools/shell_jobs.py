@@ -25,6 +25,7 @@ __all__ = ["JobState", "ShellJobs"]
 
 MOST_RUNNING: Final = 16
 LONGEST_WAIT: Final = 60.0
+_RUNNING: Final = "running"
 _PAUSE: Final = 0.05
 _MOST_SHOWN: Final = 200
 _TAIL_BYTES: Final = 4000
@@ -42,7 +43,11 @@ class JobState:
     status: str
     """Such as `running` or `ended: exit status 0`."""
     command: str
-    is_running: bool
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it ran when this was asked for."""
+        return self.status == _RUNNING
 
 
 @dataclass(slots=True)
@@ -52,6 +57,10 @@ class _Job:
     is_end_known: bool = False
     """Whether the model has been told how it ended."""
 
+    @property
+    def is_running(self) -> bool:
+        return self.running.status == _RUNNING
+
     def describe(self) -> str:
         """Its command on one line, and how it is going; a job that can't be said to have ended well never is."""
         command = " ".join(self.running.command.split())
@@ -59,13 +68,13 @@ class _Job:
         return f"{self.name}: {self.describe_status()}: {shown}"
 
     def describe_status(self) -> str:
-        if self.running.status == "running":
-            return "running"
+        if self.is_running:
+            return _RUNNING
         try:
             done = self.running.done
         except FerruleError as error:
             return f"failed: {error}"
-        return f"ended: {describe_end(done)}" if done is not None else "running"
+        return f"ended: {describe_end(done)}" if done is not None else _RUNNING
 
 
 class ShellJobs:
@@ -81,7 +90,7 @@ class ShellJobs:
 
         Raises `ToolFailed` if too many are running, and what `ShellSandbox.start` raises.
         """
-        running = [job.name for job in self._jobs.values() if job.running.status == "running"]
+        running = [job.name for job in self._jobs.values() if job.is_running]
         if len(running) >= MOST_RUNNING:
             raise ToolFailed(f"{len(running)} jobs are running, and more can't; stop one first: {', '.join(running)}")
         name = f"job_{len(self._jobs) + 1}"
@@ -90,10 +99,7 @@ class ShellJobs:
 
     def list_states(self) -> list[JobState]:
         """The jobs so far, for a person to see."""
-        return [
-            JobState(job.name, job.describe_status(), job.running.command, job.running.status == "running")
-            for job in self._jobs.values()
-        ]
+        return [JobState(job.name, job.describe_status(), job.running.command) for job in self._jobs.values()]
 
     async def read_tail(self, name: str) -> str:
         """The last lines of a job's output, which the model still reads. Raises `ToolRetry` for an unknown one."""
@@ -102,20 +108,20 @@ class ShellJobs:
     async def stop(self, name: str) -> str:
         """Stop a job, and say how it ended; the model is told. Raises `ToolRetry` for an unknown one."""
         job = self._find(name)
-        if job.running.status == "running":
+        if job.is_running:
             await job.running.stop()
         return job.describe_status()
 
     def take_announcements(self) -> list[str]:
         """Which jobs have ended since the last call, and how; see `coding.announcements`."""
-        ended = [job for job in self._jobs.values() if job.running.status != "running" and not job.is_end_known]
+        ended = [job for job in self._jobs.values() if not (job.is_running or job.is_end_known)]
         for job in ended:
             job.is_end_known = True
         return [f"The background job {job.describe()}\njob_output has what it wrote." for job in ended]
 
     async def aclose(self) -> None:
         """Stop all jobs. Can be called again."""
-        running = [job.running for job in self._jobs.values() if job.running.status == "running"]
+        running = [job.running for job in self._jobs.values() if job.is_running]
         await asyncio.gather(*(each.stop() for each in running), return_exceptions=True)
 
     def make_tools(self) -> list[Tool]:
@@ -130,14 +136,14 @@ class ShellJobs:
             """Read what a background job has written since it was last read, and whether it is still running."""
             job = self._find(id)
             output = await _read_output(job, _limit_wait(wait, scope))
-            job.is_end_known = job.is_end_known or job.running.status != "running"
+            job.is_end_known = job.is_end_known or not job.is_running
             return f"{output.rstrip(chr(10)) or '(no new output)'}\n[{job.name} {job.describe_status()}]"
 
         @tool(annotations=_HARMLESS)
         async def stop_job(id: JobId) -> str:  # noqa: A002
             """Stop a background job and everything that it started, and read the rest of its output."""
             job = self._find(id)
-            was_running = job.running.status == "running"
+            was_running = job.is_running
             try:
                 await job.running.stop()
             except FerruleError as error:
@@ -165,7 +171,7 @@ class ShellJobs:
 async def _read_output(job: _Job, seconds: float) -> str:
     ends = time.monotonic() + seconds
     while True:
-        is_running = job.running.status == "running"
+        is_running = job.is_running
         output = await job.running.read()
         if output.strip() or not is_running or time.monotonic() >= ends:
             return output
