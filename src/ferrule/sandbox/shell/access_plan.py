@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
@@ -76,7 +76,7 @@ class AccessPlan:
     """The git repositories in the roots."""
     unsearched: tuple[str, ...] = ()
     """Folders hidden because there was too much to search in them."""
-    copies: tuple[tuple[str, str], ...] = ()
+    copies: Mapping[str, str] = field(default_factory=dict)
     """Hidden files, each with the copy that is shown in its place: see `TrackedFiles`."""
 
     def list_hidden(self) -> list[str]:

@@ -188,7 +188,7 @@ class CommandRunner:
                 plan = self._planner.plan(*arguments)
             hidden = plan.list_hidden() if self._backend.has_mounts else []
             copies = await asyncio.to_thread(self._tracked.find_copies, hidden) if hidden else {}
-            return replace(plan, copies=tuple(copies.items()))
+            return replace(plan, copies=copies)
 
     async def _record_repositories(self, plan: AccessPlan) -> RepositoryState | None:
         """The repositories before a command; None if it can't change them, or if they aren't protected at all."""

@@ -43,7 +43,7 @@ def describe_hidden_files(paths: Sequence[str], plan: AccessPlan) -> str:
     shown = [escape_line(os.path.relpath(path, plan.workspace)) for path in paths[:_MAX_NAMED]]
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
     are, them = ("are", "them") if len(paths) > 1 else ("is", "it")
-    has_copies = any(path in dict(plan.copies) for path in paths)
+    has_copies = any(path in plan.copies for path in paths)
     seen = f"commands see what git has staged or committed of {them}" if has_copies else f"no command can open {them}"
     setting = choose_advice(
         f"ShellSandbox(visible=[{shown[0]!r}])", f'visible = ["{shown[0]}"] under [code] in ferrule.toml'

@@ -83,8 +83,8 @@ def _plan_rule_mounts(path: str, access: Access, plan: AccessPlan) -> Iterator[M
     elif os.path.isdir(path):
         # It can be traversed, since the workspace may be below it, but not listed.
         yield "empty", path, "0111"
-    elif path in dict(plan.copies):
-        yield "read", path, dict(plan.copies)[path]
+    elif path in plan.copies:
+        yield "read", path, plan.copies[path]
     elif is_within_any(path, plan.roots):
         # A device on a nodev mount: opening it fails, which is clearer than an empty file.
         yield "read", path, "/dev/null"
@@ -133,7 +133,7 @@ class _MountedLauncher:
         A rule whose path was deleted lost its mount too, and is ignored.
         """
         wanted = dict(plan.rules)
-        if self.copies != dict(plan.copies):
+        if self.copies != plan.copies:
             return None
         for path, access in self.rules.items():
             if wanted.get(path, access) is not access or (path not in wanted and os.path.lexists(path)):
@@ -239,7 +239,7 @@ class NamespaceBackend:
         lasting = tuple(rule for rule in plan.rules if rule[0] not in plan.placeholders)
         mounts = plan_mounts(replace(plan, rules=lasting), shares_network=self._network is True)
         settings = {"mounts": mounts, "network": self._network is not True}
-        return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting), kind, dict(plan.copies))
+        return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting), kind, plan.copies)
 
     async def _end_unused(self) -> None:
         """End idle launchers that are stale, or else too many."""
