@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sandbox"))
 
-from link_trees import CANARY, PLACES, TREES, make_swapped_tree, plant, read_all, swapping
+from link_trees import CANARY, PLACES, TREES, make_swapped_tree, make_tree, read_all, swapping
 
 from ferrule import Policy
 from ferrule.coding.attached_files import attach_files
@@ -86,15 +86,10 @@ class Agent:
 def test_random_links_lead_no_tool_outside(
     tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[str, str]], tried: list[str]
 ) -> None:
-    root = tmp_path_factory.mktemp("tree").resolve()
-    workspace, outside = root / "ws", root / "out"
-    workspace.mkdir()
-    outside.mkdir()
-    (outside / "a").write_bytes(CANARY)
-    plant(workspace, outside, tree)
+    workspace, outside = make_tree(tmp_path_factory.mktemp("tree"), tree)
 
     async def run() -> None:
-        agent = Agent(workspace, root / "store")
+        agent = Agent(workspace, workspace.parent / "store")
         said = await agent.try_all([*tried, *(place for place, _ in tree[:4])])
         # An edit that finds nothing repeats what it was given, and so does a patch.
         assert f"1\t{SECRET}" not in said

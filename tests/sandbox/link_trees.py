@@ -20,7 +20,12 @@ PLACES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
 TREES = st.lists(st.tuples(PLACES, st.one_of(st.just("file"), st.just("folder"), TARGETS)), max_size=12)
 
 
-def plant(workspace: Path, outside: Path, tree: list[tuple[str, str]]) -> None:
+def make_tree(folder: Path, tree: list[tuple[str, str]]) -> tuple[Path, Path]:
+    """A workspace with a tree of `TREES`, and a folder outside of it, by their real paths."""
+    workspace, outside = folder.resolve() / "ws", folder.resolve() / "out"
+    workspace.mkdir()
+    outside.mkdir()
+    (outside / "a").write_bytes(CANARY)
     for place, kind in tree:
         path = workspace / place
         try:
@@ -34,6 +39,7 @@ def plant(workspace: Path, outside: Path, tree: list[tuple[str, str]]) -> None:
                 path.symlink_to(kind.format(out=outside, ws=workspace))
         except (OSError, RuntimeError):
             continue  # taken, below a file, or a loop of links
+    return workspace, outside
 
 
 def read_all(folder: Path) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ import pytest
 from file_access_table import ROWS, VISIBLE, VISIBLE_ROWS, Row, build
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from link_trees import CANARY, PLACES, TREES, make_swapped_tree, plant, read_all, swapping
+from link_trees import CANARY, PLACES, TREES, make_swapped_tree, make_tree, read_all, swapping
 
 from ferrule.errors import FerruleError, FileAccessRefused, SandboxInputError
 from ferrule.sandbox.file_access import FileAccess
@@ -195,12 +195,7 @@ def test_a_secret_that_appears_is_hidden_at_once(names: dict[str, str]) -> None:
 def test_random_links_lead_nowhere_outside(
     tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[str, str]], tried: list[str]
 ) -> None:
-    root = tmp_path_factory.mktemp("tree").resolve()
-    workspace, outside = root / "ws", root / "out"
-    workspace.mkdir()
-    outside.mkdir()
-    (outside / "a").write_bytes(CANARY)
-    plant(workspace, outside, tree)
+    workspace, outside = make_tree(tmp_path_factory.mktemp("tree"), tree)
     before = read_all(outside)
     access = FileAccess(workspace)
     for place in [*tried, *(place for place, _ in tree)]:
