@@ -12,6 +12,7 @@ from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.hidden_hints import find_named_files
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths
+from ferrule.sandbox.shell.tracked_files import TrackedFiles
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
@@ -126,3 +127,19 @@ def test_long_lines_are_searched_in_linear_time(tmp_path: Path) -> None:
     paths = ProtectedPaths(str(tmp_path), (), Installation((), ()), ())
     assert paths.make_hint(".git/" * 200_000 + " Permission denied") == ""
     assert "git's settings" in paths.make_hint(".git/" * 200_000 + "config: Permission denied")
+
+
+def test_a_change_of_the_index_makes_copies_of_what_changed_alone(repository: Path) -> None:
+    tracked = TrackedFiles(str(repository.parent), str(repository))
+    hidden = [str(repository / name) for name in (".env", "sub/prod.key", ".env.d/inner", "module.py")]
+    first = tracked.find_copies(hidden)
+    assert [Path(first[path]).read_text() for path in hidden] == [
+        f"first {path[len(str(repository)) + 1 :]}\n" for path in hidden
+    ]
+    git(repository, "add .env")
+    second = tracked.find_copies(hidden)
+    assert {path for path in hidden if first[path] != second[path]} == {hidden[0]}
+    assert Path(second[hidden[0]]).read_text() == "secret\n"
+    git(repository, "update-index --chmod=-x sub/prod.key")
+    third = tracked.find_copies(hidden)
+    assert [Path(each[hidden[1]]).stat().st_mode & 0o777 for each in (second, third)] == [0o555, 0o444]

@@ -10,8 +10,9 @@ changed, and `git commit -a` would fail or commit an empty one. What the user ha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,9 @@ class TrackedFiles:
     workspace: str
     _known: dict[str, tuple[tuple[object, ...], dict[str, str]]] = field(default_factory=dict)
     """By repository: the version of its index with the files asked for, and their copies."""
+    _kept: dict[tuple[str, str, int], str | None] = field(default_factory=dict)
+    """Copies by repository, object and mode, which most changes of an index leave as they are; None for a long one."""
+    _names: Iterator[int] = field(default_factory=count)
 
     def find_copies(self, hidden: Iterable[str]) -> dict[str, str]:
         """The copies to show in place of those hidden files that are tracked, by path.
@@ -72,10 +76,11 @@ class TrackedFiles:
             "GIT_OBJECT_DIRECTORY": os.path.join(common, "objects"),
         }
         try:
-            git = _Reader(Git(program, self._make_repository()), tree, environment)
-            return {path: self._keep(blob, mode) for path, (mode, blob) in git.read(paths).items()}
+            reader = _Reader(Git(program, self._make_repository()), tree, environment)
+            copies = {path: self._copy(reader, blob, mode) for path, (mode, blob) in reader.list_files(paths).items()}
         except OSError:
             return {}
+        return {path: copy for path, copy in copies.items() if copy is not None}
 
     def _make_repository(self) -> str:
         """An empty repository of our own, so that git reads none of the workspace's settings."""
@@ -85,9 +90,16 @@ class TrackedFiles:
         (repository / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
         return str(repository)
 
-    def _keep(self, blob: bytes, mode: int) -> str:
-        kept = Path(self.folder, f"{len(list(Path(self.folder).iterdir()))}.tracked")
-        kept.write_bytes(blob)
+    def _copy(self, reader: _Reader, blob: str, mode: int) -> str | None:
+        key = reader.tree, blob, mode
+        if key not in self._kept:
+            content = reader.read(blob)
+            self._kept[key] = self._keep(content, mode) if len(content) <= _MAX_BYTES else None
+        return self._kept[key]
+
+    def _keep(self, content: bytes, mode: int) -> str:
+        kept = Path(self.folder, f"{next(self._names)}.tracked")
+        kept.write_bytes(content)
         kept.chmod(mode)
         return str(kept)
 
@@ -98,24 +110,28 @@ class _Reader:
     tree: str
     environment: Mapping[str, str]
 
-    def read(self, paths: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-        """The mode and content of each file as the index has it. Raises `OSError` if git fails."""
+    def list_files(self, paths: Sequence[str]) -> dict[str, tuple[int, str]]:
+        """The mode and object of each file in the index. Raises `OSError` if git fails."""
         below = {os.fsencode(os.path.relpath(path, self.tree)): path for path in paths}
         entries = self._run("--literal-pathspecs", "ls-files", "-s", "-z", "--", *map(os.fsdecode, below))
-        found: dict[str, tuple[int, bytes]] = {}
+        found: dict[bytes, tuple[int, str]] = {}
         for entry in filter(None, entries.split(b"\0")):
             about, _, name = entry.partition(b"\t")
             mode, blob, stage = about.split()
-            if name in below and mode in _MODES and stage == b"0" and not self._is_converted(name):
-                content = self._run("cat-file", "blob", blob.decode())
-                if len(content) <= _MAX_BYTES:
-                    found[below[name]] = (_MODES[mode], content)
-        return found
+            if name in below and mode in _MODES and stage == b"0":
+                found[name] = (_MODES[mode], blob.decode())
+        converted = self._find_converted(found) if found else ()
+        return {below[name]: entry for name, entry in found.items() if name not in converted}
 
-    def _is_converted(self, name: bytes) -> bool:
-        """Whether git keeps another content than it writes to the file, as for an encrypted one."""
-        listed = self._run("check-attr", "--cached", "-z", *_CONVERTING, "--", os.fsdecode(name)).split(b"\0")
-        return any(value not in (b"unspecified", b"unset") for value in listed[2::3])
+    def read(self, blob: str) -> bytes:
+        """The content of an object. Raises `OSError` if git fails."""
+        return self._run("cat-file", "blob", blob)
+
+    def _find_converted(self, names: Iterable[bytes]) -> set[bytes]:
+        """The files of which git keeps another content than it writes to them, as of an encrypted one."""
+        listed = self._run("check-attr", "--cached", "-z", *_CONVERTING, "--", *map(os.fsdecode, names)).split(b"\0")
+        values = zip(listed[::3], listed[2::3], strict=False)
+        return {name for name, value in values if value not in (b"unspecified", b"unset")}
 
     def _run(self, *arguments: str) -> bytes:
         with self.git.start(*arguments, folder=self.tree, environment=self.environment) as process:
