@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -143,3 +144,14 @@ def test_a_change_of_the_index_makes_copies_of_what_changed_alone(repository: Pa
     git(repository, "update-index --chmod=-x sub/prod.key")
     third = tracked.find_copies(hidden)
     assert [Path(each[hidden[1]]).stat().st_mode & 0o777 for each in (second, third)] == [0o555, 0o444]
+
+
+def test_a_git_that_takes_too_long_copies_nothing(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "git").write_text("#!/bin/sh\nexec sleep 60\n")
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr("ferrule.sandbox.shell.tracked_files._SECONDS", 0.1)
+    assert TrackedFiles(str(folder), str(repository)).find_copies([str(repository / ".env")]) == {}

@@ -26,20 +26,26 @@ class Git:
         self,
         *arguments: str,
         input: bytes = b"",  # noqa: A002 - as in `subprocess.run`
+        folder: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        seconds: float = _SECONDS,
     ) -> bytes:
-        """Run git and return its output. Raises `OSError` with what it printed if it fails."""
+        """Run git in `folder`, by default the repository, and return its output.
+
+        Raises `OSError` with what it printed if it fails, and if it takes longer than `seconds`.
+        """
         try:
             done = subprocess.run(
                 self._make_command(arguments),
-                cwd=self.repository,
-                env=self._make_environment(),
+                cwd=folder or self.repository,
+                env={**self._make_environment(), **(environment or {})},
                 input=input,
                 capture_output=True,
-                timeout=_SECONDS,
+                timeout=seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise OSError(f"git {arguments[0]} took more than {_SECONDS:.0f} seconds") from error
+            raise OSError(f"git {arguments[0]} took more than {seconds:g} seconds") from error
         if done.returncode != 0:
             lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
             raise OSError(f"git {arguments[0]} failed: {lines[-1]}")

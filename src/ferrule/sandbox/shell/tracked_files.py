@@ -134,14 +134,7 @@ class _Reader:
         return {name for name, value in values if value not in (b"unspecified", b"unset")}
 
     def _run(self, *arguments: str) -> bytes:
-        with self.git.start(*arguments, folder=self.tree, environment=self.environment) as process:
-            try:
-                output, _ = process.communicate(timeout=_SECONDS)
-            finally:
-                process.kill()
-        if process.returncode:
-            raise OSError(f"git {arguments[0]} failed")
-        return output
+        return self.git.run(*arguments, folder=self.tree, environment=self.environment, seconds=_SECONDS)
 
 
 def _find_tree(folder: str, known: dict[str, str | None]) -> str | None:
