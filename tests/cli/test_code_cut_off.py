@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ from openai_server import KEY, calls, says, server
 from screens import CTRL_D, ENTER, Screen
 from scripted_http import Reply, ScriptedServer, json_reply
 from server_thread import serve_in_thread
-from terminals import ferrule
+from terminals import COMMAND, environment, ferrule
 from test_code_terminal import leave, opened, run
+
+from ferrule.store import Store
 
 NOWHERE = ("-m", "openai:m", "--base-url", "http://127.0.0.1:1/v1")
 WORDS = "touch made"
@@ -51,6 +55,33 @@ def test_a_call_that_was_not_decided_on_is_named_and_asked_about_again(project: 
         screen.wait_for("It is made.")
         assert (project / "made").exists()
         leave(screen)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_ends_a_turn_without_a_terminal_and_what_it_did_is_saved(
+    project: Path, number: signal.Signals
+) -> None:
+    scripted = server(run("touch started; sleep 300"))
+    with serve_in_thread(lambda: scripted) as address:
+        # What runs the tests may have been told to ignore a signal, as `nohup` is.
+        command = ["env", "--default-signal", *COMMAND, "code", "-p", "--yes", "go"]
+        command += ["-m", "openai:m", "--base-url", f"{address}/v1"]
+        with subprocess.Popen(
+            command, cwd=project, env=environment(home(project)), stderr=subprocess.PIPE, text=True
+        ) as process:
+            deadline = time.monotonic() + 60
+            while not (project / "started").exists():
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            process.send_signal(number)
+            stderr = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + number
+    assert "Traceback" not in stderr, stderr
+    assert "--continue` goes on with it" in stderr
+    with Store(project.parent / "home" / "ferrule" / "conversations.db", create=False) as store:
+        (saved,) = store.list(folder=str(project))
+        assert store.load(saved.id).conversation.messages[-1].result.status == "cancelled"
 
 
 def test_another_question_goes_along_with_what_was_not_run(project: Path) -> None:

@@ -398,7 +398,8 @@ class _SaveMessages(Hooks):
 class SessionRunner:
     """Runs the turns of a session synchronously, on an event loop of the calling thread.
 
-    Ctrl-C cancels the turn and raises `KeyboardInterrupt`; the session can then go on.
+    Ctrl-C cancels the turn and raises `KeyboardInterrupt`; the session can then go on. If a signal ends the program,
+    the turn ends before what it uses is closed, and calls that haven't begun stay open.
     """
 
     def __init__(self, session: Session, runner: asyncio.Runner) -> None:
@@ -415,11 +416,11 @@ class SessionRunner:
 
     def run_turn(self, turn: Coroutine[Any, Any, Run]) -> Run:
         """Run a turn of the session."""
-        has_started = is_abandoned = False
+        started: list[asyncio.Task[Any] | None] = []
+        is_abandoned = False
 
         async def run_unless_abandoned() -> Run:
-            nonlocal has_started
-            has_started = True
+            started.append(asyncio.current_task())
             # If Ctrl-C arrives after asyncio has created the task and before it handles signals, the task is left to
             # the loop's next run, which is that of another question.
             if is_abandoned:
@@ -433,11 +434,22 @@ class SessionRunner:
             is_abandoned = True
             self.session.finish_turn("cancelled")
             raise
+        except SystemExit:  # from the handler of a signal, which the loop doesn't pass on to the task
+            is_abandoned = self.session.keeps_open_calls = True
+            self.runner.run(_cancel(*filter(None, started)))
+            raise
         except asyncio.CancelledError:
-            if has_started:
+            if started:
                 raise
             # Ctrl-C arrived after asyncio has begun to handle signals and before it resets its count of them: it then
             # takes the cancellation for somebody else's.
             turn.close()
             self.session.finish_turn("cancelled")
             raise KeyboardInterrupt from None
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
