@@ -62,6 +62,15 @@ def test_later(): ...
 """
 
 
+async def test_an_edit_within_the_second_of_the_last_run_is_seen(workspace: Workspace) -> None:
+    write(workspace, {"test_a.py": "from a import first\n\ndef test_first():\n    assert first == 2\n"})
+    source = workspace.folder / "a.py"
+    for value, failed in ((1, 1), (2, 0)):
+        source.write_text(f"first = {value}\n")
+        os.utime(source, (1_700_000_000, 1_700_000_000))
+        assert (await run(workspace)).data["failed"] == failed
+
+
 async def test_pytest_by_its_report(workspace: Workspace) -> None:
     write(workspace, {"conftest.py": "", "tests/test_a.py": PYTEST})
     result = await run(workspace)

@@ -44,6 +44,8 @@ _UNATTENDED = {
     "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
     "NEXT_TELEMETRY_DISABLED": "1",
     "DO_NOT_TRACK": "1",
+    # Python takes a compiled file for that of a source of the same size and second, and a model edits faster than that.
+    "PYTHONDONTWRITEBYTECODE": "1",
 }
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
