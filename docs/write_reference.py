@@ -63,6 +63,9 @@ PAGES = {
     "sandbox": Page("The sandbox", "Where a model's code runs: see [the sandbox](../sandbox.md).", ("sandbox",)),
     "mcp": Page("MCP", "Tools of servers, and serving them: see [MCP](../mcp.md).", ("mcp",)),
     "coding": Page("Coding", "Tools for a project, in one workspace: see [coding](../coding.md).", ("coding",)),
+    "analysis": Page(
+        "Analysis", "Questions about data, answered by plans of tasks: see [analysis](../analysis.md).", ("analysis",)
+    ),
     "training": Page("Training data", "Synthetic conversations: see [training](../training.md).", ("training",)),
 }
 PAGE_OF = {room: name for name, page in PAGES.items() for room in page.rooms}

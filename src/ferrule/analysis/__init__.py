@@ -1,0 +1,41 @@
+"""The analyst: a question and data become a plan of tasks, and an answer whose numbers come from code that ran.
+
+Its public names are loaded when they are first used, so that `import ferrule.analysis` costs almost nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferrule.analysis.plan import Plan, PlanTask
+    from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
+    from ferrule.analysis.settings import AnalysisSettings
+
+_HOMES = {
+    "AnalysisResult": "result",
+    "AnalysisSettings": "settings",
+    "OutputEntry": "result",
+    "Plan": "plan",
+    "PlanTask": "plan",
+    "TaskExecution": "result",
+}
+
+__all__ = [
+    "AnalysisResult",
+    "AnalysisSettings",
+    "OutputEntry",
+    "Plan",
+    "PlanTask",
+    "TaskExecution",
+]
+
+if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value

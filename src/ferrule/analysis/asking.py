@@ -1,0 +1,200 @@
+"""The one place that asks a model in an analysis: through a pipeline, and so through the loop of `agent/`.
+
+    key = StageKey("t1", "methodology", attempt)
+    methodology = await asker.ask(key, INSTRUCTIONS, question, Methodology, temperature=0.2, timeout=120)
+
+A request is known by its `StageKey`, never by when it was made: recordings, and models that tests answer with, read
+the key of the running request from `current_stage`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from ferrule.agent.hooks import Hooks, RunState
+from ferrule.agent.pipeline import Pipeline
+from ferrule.analysis.events import AnalysisEvent, Notice, StageFinished, StageStarted
+from ferrule.analysis.limits import AnalysisLimits
+from ferrule.analysis.stages import WHOLE, StageKey, current_stage
+from ferrule.errors import FerruleError, OutputInvalid, ProviderError
+from ferrule.events import NO_USAGE, Usage
+
+if TYPE_CHECKING:
+    from ferrule.agent.run import Run
+    from ferrule.execution import Approver, Journal, Policy
+    from ferrule.models.protocol import Model
+    from ferrule.tools.registry import ToolLike
+
+Output = TypeVar("Output")
+
+__all__ = ["WHOLE", "Asker", "ModelChoice", "StageKey", "ToolOptions", "current_stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The models of an analysis: one for all, and others by the name of a tool or stage."""
+
+    default: Model
+    others: Mapping[str, Model] = field(default_factory=dict)
+    owned: tuple[Model, ...] = ()
+    """Those that the analysis made, and closes."""
+
+    def choose(self, tool: str, stage: str) -> Model:
+        """The model of a stage: its own, that of its tool, or the one for all."""
+        return self.others.get(stage) or self.others.get(tool) or self.default
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all of them."""
+        return tuple(dict.fromkeys(model.name for model in (self.default, *self.others.values())))
+
+    async def aclose(self) -> None:
+        """Close the models that the analysis made, even if closing one fails."""
+        async with AsyncExitStack() as stack:
+            for model in self.owned:
+                stack.push_async_callback(model.aclose)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """How calls of added tools are answered: the options of `Pipeline.using`."""
+
+    policy: Policy | None = None
+    approver: Approver | None = None
+    journal: Journal | None = None
+
+
+def _ignore(_event: AnalysisEvent) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks the models of one analysis: counts, reports, and leaves out the temperature where a model refuses it."""
+
+    models: ModelChoice
+    limits: AnalysisLimits
+    emit: Callable[[AnalysisEvent], None] = _ignore
+    options: ToolOptions = field(default_factory=ToolOptions)
+    tool: str = ""
+    """The tool whose stages this one asks for; empty for those of the whole analysis."""
+    _refusing: set[str] = field(default_factory=set, repr=False)
+    """The names of models that take no temperature."""
+    _asked: set[StageKey] = field(default_factory=set, repr=False)
+
+    def for_tool(self, tool: str) -> Asker:
+        """The same asker for the stages of a tool, which may have a model of its own."""
+        return replace(self, tool=tool)
+
+    async def ask(
+        self,
+        key: StageKey,
+        instructions: str,
+        question: str,
+        output: type[Output],
+        *,
+        temperature: float,
+        timeout: float | None = None,
+        tools: Iterable[ToolLike] = (),
+    ) -> Output:
+        """Ask one question, and return the answer as `output`.
+
+        Raises `ModelError` if the model fails, `OutputInvalid` for answers that aren't of the type, also after being
+        sent back, `TimeoutError` after `timeout` seconds, `LimitReached` at a limit of the analysis, and `ValueError`
+        for a key that was asked before.
+        """
+        if key in self._asked:
+            raise ValueError(f"the key {key} was asked before; count attempt within the task and the stage")
+        self._asked.add(key)
+        model = self.models.choose(self.tool, key.stage)
+        pipeline: Pipeline[Output] = Pipeline(model).system(instructions).chat(question).parse_as(output)
+        offered = tuple(tools)
+        if offered:
+            options = self.options
+            pipeline = pipeline.using(
+                *offered, policy=options.policy, approver=options.approver, journal=options.journal
+            )
+        counter = _RequestCounter(key, self.limits)
+        started, error = time.monotonic(), None
+        self.emit(StageStarted(key, model.name))
+        token = current_stage.set(key)
+        try:
+            return await self._run(pipeline.hook(counter), temperature, timeout, key)
+        except (FerruleError, TimeoutError) as failure:
+            error = str(failure)
+            raise
+        finally:
+            current_stage.reset(token)
+            seconds = time.monotonic() - started
+            self.emit(StageFinished(key, seconds, counter.usage, counter.calls, error))
+
+    async def _run(
+        self, pipeline: Pipeline[Output], temperature: float, timeout: float | None, key: StageKey
+    ) -> Output:
+        """Run with the temperature, and again without it if the model refuses that."""
+        left = self.limits.seconds_left
+        seconds = left if timeout is None else timeout if left is None else min(timeout, left)
+        limited = pipeline if seconds is None else pipeline.within(seconds=max(seconds, 0.0))
+        name = pipeline.model.name
+        if "temperature" not in pipeline.model.capabilities.settings:
+            self._drop_temperature(name, "")
+        if name in self._refusing:
+            return self._take_output(await limited.run(), key, timeout)
+        try:
+            run = await limited.with_(temperature=temperature).run()
+        except ProviderError as error:
+            if error.status != 400 or "temperature" not in str(error).lower():
+                raise
+            self._drop_temperature(name, f": {error}")
+            run = await limited.run()
+        return self._take_output(run, key, timeout)
+
+    def _take_output(self, run: Run[Output], key: StageKey, timeout: float | None) -> Output:
+        """The answer of a run. Raises what `ask` raises if it stopped before there was one."""
+        if run.stopped == "done":
+            return cast("Output", run.output)
+        if run.stopped == "time":
+            self.limits.check(key.stage)
+            raise TimeoutError(f"{run.model} took longer than {timeout:g} s for {key.stage}")
+        detail = f": {run.stop_detail}" if run.stop_detail else ""
+        raise OutputInvalid(
+            f"{run.model} gave no complete answer for {key.stage}: it stopped at {run.stopped}{detail}", run.text
+        )
+
+    def _drop_temperature(self, name: str, reason: str) -> None:
+        if name not in self._refusing:
+            self._refusing.add(name)
+            self.emit(Notice(f"{name} takes no temperature, so it is asked without one{reason}"))
+
+
+class _RequestCounter(Hooks):
+    """Counts the requests of one question, and stops it at a limit of the analysis."""
+
+    comes_first = True
+
+    def __init__(self, key: StageKey, limits: AnalysisLimits) -> None:
+        self._key = key
+        self._limits = limits
+        self._of_this_run: Usage = NO_USAGE
+        self._run: object = None
+        self.calls = 0
+        self.usage: Usage = NO_USAGE
+
+    async def before_request(self, state: RunState) -> None:  # noqa: ARG002 - as hooks are called
+        """Count the request. Raises `LimitReached`."""
+        self._limits.count_request(self._key.task, self._key.stage)
+        self.calls += 1
+
+    async def after_message(self, state: RunState) -> None:
+        """Count its tokens, with those of sub-agents that answered calls since the last one."""
+        if state.run is not self._run:
+            self._run, self._of_this_run = state.run, NO_USAGE
+        # The difference leaves out what was written to a cache, so the first request is counted as it is.
+        new = state.run.usage if self._of_this_run is NO_USAGE else state.run.usage - self._of_this_run
+        self._of_this_run = state.run.usage
+        self.usage = self.usage + new
+        self._limits.count_usage(self._key.task, state.run.model, new)

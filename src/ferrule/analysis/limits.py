@@ -1,0 +1,115 @@
+"""What an analysis has used of its limits: requests to models, dollars and seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ferrule.errors import FerruleError, SettingsError
+from ferrule.events import NO_USAGE, Usage
+from ferrule.models.prices import find_price
+
+LAST_STAGES = ("synthesis", "focused_answer")
+"""The stages that write the answer. The last requests are kept for them, so that a limit doesn't leave none."""
+
+
+class LimitReached(FerruleError):  # noqa: N818 - a state
+    """A limit of the analysis is reached; `limit` is `calls`, `cost` or `seconds`."""
+
+    def __init__(self, limit: str, message: str) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was used: of a whole analysis, or of one of its tasks."""
+
+    calls: int = 0
+    """Requests to models."""
+    usage: Usage = NO_USAGE
+    """Tokens read and written."""
+    cost: float | None = 0.0
+    """US dollars; None if the price of a model isn't known."""
+    seconds: float = 0.0
+    """Wall time."""
+
+
+@dataclass(slots=True)
+class _Account:
+    calls: int = 0
+    usage: Usage = NO_USAGE
+    cost: float | None = 0.0
+
+    def add(self, usage: Usage, cost: float | None) -> None:
+        self.usage = self.usage + usage
+        self.cost = None if self.cost is None or cost is None else self.cost + cost
+
+
+@dataclass(slots=True)
+class AnalysisLimits:
+    """Counts requests, their cost and the time, and refuses a request beyond a limit. None is no limit."""
+
+    calls: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    _started: float = field(init=False)
+    _total: _Account = field(default_factory=_Account)
+    _tasks: dict[str, _Account] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    def check_prices(self, models: Iterable[str]) -> None:
+        """Raise `SettingsError` if the cost is limited and the price of one of the models isn't known."""
+        for name in models:
+            if self.cost is not None and find_price(name) is None:
+                raise SettingsError(
+                    f"max_cost can't be kept: the price of {name} isn't known; set it with "
+                    f"configure_prices({{{name!r}: {{'input': 1.0, 'output': 4.0}}}}) of ferrule.models.prices, in "
+                    "dollars for a million tokens, or give max_calls instead"
+                )
+
+    def count_request(self, task: str, stage: str) -> None:
+        """Count one more request. Raises `LimitReached` if it isn't allowed."""
+        self.check(stage)
+        self._total.calls += 1
+        self._find_account(task).calls += 1
+
+    def check(self, stage: str = "") -> None:
+        """Raise `LimitReached` if this stage may ask no more. The last requests are kept for the answer."""
+        spent, kept = self._total, 0 if stage in LAST_STAGES else len(LAST_STAGES)
+        if self.calls is not None and spent.calls >= self.calls - (kept if self.calls > 2 * kept else 0):
+            raise LimitReached("calls", f"the limit of {self.calls} requests to models was reached")
+        if self.cost is not None and (spent.cost or 0.0) >= self.cost:
+            raise LimitReached("cost", f"the limit of ${self.cost:g} was reached")
+        left = self.seconds_left
+        if left is not None and left <= 0:
+            raise LimitReached("seconds", f"the limit of {self.seconds:g} seconds was reached")
+
+    def count_usage(self, task: str, model: str, usage: Usage) -> None:
+        """Count the tokens of a request, and what they cost."""
+        price = find_price(model) if usage != NO_USAGE else None
+        cost = 0.0 if usage == NO_USAGE else None if price is None else price.compute_cost(usage)
+        self._total.add(usage, cost)
+        self._find_account(task).add(usage, cost)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the analysis began."""
+        return self.clock() - self._started
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the limit, negative after it; None if there is none."""
+        return None if self.seconds is None else self.seconds - self.elapsed
+
+    def sum_up(self, task: str | None = None) -> Spending:
+        """What the analysis used so far, or one of its tasks."""
+        account = self._total if task is None else self._tasks.get(task, _Account())
+        return Spending(account.calls, account.usage, account.cost, self.elapsed if task is None else 0.0)
+
+    def _find_account(self, task: str) -> _Account:
+        return self._tasks.setdefault(task, _Account())

@@ -1,0 +1,69 @@
+"""A plan is validated before anything runs; each problem is a sentence that a model can act on."""
+
+import pytest
+
+from ferrule.analysis.plan import Plan, PlanTask, list_dependants, validate_plan
+
+TOOLS = ("py_executor", "logic_kernel", "knowledge_retriever")
+
+
+def task(name: str, *needs: str, tool: str = "py_executor", query: str = "Add.") -> PlanTask:
+    return PlanTask(id=name, tool=tool, query=query, needs=needs)
+
+
+def find_problems(*tasks: PlanTask, earlier: tuple[str, ...] = (), most: int | None = None) -> list[str]:
+    return validate_plan(Plan(approach="", tasks=tasks), TOOLS, earlier, most)
+
+
+def test_a_plan_that_can_run_has_no_problems() -> None:
+    assert find_problems(task("t1"), task("t2", "t1"), task("t3", "t1", "t2"), most=3) == []
+
+
+def test_a_plan_may_build_on_earlier_tasks() -> None:
+    assert find_problems(task("t3", "t1"), earlier=("t1", "t2")) == []
+
+
+def test_needs_may_name_later_tasks() -> None:
+    assert find_problems(task("t1", "t2"), task("t2")) == []
+
+
+@pytest.mark.parametrize(
+    ("tasks", "problem"),
+    [
+        ((), "The plan has no tasks: give at least one."),
+        ((task("t1", "t2"), task("t2", "t1")), "wait for each other: remove one of these needs."),
+        ((task("t1", "t1"),), "Task t1 needs its own result: remove that."),
+        ((task("t1", "t9"), task("t2")), "Task t1 needs 't9', which is no task: use one of t2."),
+        ((task("t1"), task("t1")), "2 tasks have the id 't1': give each its own."),
+        ((task("one"),), "'one' can't be the id of a task: use t1, t2 and so on."),
+        (
+            (task("t1", tool="web"),),
+            "Task t1 names the tool 'web', which there is not: use one of " + ", ".join(sorted(TOOLS)) + ".",
+        ),
+        ((task("t1", query=" "),), "Task t1 has no query: say what its tool is to do."),
+        (
+            tuple(task(f"t{n}") for n in range(1, 6)),
+            "The plan has 5 tasks, and at most 4 are allowed: merge or leave out some.",
+        ),
+    ],
+)
+def test_each_problem_is_a_sentence(tasks: tuple[PlanTask, ...], problem: str) -> None:
+    (found,) = find_problems(*tasks, most=4)
+    assert found.endswith(problem)
+
+
+def test_an_earlier_id_is_not_given_again() -> None:
+    assert find_problems(task("t1"), earlier=("t1",)) == [
+        "The id 't1' is that of an earlier task: continue the numbers after it."
+    ]
+
+
+def test_a_long_cycle_is_named_in_its_order() -> None:
+    (found,) = find_problems(task("t1", "t3"), task("t2", "t1"), task("t3", "t2"), task("t4"))
+    assert "t4" not in found
+    assert found.count("→") == 3
+
+
+def test_dependants_are_found_through_others() -> None:
+    tasks = [task("t1"), task("t2", "t1"), task("t3"), task("t4", "t2", "t3")]
+    assert list_dependants(tasks, "t1") == ["t2", "t4"]
