@@ -1,0 +1,58 @@
+"""What a Python task leaves: its result, its code, each attempt with what was wrong, and the checks of the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ferrule.analysis.result import Attempt, ResultCheck
+from ferrule.conversation import Image
+
+if TYPE_CHECKING:
+    from ferrule.analysis.python_executor.stages import ExtractedData, Methodology
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorContext:
+    """What is known of an error, as the next attempt is told it. The fields are the fourth seed's."""
+
+    error_type: str
+    """The exception's class, or what ended the code: `Timeout`, `OutOfMemory`, `TooMuchOutput`, `NoResult`, …"""
+    error_message: str
+    problematic_line: int | None = None
+    """Counted from 1."""
+    problematic_code: str = ""
+    """The code at that line."""
+    variable_name: str = ""
+    """The name, attribute or key that doesn't exist."""
+    suggested_fixes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """One line: the line of the code, the type, the message."""
+        place = f"line {self.problematic_line}: " if self.problematic_line else ""
+        return f"{place}{self.error_type}: {self.error_message}"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonOutcome:
+    """What a Python task left. `error` is None if it has a result, which may still have failed checks."""
+
+    result: str = ""
+    """The result as a model and a person read it, with failed checks and repairs said."""
+    value: Any = None
+    """The result as JSON data."""
+    kept: Any = None
+    """The result as the `TaskValue` that later tasks see as `results["t1"]`."""
+    error: str | None = None
+    code: str | None = None
+    methodology: Methodology | None = None
+    extracted: ExtractedData | None = None
+    functions: tuple[Any, ...] = ()
+    """The `FunctionDoc`s that the model was shown."""
+    output: str = ""
+    figures: tuple[Image, ...] = ()
+    checks: tuple[ResultCheck, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader of the result should know: repairs, values that the context doesn't hold, unknown functions."""
