@@ -145,7 +145,7 @@ class RecordingFile:
         if row["type"] == "model":
             self.models[row["model"]] = (
                 row["name"] if "name" in row else row["model"],
-                _read_capabilities(row["capabilities"]),
+                read_capabilities(row["capabilities"]),
             )
             return None
         if row["type"] != "exchange":
@@ -211,7 +211,8 @@ def _replace(path: Path, lines: Sequence[bytes]) -> None:
     partial.replace(path)
 
 
-def _read_capabilities(data: Mapping[str, Any]) -> Capabilities:
+def read_capabilities(data: Mapping[str, Any]) -> Capabilities:
+    """What the row of a model says it supports. Raises `ValueError` and `TypeError`."""
     kinds = {one.name: type(getattr(_DEFAULTS, one.name)) for one in fields(_DEFAULTS)}
     if unknown := sorted(set(data) - set(kinds)):
         raise ValueError(f"unknown capability {unknown[0]!r}")

@@ -76,6 +76,18 @@ class SecretFinder:
         texts = list(_iterate_texts(value))
         return next((name for secret, name in self._names.items() if any(secret in text for text in texts)), None)
 
+    def scrub(self, value: Any) -> Any:
+        """A JSON value with each known secret, and whatever has the form of a key, replaced."""
+        if isinstance(value, str):
+            for secret in self._names:
+                value = value.replace(secret, SCRUBBED)
+            return scrub_forms(value)
+        if isinstance(value, dict):
+            return {self.scrub(name): self.scrub(inner) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.scrub(inner) for inner in value]
+        return value
+
     def find(self, value: Any) -> str | None:
         """As `find_value`; also what has the form of a key."""
         if (name := self.find_value(value)) is not None:

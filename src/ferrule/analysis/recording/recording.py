@@ -1,0 +1,241 @@
+"""What an analysis is recorded with, and replayed from: `run_analysis(…, recording=…)`.
+
+    record_analysis(path)                     # everything is asked and run, and recorded
+    replay_analysis(path)                     # nothing is asked or run: all is taken from the recording
+    replay_analysis(path, computes=True)      # answers are taken from it; code runs again, and is compared
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ferrule.analysis.limits import LimitReached
+from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
+from ferrule.analysis.recording.model import RecordedModel, describe_failure, restore_failure
+from ferrule.analysis.recording.rows import (
+    VERSION,
+    AnalysisRow,
+    AnswerRow,
+    EndRow,
+    ModelRow,
+    RecordedFailure,
+    RecordedRequest,
+    RunRow,
+    ValueRow,
+)
+from ferrule.analysis.recording.source import RecordedAnalysis
+from ferrule.analysis.recording.writer import RecordingWriter
+from ferrule.blobs import hash_blob
+from ferrule.errors import FerruleError, SettingsError
+from ferrule.events import MessageFinished
+from ferrule.formats.conversation_json import message_to_json
+from ferrule.models.recording.file import make_model_row
+from ferrule.models.recording.request import Request
+
+if TYPE_CHECKING:
+    from ferrule.analysis.stages import StageKey
+    from ferrule.models.protocol import Model
+
+Place = tuple[str, str, int, int]
+"""Task, stage, attempt, and the number of the request within them."""
+
+
+def record_analysis(path: Path) -> Recording:
+    """Record an analysis in a new file. Raises `SettingsError` if it exists, and `OSError`."""
+    return Recording(writer=RecordingWriter(path))
+
+
+def replay_analysis(path: Path, *, computes: bool = False, record: Path | None = None) -> Recording:
+    """Take the answers from a recording, and what code left, unless `computes`.
+
+    With `record`, what is taken and computed is recorded anew. Raises `SettingsError` for what is no recording, and
+    `OSError`.
+    """
+    source = RecordedAnalysis.read(path)
+    return Recording(source, RecordingWriter(record) if record is not None else None, computes=computes)
+
+
+class Recording:
+    """The recording of one analysis; `source` is what it takes answers from, `writer` what it records in."""
+
+    def __init__(
+        self, source: RecordedAnalysis | None = None, writer: RecordingWriter | None = None, *, computes: bool = True
+    ) -> None:
+        self.source = source
+        self.computes = computes or source is None
+        """Whether code is run, and data read."""
+        self.changes: list[ChangedRequest] = []
+        """The requests of a replay that differ from the recorded ones: a model would be asked these anew."""
+        self.differences: list[RunDifference] = []
+        """The runs that left something else than the recorded ones."""
+        self.compared = 0
+        """How many runs were compared with recorded ones."""
+        self._writer = writer
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._runs: Counter[str] = Counter()
+        self._models: set[str] = set()
+
+    @property
+    def path(self) -> Path | None:
+        """The file that is written; None if nothing is recorded."""
+        return self._writer.path if self._writer is not None else None
+
+    @property
+    def has_scrubbed(self) -> bool:
+        """Whether a secret was replaced in what was recorded."""
+        return self._writer is not None and self._writer.has_scrubbed
+
+    def begin(self, question: str, settings: Mapping[str, Any], data: list[dict[str, Any]], **more: Any) -> None:
+        """Record what is asked, of which data, and how."""
+        if self._writer is not None:
+            row = AnalysisRow(version=VERSION, question=question, settings=dict(settings), data=data, **more)
+            self._writer.add(row)
+
+    def wrap_model(self, model: Model) -> RecordedModel:
+        """A model that records what this one answers."""
+        return RecordedModel(self, model.name, model.capabilities, model)
+
+    def make_model(self, name: str) -> RecordedModel:
+        """The recorded model of a name. Raises `SettingsError` if the recording has no answers of it."""
+        assert self.source is not None
+        if name not in self.source.models:
+            known = ", ".join(self.source.models) or "none"
+            raise SettingsError(f"{self.source.path}: it has no answers of {name}, only of: {known}")
+        return RecordedModel(self, name, self.source.models[name])
+
+    def begin_request(self, key: StageKey) -> Place:
+        """Count a request of a stage; returns its place."""
+        stage = key.task, key.stage, key.attempt
+        number = self._requests[stage]
+        self._requests[stage] += 1
+        return *stage, number
+
+    def find_answer(self, place: Place, request: Request) -> AnswerRow:
+        """The recorded answer. Raises `LimitReached` if there is none: the analysis ends as the recorded one did."""
+        assert self.source is not None
+        row = self.source.answers.get(place)
+        if row is None:
+            raise LimitReached("recording", f"{self.source.stop_reason} (no answer to {describe_place(place)})")
+        recorded = self.source.find_request(row)
+        if recorded is not None and recorded.key != request.key:
+            self.changes.append(describe_change(describe_place(place), recorded, request))
+        return row
+
+    def add_answer(self, place: Place, model: str, request: Request, answer: MessageFinished | RecordedFailure) -> None:
+        """Record a message of a model, or why there is none."""
+        if self._writer is None:
+            return
+        task, stage, attempt, number = place
+        named = RecordedRequest(
+            id=request.key,
+            messages=[self._writer.share(message) for message in request.messages],
+            tools=self._writer.share(list(request.tools)),
+            settings=self._writer.share(request.settings),
+        )
+        row = AnswerRow(task=task, stage=stage, attempt=attempt, number=number, model=model, request=named)
+        if isinstance(answer, RecordedFailure):
+            self._writer.add(row.model_copy(update={"failure": answer}))
+            return
+        usage = {one.name: getattr(answer.usage, one.name) for one in fields(answer.usage)}
+        message = message_to_json(answer.message)
+        message.pop("sampled", None)
+        self._writer.add(row.model_copy(update={"answer": message, "usage": usage, "stop": answer.stop}))
+
+    def add_model(self, model: Model) -> None:
+        """Record what a model supports."""
+        if self._writer is not None and model.name not in self._models:
+            self._models.add(model.name)
+            capabilities = make_model_row(model.name, model.name, model.capabilities)["capabilities"]
+            self._writer.add(ModelRow(name=model.name, capabilities=capabilities))
+
+    async def run(
+        self,
+        task: str,
+        code: str,
+        results: Mapping[str, str],
+        compute: Callable[[], Awaitable[Any]],
+        *,
+        encode: Callable[[Any], Any],
+        decode: Callable[[Any], Any],
+    ) -> Any:
+        """Run code for a task, or give what the recorded run left. `results` has the hashes of what it may use.
+
+        `encode` makes an outcome JSON data, `decode` the other way round. Raises what the run raises.
+        """
+        number = self._runs[task]
+        self._runs[task] += 1
+        recorded = self.source.runs.get((task, number)) if self.source is not None else None
+        if not self.computes:
+            return self._take_run(task, number, code, recorded, decode)
+        row = RunRow(task=task, number=number, code=code, results=dict(results))
+        try:
+            outcome = await compute()
+        except (FerruleError, TimeoutError) as error:
+            self._finish_run(row.model_copy(update={"failure": describe_failure(error)}), recorded)
+            raise
+        self._finish_run(row.model_copy(update={"outcome": encode(outcome)}), recorded)
+        return outcome
+
+    def _take_run(self, task: str, number: int, code: str, recorded: RunRow | None, decode: Callable[[Any], Any]) -> Any:
+        assert self.source is not None
+        if recorded is None:
+            raise LimitReached("recording", f"{self.source.stop_reason} (run {number} of {task} isn't recorded)")
+        if recorded.code != code:
+            self.changes.append(ChangedRequest(f"{task}/run/{number}", ("the code that would run is another one",)))
+        self._add_run(recorded)
+        if recorded.failure is not None:
+            raise restore_failure(recorded.failure)
+        return decode(recorded.outcome)
+
+    def _finish_run(self, row: RunRow, recorded: RunRow | None) -> None:
+        self._add_run(row)
+        if self.source is not None:
+            self.compared += 1
+            self.differences += compare_outcomes(row, recorded)
+
+    def _add_run(self, row: RunRow) -> None:
+        if self._writer is not None:
+            self._writer.add(row)
+
+    def keep_value(self, name: str, value: Any) -> None:
+        """Record data that the analysis is made with, as JSON."""
+        if self._writer is not None:
+            self._writer.add(ValueRow(name=name, value=value))
+
+    def find_value(self, name: str) -> Any:
+        """The data of that name. Raises `LimitReached` if it isn't recorded: the analysis ended before."""
+        assert self.source is not None
+        if name not in self.source.values:
+            raise LimitReached("recording", f"{self.source.stop_reason} ({name} isn't recorded)")
+        return self.source.values[name]
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep bytes beside the recording; returns their name."""
+        return self._writer.blobs.put(data) if self._writer is not None else hash_blob(data)
+
+    def get_blob(self, name: str) -> bytes:
+        """Bytes that were kept beside the recording. Raises `SettingsError` if they aren't there."""
+        assert self.source is not None
+        data = self.source.blobs.get(name)
+        if data is None:
+            raise SettingsError(
+                f"{self.source.path}: {name}, a figure or frame of it, is missing; copy the folder "
+                f"{self.source.path.with_suffix('.blobs').name} along with the recording"
+            )
+        return data
+
+    def finish(self, stopped: str | None, times: Mapping[str, tuple[float, float]], seconds: float) -> None:
+        """Record how the analysis ended, and put the rows in order."""
+        if self._writer is not None:
+            self._writer.add(EndRow(stopped=stopped, times=dict(times), seconds=seconds))
+            self._writer.close()
+
+
+def describe_place(place: Place) -> str:
+    """A place as people read it: `t1/code/0`, and the number of a request that repeats another one."""
+    task, stage, attempt, number = place
+    return f"{task}/{stage}/{attempt}" + (f", request {number + 1}" if number else "")
