@@ -75,7 +75,12 @@ def _compare(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
 
 def _are_equal(old: Any, new: Any) -> bool:
     numbers = (int, float)
-    if isinstance(old, numbers) and isinstance(new, numbers) and not isinstance(old, bool) and not isinstance(new, bool):
+    if (
+        isinstance(old, numbers)
+        and isinstance(new, numbers)
+        and not isinstance(old, bool)
+        and not isinstance(new, bool)
+    ):
         return math.isclose(old, new, rel_tol=_TOLERANCE, abs_tol=1e-12) or (math.isnan(old) and math.isnan(new))
     return bool(old == new)
 

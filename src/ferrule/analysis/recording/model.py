@@ -8,15 +8,15 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ferrule import errors
-from ferrule.analysis.stages import current_stage
 from ferrule.analysis.recording.rows import AnswerRow, RecordedFailure
+from ferrule.analysis.stages import current_stage
 from ferrule.conversation import Conversation, assistant
 from ferrule.errors import FerruleError, ProviderError, SettingsError
 from ferrule.events import Event, MessageFinished, Usage
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.models.recording.facts import Facts
 from ferrule.models.recording.file import Exchange
-from ferrule.models.recording.request import make_request
+from ferrule.models.recording.request import Request, Row, make_request
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ferrule.capabilities import Capabilities
 
 _NO_FACTS = Facts({})
+_NO_REQUEST = Request((), (), {})
 
 
 class RecordedModel:
@@ -79,11 +80,13 @@ def replay_answer(row: AnswerRow) -> MessageFinished:
         raise restore_failure(row.failure)
     if row.text is not None:
         return MessageFinished(assistant(row.text), Usage(), "turn")
-    data = {"answer": row.answer, "usage": row.usage, "stop": row.stop, "events": []}
+    data: Row = {"answer": row.answer, "usage": row.usage, "stop": row.stop, "events": []}
     try:
-        (finished,) = Exchange(row.model, 0, None, data).replay(Conversation(), _NO_FACTS)  # type: ignore[arg-type] - the request isn't read
+        (finished,) = Exchange(row.model, 0, _NO_REQUEST, data).replay(Conversation(), _NO_FACTS)
     except SettingsError as error:
-        raise SettingsError(f"the recorded answer of {row.task}/{row.stage}/{row.attempt} can't be read: {error}") from error
+        raise SettingsError(
+            f"the recorded answer of {row.task}/{row.stage}/{row.attempt} can't be read: {error}"
+        ) from error
     assert isinstance(finished, MessageFinished)
     return finished
 

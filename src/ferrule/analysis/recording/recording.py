@@ -1,8 +1,8 @@
 """What an analysis is recorded with, and replayed from: `run_analysis(…, recording=…)`.
 
-    record_analysis(path)                     # everything is asked and run, and recorded
-    replay_analysis(path)                     # nothing is asked or run: all is taken from the recording
-    replay_analysis(path, computes=True)      # answers are taken from it; code runs again, and is compared
+record_analysis(path)                     # everything is asked and run, and recorded
+replay_analysis(path)                     # nothing is asked or run: all is taken from the recording
+replay_analysis(path, computes=True)      # answers are taken from it; code runs again, and is compared
 """
 
 from __future__ import annotations
@@ -180,7 +180,9 @@ class Recording:
         self._finish_run(row.model_copy(update={"outcome": encode(outcome)}), recorded)
         return outcome
 
-    def _take_run(self, task: str, number: int, code: str, recorded: RunRow | None, decode: Callable[[Any], Any]) -> Any:
+    def _take_run(
+        self, task: str, number: int, code: str, recorded: RunRow | None, decode: Callable[[Any], Any]
+    ) -> Any:
         assert self.source is not None
         if recorded is None:
             raise LimitReached("recording", f"{self.source.stop_reason} (run {number} of {task} isn't recorded)")

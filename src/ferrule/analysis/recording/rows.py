@@ -7,8 +7,8 @@
     {"type": "run", "task": "t1", "number": 0, "code": …, "results": {…}, "outcome": {…}}
     {"type": "end", "stopped": null, "times": {…}}
 
-A row is known by its task, stage and attempt, never by its place in the file. What several requests have in common, such
-as instructions, stands once in a `shared` row. An answer without a `request`, with a `text`, is one that a person wrote.
+A row is known by its task, stage and attempt, never by its place in the file. What several requests have in common,
+such as instructions, stands once in a `shared` row. An answer with a `text` is one that a person wrote.
 """
 
 from __future__ import annotations

@@ -51,9 +51,7 @@ class RecordedAnalysis:
     @cached_property
     def answers(self) -> dict[tuple[str, str, int, int], AnswerRow]:
         """The answers by task, stage, attempt, and number of the request."""
-        return {
-            (row.task, row.stage, row.attempt, row.number): row for row in self.rows if isinstance(row, AnswerRow)
-        }
+        return {(row.task, row.stage, row.attempt, row.number): row for row in self.rows if isinstance(row, AnswerRow)}
 
     @cached_property
     def runs(self) -> dict[tuple[str, int], RunRow]:
@@ -71,7 +69,9 @@ class RecordedAnalysis:
         try:
             return {row.name: read_capabilities(row.capabilities) for row in self.rows if isinstance(row, ModelRow)}
         except (TypeError, ValueError) as error:
-            raise SettingsError(f"{self.path}: a model's capabilities can't be read: {error}; record it again") from error
+            raise SettingsError(
+                f"{self.path}: a model's capabilities can't be read: {error}; record it again"
+            ) from error
 
     @property
     def end(self) -> EndRow | None:
@@ -106,6 +106,7 @@ class RecordedAnalysis:
                 self._shared[row.request.settings],
             )
         except KeyError as error:
+            place = f"{row.task}/{row.stage}/{row.attempt}"
             raise SettingsError(
-                f"{self.path}: the request of {row.task}/{row.stage}/{row.attempt} names the row {error}, which isn't there"
+                f"{self.path}: the request of {place} names the row {error}, which isn't there"
             ) from error

@@ -75,7 +75,7 @@ class RecordingWriter:
 
 
 def sort_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
-    """The rows in the order of a finished recording; those of one task keep theirs, since its stages follow each other."""
+    """The rows in the order of a finished recording. Those of a task keep theirs: its stages follow each other."""
     return sorted(rows, key=_rank)
 
 
