@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ferrule import errors
 from ferrule.analysis.recording.rows import AnswerRow, RecordedFailure
@@ -20,17 +20,38 @@ from ferrule.models.recording.request import Request, Row, make_request
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
-    from ferrule.analysis.recording.recording import Recording
+    from ferrule.analysis.stages import StageKey
     from ferrule.capabilities import Capabilities
+
+Place: TypeAlias = tuple[str, str, int, int]
+"""Task, stage, attempt, and the number of the request within them."""
 
 _NO_FACTS = Facts({})
 _NO_REQUEST = Request((), (), {})
 
 
+class RecordedAnswers(Protocol):
+    """Where answers are kept."""
+
+    def begin_request(self, key: StageKey) -> Place:
+        """Count a request of a stage; returns its place."""
+        ...
+
+    def find_answer(self, place: Place, request: Request) -> AnswerRow:
+        """The recorded answer. Raises `LimitReached` if there is none."""
+        ...
+
+    def add_answer(self, place: Place, model: str, request: Request, answer: MessageFinished | RecordedFailure) -> None:
+        """Record a message of a model, or why there is none."""
+        ...
+
+
 class RecordedModel:
     """See `Recording.wrap_model`. `inner` is the model that is asked; None if only recorded answers are given."""
 
-    def __init__(self, recording: Recording, name: str, capabilities: Capabilities, inner: Model | None = None) -> None:
+    def __init__(
+        self, recording: RecordedAnswers, name: str, capabilities: Capabilities, inner: Model | None = None
+    ) -> None:
         self.name = name
         self.capabilities = capabilities
         self._recording = recording

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
-from ferrule.analysis.recording.model import RecordedModel, describe_failure, restore_failure
+from ferrule.analysis.recording.model import Place, RecordedModel, describe_failure, restore_failure
 from ferrule.analysis.recording.rows import (
     VERSION,
     AnalysisRow,
@@ -39,9 +39,6 @@ from ferrule.models.recording.request import Request
 if TYPE_CHECKING:
     from ferrule.analysis.stages import StageKey
     from ferrule.models.protocol import Model
-
-Place = tuple[str, str, int, int]
-"""Task, stage, attempt, and the number of the request within them."""
 
 
 def record_analysis(path: Path) -> Recording:
