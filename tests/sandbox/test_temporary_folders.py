@@ -4,6 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -64,4 +67,22 @@ def test_a_fork_leaves_its_parents_folder_alone(place: Path) -> None:
     )
     assert said(place, program) == "True\nFalse\n"
     own.remove()
+    assert list(place.iterdir()) == []
+
+
+def test_what_a_dying_process_still_writes_is_removed_too(place: Path) -> None:
+    own = TemporaryFolder("ferrule-test-")
+    end = time.monotonic() + 0.3
+
+    def write() -> None:
+        number = 0
+        while time.monotonic() < end and Path(own.path).exists():
+            number += 1
+            with suppress(FileNotFoundError):
+                Path(own.path, f"file{number}").touch()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    own.remove(60)
+    writer.join()
     assert list(place.iterdir()) == []

@@ -16,6 +16,7 @@ __all__ = ["TemporaryFolder", "open_folders", "remove_tree"]
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SECONDS: Final = 60.0  # a newer one may not be locked yet
+_PAUSE: Final = 0.02
 
 
 class TemporaryFolder:
@@ -32,14 +33,32 @@ class TemporaryFolder:
         self._lock = os.open(self.path, _OPEN)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
-    def remove(self) -> None:
-        """Remove the folder with its contents; does nothing in a forked child. Can be called again."""
-        if os.getpid() == self._owner and self._lock >= 0:
-            lock, self._lock = self._lock, -1
-            try:
-                remove_tree(Path(self.path))
-            finally:
-                os.close(lock)
+    def remove(self, seconds: float = 0.0) -> None:
+        """Remove the folder with its contents; does nothing in a forked child. Can be called again.
+
+        A killed process may write until the kernel has ended it, so what it leaves is removed for up to `seconds`.
+        Raises OSError for what can't be removed.
+        """
+        if os.getpid() != self._owner or self._lock < 0:
+            return
+        lock, self._lock = self._lock, -1
+        end = time.monotonic() + seconds
+        try:
+            while not _try_to_remove(Path(self.path), is_last=time.monotonic() >= end):
+                time.sleep(_PAUSE)
+        finally:
+            os.close(lock)
+
+
+def _try_to_remove(path: Path, *, is_last: bool) -> bool:
+    """Remove a folder, and return whether that succeeded. Raises OSError if it doesn't, at the last attempt."""
+    try:
+        remove_tree(path)
+    except OSError:
+        if is_last:
+            raise
+        return False
+    return True
 
 
 def open_folders(prefix: str) -> Iterator[tuple[Path, bool]]:

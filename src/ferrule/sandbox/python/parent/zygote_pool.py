@@ -7,8 +7,9 @@ import socket
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.containment import RunLimits
@@ -26,6 +27,9 @@ from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.temporary_folders import TemporaryFolder
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import find_python_paths
+
+_REMOVAL_SECONDS: Final = 5.0
+"""How long killed runs may still write to the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +216,7 @@ class ZygotePool:
         folder, self._folder = self._folder, None
         if folder is not None:
             with suppress(OSError):
-                await run_in_thread(folder.remove)
+                await run_in_thread(partial(folder.remove, _REMOVAL_SECONDS))
 
 
 def _close_if_made(made: asyncio.Task[ChildProcess]) -> None:
