@@ -172,7 +172,7 @@ def kill_repeatedly(top: Path, times: int) -> None:
 
 
 def test_nothing_is_lost_when_the_program_is_killed(tmp_path: Path) -> None:
-    kill_repeatedly(tmp_path, 8)
+    kill_repeatedly(tmp_path, 3)
 
 
 @pytest.mark.slow

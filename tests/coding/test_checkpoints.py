@@ -343,6 +343,7 @@ async def test_sockets_are_named(workspace: Path, store: Path) -> None:
     await checkpoints.aclose()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["", "git init -q; printf broken > .git/index"])
 async def test_a_pipe_in_place_of_a_gitignore_keeps_nobody_waiting(workspace: Path, store: Path, index: str) -> None:
     run(f"{index}\nmkdir sub; mkfifo sub/.gitignore; printf 'large\n' > .gitignore; printf old > a", workspace)

@@ -94,6 +94,7 @@ def test_images_that_no_provider_takes(width: int, height: int, pixels: bytes, r
         check_image(make_png(width, height, pixels or zlib.compress(b"")), "image/png")
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_kept_in_memory() -> None:
     packer = zlib.compressobj(9)
     pixels = b"".join(packer.compress(bytes(1 << 20)) for _ in range(2000)) + packer.flush()

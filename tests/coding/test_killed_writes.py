@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import asyncio, os, random, signal, sys, time
 from pathlib import Path
+
+import pytest
 from ferrule.coding.files.tools import FileTools
 from ferrule.coding.workspace import Workspace
 
@@ -51,6 +55,7 @@ print("whole")
 """
 
 
+@pytest.mark.slow
 def test_files_are_whole_however_often_the_writer_is_killed(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("a" * 300_000 + "\n")
     for name in ("two.txt", "three.txt"):

@@ -87,6 +87,7 @@ def session_on(script: list[object], *servers: str, timeout: float = 20) -> Iter
         yield session
 
 
+@pytest.mark.slow
 def test_servers_that_hang_or_are_none_are_left_behind(
     strange: Strange, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

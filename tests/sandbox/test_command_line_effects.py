@@ -45,6 +45,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", [shell for shell in ("dash", "bash") if shutil.which(shell)])
 async def test_commands_that_only_read_change_nothing(workspace: Path, shell: str) -> None:
     changed = []

@@ -61,6 +61,7 @@ def test_uncontained_it_is_run(tmp_path: Path, shape: str, attack: str, environm
     assert has_run(workspace, words)
 
 
+@pytest.mark.slow
 @TIERS
 @SHAPED
 def test_contained_it_is_not(tmp_path: Path, shape: str, tier: str, environment: Path) -> None:
@@ -258,6 +259,7 @@ async def test_a_workspace_within_ferrule_s_package_is_refused() -> None:
             await ShellSandbox(SOURCE / "ferrule/tools", tier=tier).open()
 
 
+@pytest.mark.slow
 @TIERS
 def test_installing_a_package_there_says_why_it_fails_and_elsewhere_passes(tmp_path: Path, tier: str) -> None:
     workspace = tmp_path / "workspace"

@@ -95,6 +95,7 @@ async def test_killing_the_inner_zygote_is_noticed(sandbox: PythonSandbox) -> No
 
 async def test_killing_the_zygote_at_any_moment() -> None:
     """At random moments, under four users who start runs as fast as they can."""
+    others = descendants(os.getpid())
     sandbox = PythonSandbox(packages=())
     await sandbox.run("1")
     await asyncio.sleep(0.5)
@@ -128,7 +129,7 @@ async def test_killing_the_zygote_at_any_moment() -> None:
     assert (await sandbox.run("2")).value == 2
     await until(lambda: descriptors() <= before)
     await sandbox.aclose()
-    assert descendants(os.getpid()) == set()
+    assert descendants(os.getpid()) <= others
 
 
 async def test_a_zygote_that_hangs_is_replaced(sandbox: PythonSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,8 +353,9 @@ async def test_a_child_that_is_ready_as_its_run_is_cancelled_is_closed() -> None
         await pool.aclose()
 
 
-@pytest.mark.parametrize("runs", [200, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [100, pytest.param(4000, marks=pytest.mark.slow)])
 async def test_nothing_is_left_behind(runs: int) -> None:
+    others = descendants(os.getpid())
     async with PythonSandbox(packages=()) as sandbox:
         await stress(sandbox, 50)
         # A run that was cancelled leaves none made ahead; one that ends does.
@@ -367,4 +369,4 @@ async def test_nothing_is_left_behind(runs: int) -> None:
         gc.collect()
         assert len(asyncio.all_tasks()) <= before[2]
         assert int(Path("/proc/self/statm").read_text().split()[1]) * 4096 - memory < 20_000_000
-    await until(lambda: descendants(os.getpid()) == set())
+    await until(lambda: descendants(os.getpid()) <= others)

@@ -260,6 +260,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 
 
 @needs_proc
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_workers_behind(endless) -> None:
     assert endless.process.stdout.readline() == "10\n"
     assert len(endless.members()) >= 3
@@ -269,6 +270,7 @@ def test_a_killed_run_leaves_no_workers_behind(endless) -> None:
 
 
 @needs_proc
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_checkpoint_and_nothing_half_written(endless) -> None:
     assert endless.process.stdout.readline() == "10\n"
     os.killpg(endless.process.pid, signal.SIGINT)
