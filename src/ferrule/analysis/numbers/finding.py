@@ -1,0 +1,213 @@
+"""Finds the numbers in a text: how each is written, the values that it may stand for, and how exactly it says them.
+
+Matching them to outputs is left to `matching`. A digit in a name (`x2`, `float64`, `COVID-19`) is no number, and
+neither are the words one to ten by themselves ("two regions"), which count what the sentence itself lists.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.patterns import SPACES
+
+Role = Literal["quantity", "year", "ordinal"]
+Bound = Literal["", "below", "above"]
+
+
+class _Qualification(TypedDict, total=False):
+    is_rough: bool
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNumber:
+    """A number as it stands in a text. Offsets are in characters."""
+
+    start: int
+    end: int
+    text: str
+    value: float
+    """What the digits say, with the scale and without the percent sign: 12.3 for "12.3%", 1200000 for "1.2M"."""
+    last_digit: float
+    """The size of one in the last digit shown: 0.1 for "12.3%", 100000 for "1.2M"."""
+    percent: float = 0.0
+    """What the value is to be multiplied with where a percent sign or its like follows: 0.01, or 0."""
+    role: Role = "quantity"
+    is_rough: bool = False
+    """Whether "about" or the like stands before it, so that its final zeros may be rounded ones."""
+    bound: Bound = ""
+    """Whether it is said to be a bound: "less than 5", "p < 0.001"."""
+    is_signed: bool = False
+
+
+def find_numbers(text: str, *, is_output: bool = False) -> list[FoundNumber]:
+    """All numbers of a text in its order, without overlaps.
+
+    In the output of a program, commas and spaces stand between numbers: there, "12,5" and "1 234 567" aren't one. In
+    an answer, "12,5" is one unless a "12.5" stands elsewhere.
+    """
+    decimal_comma = not is_output and re.search(r"[0-9]\.[0-9](?![0-9]{2}[.,][0-9])", text) is None
+    if not is_output:
+        text = patterns.SPACED.sub(lambda match: match[0].replace(" ", SPACES[0]), text)
+    found: list[FoundNumber] = []
+    taken = bytearray(len(text))
+    for name in patterns.NAME.finditer(text):
+        taken[name.start() : name.end()] = b"\1" * (name.end() - name.start())
+    for finder in (_find_dates, _find_ordinals, _find_years, _find_powers):
+        for number in finder(text):
+            if not any(taken[number.start : number.end]):
+                taken[number.start : number.end] = b"\1" * (number.end - number.start)
+                found.append(number)
+    found.extend(_find_quantities(text, taken, decimal_comma=decimal_comma))
+    found.extend(number for number in _find_spelled(text) if not any(taken[number.start : number.end]))
+    return sorted(found, key=lambda number: number.start)
+
+
+def _find_dates(text: str) -> Iterator[FoundNumber]:
+    for match in patterns.DATE.finditer(text):
+        year = match["iso"] or match["after"] or match["last"] or match["numeric"] or "0"
+        yield FoundNumber(match.start(), match.end(), match[0], float(year), 1, role="year")
+
+
+def _find_ordinals(text: str) -> Iterator[FoundNumber]:
+    for match in patterns.ORDINAL.finditer(text):
+        digits = re.sub(r"[^0-9]", "", match[0])
+        yield FoundNumber(match.start(), match.end(), match[0], float(digits), 1, role="ordinal")
+    # "(1)" by itself is as often a count in parentheses as the number of an item.
+    is_enumerated = "(1)" in text and "(2)" in text
+    for pattern in (patterns.LABELLED, patterns.LIST_ITEM, *([patterns.ENUMERATED] if is_enumerated else [])):
+        for match in pattern.finditer(text):
+            group = "number" if match["number"] else "dotted"
+            yield FoundNumber(*match.span(group), match[group], float(match[group]), 1, role="ordinal")
+
+
+def _find_years(text: str) -> Iterator[FoundNumber]:
+    for match in patterns.YEAR.finditer(text):
+        before = text[max(0, match.start() - 30) : match.start()]
+        counted = patterns.COUNTED.match(text, match.end()) and not patterns.IN_YEAR.search(before)
+        is_count = counted or patterns.NO_YEAR_BEFORE.search(before) or patterns.NO_YEAR_AFTER.match(text, match.end())
+        if not (match["year"] and is_count):
+            digits = match["year"] or match["decade"] or re.sub(r"[^0-9]", "", match[0])[:4]
+            yield FoundNumber(match.start(), match.end(), match[0], float(digits), 1, role="year")
+
+
+def _find_powers(text: str) -> Iterator[FoundNumber]:
+    """Powers of ten that stand alone: 10^-5."""
+    for match in patterns.POWER.finditer(text):
+        if not re.search(r"[0-9]\s?(?:[×x*·]|\\times)\s?$", text[: match.start()]):
+            power = 10.0 ** _read_exponent(match["exponent"] or match["raised"])
+            before = _read_before(text, match.start())
+            yield FoundNumber(match.start(), match.end(), match[0], power, power, **before)
+
+
+def _find_quantities(text: str, taken: bytearray, *, decimal_comma: bool) -> Iterator[FoundNumber]:
+    at = 0
+    while match := patterns.NUMBER.search(text, at):
+        at = match.end("digits")
+        if any(taken[match.start("digits") : at]) or _is_in_name(text, match):
+            continue
+        number = _read_quantity(text, match, decimal_comma=decimal_comma)
+        at = max(at, number.end)
+        taken[number.start : number.end] = b"\1" * (number.end - number.start)
+        yield number
+
+
+def _is_in_name(text: str, match: re.Match[str]) -> bool:
+    start = match.start("inner") if match["inner"] else match.start("digits")
+    before, after = text[max(0, start - 2) : start], text[match.end("digits") :]
+    if not match["currency"] and re.search(r"[^\W0-9]$|[A-Za-z][-‑]$|\w\.$|_$", before):
+        # "x2" is the name of a variable, and "x2.5" a factor.
+        return not (re.search(r"(?:^|\W)[x×]$", before) and "." in match["digits"])
+    return not match["exponent"] and re.match(r"[A-Za-z]+[0-9]|[DG]\b|_", after) is not None
+
+
+def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> FoundNumber:
+    digits, end, suffix = match["digits"], match.end(), match.groupdict()
+    decimals = re.compile(r",[0-9]+(?!,?[0-9])").match(text, match.end("digits"))
+    if decimals and digits.isdigit() and (digits == "0" or (decimal_comma and len(decimals[0]) <= 3)):
+        following = patterns.SUFFIX.match(text, decimals.end())
+        digits, end = digits + decimals[0], following.end() if following else decimals.end()
+        suffix = following.groupdict() if following else {}
+    if end == match.end("digits") and (to := patterns.RANGE.match(text, end)):
+        suffix = to.groupdict()
+    if ratio := patterns.RATIO.match(text, end):
+        end = ratio.end()
+    value, last_digit = _read_digits(digits)
+    scale = 10.0 ** _read_exponent(match["exponent"]) if match["exponent"] else 1.0
+    if written := suffix.get("scale") or suffix.get("letter") or suffix.get("million"):
+        scale *= patterns.SCALES[written]
+    elif match["currency"] and re.match(r"[mb](?!\w)", text[end:]):
+        # "$5m" is money, and "5m" a length.
+        scale, end = scale * patterns.SCALES[text[end].upper()], end + 1
+    percent = suffix.get("sign_percent") or suffix.get("percent")
+    start, is_negative = _read_sign(text, match)
+    return FoundNumber(
+        start,
+        end,
+        text[start:end],
+        (-value if is_negative else value) * scale,
+        last_digit * scale,
+        percent=patterns.PERCENTS[percent] if percent else 0.0,
+        is_signed=is_negative,
+        **_read_before(text, start),
+    )
+
+
+def _read_sign(text: str, match: re.Match[str]) -> tuple[int, bool]:
+    """Where the number begins, and whether a minus stands before it: no dash, and no hyphen of a range or a word."""
+    start = match.start("currency") if match["currency"] else match.start("digits")
+    group = "inner" if match["inner"] else "minus"
+    sign, before = match[group], text[: max(0, match.start(group))]
+    if not sign or sign[0] == "+":
+        return start, False
+    is_apart = not before or before[-1] in " \t\n([{=:,;<>~≈≤≥|*_/\"'`→$€£¥₹" + SPACES
+    is_dash = sign.endswith(" ") or (sign == "–" and re.search(r"[0-9%]\s$", before) is not None)
+    if is_apart and not is_dash:
+        return min(start, match.start(group)), True
+    return start, False
+
+
+def _read_digits(digits: str) -> tuple[float, float]:
+    """The value of digits with separators, and the size of one in the last digit."""
+    if patterns.DECIMAL_COMMA.fullmatch(digits):
+        whole, _, decimals = digits.rpartition(",")
+    elif digits.count(".") > 1:
+        whole, decimals = digits, ""
+    else:
+        whole, _, decimals = digits.partition(".")
+    whole = re.sub(r"[^0-9]", "", whole)
+    return float(f"{whole or '0'}.{decimals or '0'}"), float(f"1e-{len(decimals)}")
+
+
+def _read_exponent(written: str) -> int:
+    """The exponent in "e-05", "× 10^-5", "×10⁻⁵" or "-5", at most 300 in size, so that a float can hold it."""
+    plain = re.sub("[−–]", "-", unicodedata.normalize("NFKC", written))
+    _, _, last = re.sub(r"\^\{?|\*\*\{?|[eE]|[×x·]\s?10", "^", plain).rpartition("^")
+    return max(-300, min(300, int(last.rstrip("}"))))
+
+
+def _read_before(text: str, start: int) -> _Qualification:
+    """Whether the words before a number say that it is rough, or a bound."""
+    before = text[max(0, start - 24) : start]
+    if compared := patterns.COMPARED.search(before):
+        return {"bound": "below" if compared["below"] else "above"}
+    if rough := patterns.ROUGH.search(before):
+        return {"is_rough": True, "bound": "below" if rough["below"] else "above" if rough["above"] else ""}
+    return {}
+
+
+def _find_spelled(text: str) -> Iterator[FoundNumber]:
+    for match in patterns.SPELLED.finditer(text):
+        parts = {name: (part or "").strip(" -").lower() for name, part in match.groupdict().items()}
+        value = patterns.TENS.get(parts["tens"], 0) + patterns.WORDS.get(parts["digit"] or parts["small"], 0)
+        if value <= 10 and not (parts["hundred"] or parts["scale"] or parts["percent"]):
+            continue
+        scale = (100.0 if parts["hundred"] else 1.0) * patterns.SCALES.get(parts["scale"], 1.0)
+        percent = patterns.PERCENTS.get(parts["percent"], 0.0)
+        before = _read_before(text, match.start())
+        yield FoundNumber(match.start(), match.end(), match[0], value * scale, scale, percent, **before)

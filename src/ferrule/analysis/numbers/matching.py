@@ -1,0 +1,271 @@
+"""Matches each number of an answer to the output that it came from.
+
+Two numbers are the same if the output's, rounded to the digits that the answer shows, is the answer's. Where several
+outputs have it, that one is taken whose line has most words in common with the sentence of the answer. What was
+chosen and never computed, as the years and the numbers of steps, is listed as such; of the rest, what no output has
+is "not computed".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.finding import FoundNumber, find_numbers
+
+LinkKind = Literal["computed", "given", "year", "ordinal", "not computed"]
+SourceKind = Literal["run", "question", "profile"]
+_WEIGHTS: dict[SourceKind, float] = {"run": 1.5, "question": 0.5, "profile": 0.5}
+_CROWD = 40
+"""With more numbers than these in a source, one of two digits may be found there by chance."""
+_SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "the of and in to is was are were for by with at from that this on it as an be has had have than or its their "
+        "about which per all but not each between",
+    )
+)
+_HAS_SCALE = re.compile(r"[$€£¥₹]|[a-zA-Z]$")
+_P_WORD = "p-value"
+_P_VALUE = re.compile(r"\bp(?:[-_ ]?val(?:ue)?s?\b|[ ]*[:=]|[ ]+$)|\bpvalue|\bPr\b|\bprob\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSource:
+    """A text that an answer's numbers may have come from.
+
+    `id` is a task's ("t1"), "question", or of a profile ("sales.profile"). `values` are numbers of the same source
+    that its text may show rounded.
+    """
+
+    id: str
+    kind: SourceKind
+    text: str
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NumberLink:
+    """A number of an answer, and where it came from. Offsets are in characters of the answer.
+
+    `kind`: "computed" by a run, "given" in the question or a profile, a "year" (a date, a time), an "ordinal" (a rank,
+    quarter, step, version, item of a list), or "not computed". `source` is the id of what has this number; years and
+    ordinals may have one, too. `value` is what the digits say: 0.123 for "12.3%", 1200000 for "1.2M".
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: LinkKind
+    source: str | None
+    value: float
+
+
+def match_numbers(answer: str, sources: Sequence[NumberSource]) -> list[NumberLink]:
+    """All numbers of an answer in its order, each with the source that it was found in."""
+    index = _SourceIndex(sources)
+    return [_link(answer, number, index) for number in find_numbers(answer)]
+
+
+def _link(answer: str, number: FoundNumber, index: _SourceIndex) -> NumberLink:
+    source = index.find(number, _Context.of_answer(answer, number))
+    kind: LinkKind
+    is_asked = source is not None and source.kind == "question" and answer[: number.start].lower().endswith("top ")
+    if number.role != "quantity" and not is_asked:
+        kind = number.role
+    elif source is None:
+        kind = "not computed"
+    else:
+        kind = "computed" if source.kind == "run" else "given"
+    value = number.value * (number.percent or 1.0)
+    # The finder may have read another space than the answer has.
+    text = answer[number.start : number.end]
+    return NumberLink(number.start, number.end, text, kind, source.id if source else None, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What stands around a number: the words of its sentence or line, and those next to it."""
+
+    words: frozenset[str] = frozenset()
+    near: frozenset[str] = frozenset()
+    is_decrease: bool = False
+    is_chosen: bool = False
+
+    @classmethod
+    def of_answer(cls, text: str, number: FoundNumber) -> _Context:
+        ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, number.start)]
+        start = ends[-1] if ends else 0
+        stop = _SENTENCE_END.search(text, number.end)
+        sentence = text[start : stop.start() if stop else len(text)]
+        near = text[max(start, number.start - 40) : number.end + 25]
+        is_decrease = patterns.DECREASE.search(text[max(start, number.start - 60) : number.end + 40]) is not None
+        is_chosen = patterns.EXACT.match(text, number.end) is not None
+        return cls(_read_words(sentence), _read_words(near), is_decrease, is_chosen)
+
+
+def _read_words(text: str) -> frozenset[str]:
+    """The words of a text, without endings of the plural and words that every sentence has."""
+    words = (word.lower() for word in _WORD.findall(text.replace("_", " ")))
+    return frozenset(re.sub(r"(?<=[^s])s$", "", word) for word in words if word not in _STOP_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceNumber:
+    """A number of a source: its value as a plain number, how exactly it is known, and what stands around it."""
+
+    value: float
+    last_digit: float
+    source: NumberSource
+    order: int
+    context: _Context
+    is_percent: bool
+    is_crowded: bool
+    role: str
+    text: str
+
+
+@dataclass(slots=True)
+class _SourceIndex:
+    """The numbers of all sources, sorted by size, so that an answer's number is looked up by bisection."""
+
+    sources: Sequence[NumberSource]
+    numbers: list[_SourceNumber] = field(init=False)
+    sizes: list[float] = field(init=False)
+    units: frozenset[float] = field(init=False)
+    """Thousand, million: what a source says that its numbers are counted in."""
+
+    def __post_init__(self) -> None:
+        read = (number for order, source in enumerate(self.sources) for number in _read_source(order, source))
+        self.numbers = sorted(read, key=lambda number: abs(number.value))
+        self.sizes = [abs(number.value) for number in self.numbers]
+        texts = [source.text.lower() for source in self.sources]
+        self.units = frozenset(size for unit, size in patterns.UNITS if any(unit.search(text) for text in texts))
+
+    def find(self, number: FoundNumber, context: _Context) -> NumberSource | None:
+        """The source that a number of an answer most probably came from."""
+        best, best_score = None, -math.inf
+        for factor, candidate in self._candidates(number):
+            score = _score(number, factor, context, candidate)
+            if score is not None and score > best_score:
+                best, best_score = candidate.source, score
+        if best is None and number.bound:
+            return next((candidate.source for candidate in self.numbers if _is_bounded(number, candidate)), None)
+        return best
+
+    def _candidates(self, number: FoundNumber) -> Iterator[tuple[float, _SourceNumber]]:
+        """The numbers of sources that may be this one, each with what this one is multiplied with to be it."""
+        units = {1 / unit for unit in self.units} if _HAS_SCALE.search(number.text) else set()
+        for factor in {1.0, number.percent or 1.0, number.percent / 1e-2 or 1e2} | units:
+            tolerance, size = _tolerance(number) * factor, abs(number.value) * factor
+            first, last = bisect_left(self.sizes, size - tolerance), bisect_right(self.sizes, size + tolerance)
+            for candidate in self.numbers[first:last]:
+                if factor in units or _may_compare(number, factor, candidate):
+                    yield factor, candidate
+
+
+def _read_source(order: int, source: NumberSource) -> Iterator[_SourceNumber]:
+    lines = [(line, find_numbers(line, is_output=True)) for line in source.text.splitlines()]
+    is_crowded = len(source.values) + sum(len(numbers) for _, numbers in lines) > _CROWD
+    header: frozenset[str] = frozenset()
+    for line, numbers in lines:
+        words = _read_words(line)
+        if not numbers:
+            header = words or header
+        is_decrease = patterns.DECREASE.search(line) is not None
+        for number in numbers:
+            near = _read_words(line[max(0, number.start - 30) : number.end + 15])
+            if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
+                near |= {_P_WORD}
+            context = _Context(words | header, near, is_decrease=is_decrease)
+            is_percent = number.percent == 1e-2
+            yield _SourceNumber(
+                number.value,
+                number.last_digit,
+                source,
+                order,
+                context,
+                is_percent,
+                is_crowded,
+                number.role,
+                number.text,
+            )
+    for value in source.values:
+        yield _SourceNumber(value, 0.0, source, order, _Context(), False, is_crowded, "quantity", "")
+
+
+def _tolerance(number: FoundNumber) -> float:
+    """How far a number may be from one that it is the rounded form of, in its own unit.
+
+    Half of the last digit shown, also where it is rounded up or to even. After "about", final zeros are digits that
+    may not be shown, but for two; after "over" or "nearly", the number may have been cut instead of rounded.
+    """
+    last_digit = number.last_digit
+    if number.is_rough and number.value and last_digit >= 1:
+        units = round(abs(number.value) / last_digit)
+        zeros = len(str(units)) - len(str(units).rstrip("0"))
+        last_digit *= 10.0 ** max(0, min(zeros, len(str(units)) - 2))
+    half = last_digit if number.is_rough and number.bound else last_digit / 2
+    return half + 1e-9 * max(abs(number.value), last_digit)
+
+
+def _may_compare(number: FoundNumber, factor: float, candidate: _SourceNumber) -> bool:
+    """Whether the two may stand for the same in this reading: a percentage as such, or as a fraction of one."""
+    if number.percent and candidate.is_percent:
+        return factor == number.percent / 1e-2
+    if number.percent:
+        return factor in {1.0, number.percent}
+    return factor == 1.0 or (candidate.is_percent and factor == 1e2)
+
+
+def _is_bounded(number: FoundNumber, candidate: _SourceNumber) -> bool:
+    """Whether a p-value of a source lies on the side of a bound that the answer names: "p < 0.001" for 2e-9."""
+    if number.value > 0.5 or number.percent or _P_WORD not in candidate.context.near:
+        return False
+    return 0 <= candidate.value < number.value if number.bound == "below" else number.value < candidate.value <= 1
+
+
+def _score(number: FoundNumber, factor: float, context: _Context, candidate: _SourceNumber) -> float | None:
+    """How probably the number came from there, or None if it can't have: the more words in common, the more so."""
+    difference = abs(abs(candidate.value) - abs(number.value) * factor)
+    is_exact = difference <= 1e-9 * abs(candidate.value)
+    if not is_exact and (context.is_chosen or candidate.last_digit > 2 * _tolerance(number) * factor):
+        return None
+    if not _may_have_sign(number, context, candidate) or not _may_have_role(number, candidate, is_exact=is_exact):
+        return None
+    near, words = len(context.near & candidate.context.near), len(context.words & candidate.context.words)
+    if not is_exact and not words:
+        # Few digits are found by chance among many numbers, and a small count in any decimal fraction.
+        digits = round(abs(number.value) / number.last_digit)
+        if digits == 0 or (digits < 100 and candidate.is_crowded) or (_is_count(number) and not number.is_rough):
+            return None
+    score = 0.6 * min(near, 3) + 0.3 * min(words, 4) + _WEIGHTS[candidate.source.kind] - 0.01 * candidate.order
+    if is_exact:
+        score += 1.5 if _is_count(number) else 0.5
+    if number.text == candidate.text:
+        score += 0.6
+    return score - (0.25 if factor != 1.0 else 0.0)
+
+
+def _is_count(number: FoundNumber) -> bool:
+    return number.last_digit == 1 and not number.percent and abs(number.value) < 10
+
+
+def _may_have_sign(number: FoundNumber, context: _Context, candidate: _SourceNumber) -> bool:
+    if number.value * candidate.value >= 0:
+        return True
+    return candidate.context.is_decrease if number.value < 0 else context.is_decrease
+
+
+def _may_have_role(number: FoundNumber, candidate: _SourceNumber, *, is_exact: bool) -> bool:
+    if number.role != "quantity":
+        return is_exact and candidate.role in {number.role, "quantity"}
+    # Four digits by themselves look like a year, whatever they count; "Q3" is no 3.
+    return candidate.role != "ordinal" or (is_exact and candidate.source.kind == "question")

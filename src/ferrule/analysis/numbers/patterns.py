@@ -1,0 +1,145 @@
+"""How numbers, years and ordinals are written in English text and in the output of programs, as regular expressions."""
+
+from __future__ import annotations
+
+import re
+
+MINUS = "-−–‑﹣－"
+SPACES = "\u00a0\u2009\u202f"
+"""The spaces that stand within numbers; an ordinary space stands between two of them."""
+SCALES = {
+    **dict.fromkeys(("k", "K", "thousand"), 1e3),
+    **dict.fromkeys(("M", "MM", "mn", "mln", "million"), 1e6),
+    **dict.fromkeys(("B", "bn", "Bn", "BN", "billion"), 1e9),
+    **dict.fromkeys(("T", "tn", "trillion"), 1e12),
+}
+PERCENTS = {
+    **dict.fromkeys(("%", "percent", "per cent", "pct", "pp", "percentage point", "percentage points"), 1e-2),
+    "‰": 1e-3,
+    **dict.fromkeys(("bps", "basis point", "basis points"), 1e-4),
+}
+_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_DECADES = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+WORDS = {word: value for value, word in enumerate(_ONES + _TEENS, 1)}
+TENS = {word: 10 * value for value, word in enumerate(_DECADES, 2)}
+
+_DIGITS = rf"""
+    [0-9]{{1,3}}(?:[.'’ʼ{SPACES}][0-9]{{3}})+,[0-9]+                 # 1.234,56
+  | [0-9]{{1,3}}(?:\.[0-9]{{3}}){{2,}}(?![0-9.])                     # 1.234.567
+  | [1-9][0-9]{{0,2}}(?P<comma>[,'’ʼ_{SPACES}])[0-9]{{3}}(?:(?P=comma)[0-9]{{3}})*(?![0-9])(?:\.[0-9]+)?
+  | [1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}(?![0-9])(?:\.[0-9]+)?     # 12,34,567
+  | [0-9]*\.[0-9]+
+  | [0-9]+
+"""
+_EXPONENT = r"""
+    [eE][-+−]?[0-9]{1,3}(?![0-9A-Za-z])
+  | \s?(?:[×x*·]|\\times)\s?10(?:\^|\*\*)\{?[-−–+]?[0-9]{1,3}\}?
+  | \s?[×x·]\s?10[⁺⁻]?[⁰¹²³⁴-⁹]+
+"""
+_LONG_SCALES = "thousand|million|billion|trillion|bn|Bn|BN|mn|mln|tn"
+_PERCENT_WORDS = "percentage[ ]points?|basis[ ]points?|percent|per[ ]cent|pct|pp|bps"
+_SUFFIX = rf"""
+    [ {SPACES}-]?(?P<scale>(?:{_LONG_SCALES})\b)
+  | (?P<letter>(?:MM|[kKMBT])(?![A-Za-z0-9]))
+  | [ {SPACES}]?(?P<million>M(?![A-Za-z0-9]))
+  | [ {SPACES}]?(?P<sign_percent>[%‰])
+  | [ {SPACES}-]?(?P<percent>(?:{_PERCENT_WORDS})\b)
+"""
+SUFFIX = re.compile(_SUFFIX, re.VERBOSE)
+NUMBER = re.compile(
+    rf"(?P<minus>[{MINUS}+][ ]?)?(?P<currency>[$€£¥₹][ ]?)?(?P<inner>[{MINUS}])?"
+    rf"(?P<digits>{_DIGITS})(?P<exponent>{_EXPONENT})?(?:{_SUFFIX})?",
+    re.VERBOSE,
+)
+RANGE = re.compile(rf"(?:[{MINUS}—]|\ to\ |\ and\ )[$€£¥₹]?(?:{_DIGITS})(?:{_SUFFIX})", re.VERBOSE)
+"""What makes the first number of "5–10%" or "1.2 to 1.5 million" one with the suffix of the last."""
+POWER = re.compile(r"(?<![\w.])10(?:\^\{?(?P<exponent>[-−–+]?[0-9]{1,3})\}?|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]+))")
+SPELLED = re.compile(
+    rf"\b(?:(?P<tens>{'|'.join(TENS)})(?:[- ](?P<digit>{'|'.join(_ONES)}))?|(?P<small>{'|'.join(WORDS)}))"
+    r"(?P<hundred>[- ]hundred)?(?:[- ](?:(?P<scale>thousand|million|billion|trillion)"
+    rf"|(?P<percent>{_PERCENT_WORDS})))?\b",
+    re.IGNORECASE,
+)
+DECIMAL_COMMA = re.compile(rf"[0-9]{{1,3}}(?:[.'’ʼ{SPACES}][0-9]{{3}})+,[0-9]+|[0-9]+,[0-9]{{1,2}}|0,[0-9]+")
+"""Digits whose comma stands before decimals."""
+
+RATIO = re.compile(r":1(?!\.?[0-9:])")
+SPACED = re.compile(r"(?<![\d.,])[1-9][0-9]{0,2}(?: [0-9]{3}){2,}(?![.,]?[0-9])")
+"""Groups of three digits with ordinary spaces between them, of which two by themselves may be two numbers."""
+
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+DATE = re.compile(
+    rf"""(?<![\w.,-])(?:
+        (?P<iso>[12][0-9]{{3}})-[01][0-9](?:-[0-3][0-9](?:[T ][0-2][0-9]:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)?)?
+      | [0-3]?[0-9](?:st|nd|rd|th)?\ (?:of\ )?{_MONTH}(?:,?\ (?P<after>[12][0-9]{{3}}))?(?![a-z])
+      | {_MONTH}\ [0-3]?[0-9](?:st|nd|rd|th)?(?:,\ (?P<last>[12][0-9]{{3}})|(?![\w%]|[.,][0-9]))
+      | [0-3]?[0-9](?P<mark>[/.])[0-3]?[0-9](?P=mark)(?P<numeric>[12][0-9]{{3}})
+      | [0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?
+    )(?![\w-]*[0-9])""",
+    re.VERBOSE,
+)
+YEAR = re.compile(
+    r"(?<![\w.,/$€£'’])(?:FY[ -]?(?:[12][0-9]{3}|[0-9]{2})|(?P<decade>[12][0-9]{2}0)s"
+    r"|(?P<year>1[5-9][0-9]{2}|2[01][0-9]{2}))(?:[/–-][0-9]{2})?(?![\w%]|[.,'’][0-9])"
+)
+NO_YEAR_BEFORE = re.compile(r"(?:[=<>≈~+×*]|\bn\s*[=:])\s*$|(?<![\w)])[-−]$")
+NO_YEAR_AFTER = re.compile(rf"[ {SPACES}-]?(?:{_LONG_SCALES}|{_PERCENT_WORDS}|[%€£$])")
+IN_YEAR = re.compile(r"\b(?:in|since|during|until|of|for|by)\s+$", re.IGNORECASE)
+COUNTED = re.compile(
+    r"\s+(?:[a-z]+\s+)?(?:rows?|customers?|units?|people|persons?|patients?|observations?|samples?|records?|orders|users?"
+    r"|items?|cases|times|households?|employees|companies|students?|passengers?|houses|homes|cars?|entries|transactions"
+    r"|visits|votes|hours?|days|minutes|seconds|dollars?|euros?|pounds?|points?|draws?|iterations?|resamples?"
+    r"|permutations?|simulations?|participants?|respondents?|subjects?|tickets?|calls?|deaths|births|accidents|km|kg|m"
+    r"|ms|miles|degrees|of\s+the|of\s+[0-9])\b"
+)
+"""What follows a count and no year: "2000 customers", also where the count has the digits of a year."""
+
+ORDINAL = re.compile(
+    r"(?<![\w.,])[0-9]{1,3}(?:,[0-9]{3})*(?:st|nd|rd|th)\b|(?<![A-Za-z0-9])[QHWT][1-9][0-9]?(?![0-9A-Za-z]|\.[0-9])"
+    r"|(?<=#)[0-9]+\b|(?<=\[)[0-9]{1,2}(?=\](?!\())"
+)
+NAME = re.compile(
+    r"(?<![\w.])(?![0-9]{1,3}(?:\.[0-9]{3})+(?![0-9.]))v?[0-9]+\.[0-9]+\.[0-9]+(?:\.[0-9]+)*(?![0-9])"
+    r"|\b(?:S&P|FTSE|Nasdaq|NASDAQ|Russell|Fortune|Global|ISO|RFC|COVID|PM)[ -](?:IEC[ ])?[0-9][0-9.]*"
+    r"|\b(?:[Pp]ython|pandas|numpy|scipy|scikit-learn|statsmodels|[Vv]ersion)[ ][0-9]+(?:\.[0-9]+)+"
+)
+"""Digits that belong to a name: versions, indices, standards."""
+LABELLED = re.compile(
+    r"\b(?:steps?|tasks?|tables?|figures?|figs?\.|phases?|parts?|sections?|chapters?|rounds?|stages?|weeks?|days?|months?"
+    r"|quarters?|groups?|clusters?|models?|class|rank(?:ed)?|number|nos?\.|versions?|hypothes[ie]s|options?|top|level"
+    r"|question|item|line|equation|scenario|plan|run|store|experiment|component|page)"
+    r"[ \u00a0](?P<number>[1-9][0-9]{0,2})(?![0-9]*[%,.]?[0-9])(?![%\w])"
+    r"|\b(?:sections?|tables?|figures?|chapters?)[ ](?P<dotted>[0-9]+\.[0-9]+)",
+    re.IGNORECASE,
+)
+LIST_ITEM = re.compile(r"^[ \t>#*_-]*(?P<number>[0-9]{1,3})[.)](?=[ \t*_])", re.MULTILINE)
+ENUMERATED = re.compile(r"\((?P<number>[0-9]{1,2})\)(?= [A-Za-z])")
+
+ROUGH = re.compile(
+    r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|some|close to)|[~≈≃])\s*[$€£¥]?$"
+    r"|\b(?P<above>over|more than|above|at least|exceeding|exceeds|greater than)\s+[$€£¥]?$"
+    r"|\b(?P<below>nearly|almost|under|less than|below|at most|up to|just short of|fewer than|smaller than)\s+[$€£¥]?$",
+    re.IGNORECASE,
+)
+COMPARED = re.compile(r"(?P<below>[<≤]=?)\s*$|(?P<above>[>≥]=?)\s*$")
+DECREASE = re.compile(
+    r"\b(?:fell|fall(?:s|en|ing)?|drop(?:s|ped|ping)?|declin(?:e|ed|es|ing)|decreas(?:e|ed|es|ing)|lower(?:ed|s|ing)?|less"
+    r"|loss(?:es)?|lost|los(?:e|es|ing)|fewer|down|below|under|behind|reduc(?:e|ed|es|tion|ing)|negative(?:ly)?|minus|shr[aiu]nk|short"
+    r"|shortfall|deficit|cut|cheaper|smaller|worse|slower|decay(?:s|ed)?|slump(?:ed)?|plung(?:e|ed)|lag(?:s|ged)?|colder"
+    r"|shorter|earl(?:y|ier)|sooner|ahead|weaker|poorer|younger|outflow|contract(?:ed|ion)|slid|slip(?:ped)?|gap|differ(?:s|ence|ed)?)\b",
+    re.IGNORECASE,
+)
+"""Words that say what a minus sign says: "fell by 12%" is what the output writes as -12%."""
+UNITS = (
+    (
+        re.compile(
+            r"\b(?:in|values in) (?:\w+ )?thousands\b|\bthousands of (?:usd|eur|dollars|euros|\$|€)|\b(?:in )?000s\b"
+        ),
+        1e3,
+    ),
+    (re.compile(r"\b(?:in|values in) (?:\w+ )?millions\b|\bmillions of (?:usd|eur|dollars|euros|\$|€)"), 1e6),
+)
+"""What says, in lower case, that the numbers of a source count thousands or millions."""
+EXACT = re.compile(r"[- ]?(?:confidence|CI\b|credible|prediction interval|significance|quantile|percentile|level)")
+"""What follows a number that is chosen and never rounded: a 95% confidence interval."""

@@ -1,0 +1,156 @@
+"""Matches numbers of answers to the outputs that they came from."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from labelled_numbers import compare
+
+from ferrule.analysis.numbers.finding import find_numbers
+from ferrule.analysis.numbers.matching import NumberSource, match_numbers
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.parametrize("name", ["numbers_labelled", "numbers_labelled_second"])
+def test_labelled_answers(name: str) -> None:
+    rates = compare(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
+    print(rates)
+    assert rates.precision >= 0.95, rates.differences
+    assert rates.recall >= 0.95, rates.differences
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12.3%", 12.3),
+        ("12.3 percent", 12.3),
+        ("$1.2M", 1.2e6),
+        ("$5m", 5e6),
+        ("€3bn", 3e9),
+        ("45k", 45e3),
+        ("3 million", 3e6),
+        ("two million", 2e6),
+        ("forty-two percent", 42),
+        ("twelve", 12),
+        ("1,234,567.8", 1234567.8),
+        ("1'234'567", 1234567),
+        ("1’234", 1234),
+        ("1\u2009234\u2009567", 1234567),
+        ("1\u202f234", 1234),
+        ("1 234 567", 1234567),
+        ("1.234.567", 1234567),
+        ("1.234,56", 1234.56),
+        ("12,34,567", 1234567),
+        ("-5", -5),
+        ("−5", -5),
+        ("–5", -5),
+        ("-$5", -5),
+        ("$−5", -5),
+        ("1.2e-05", 1.2e-5),
+        ("1.2 × 10^-5", 1.2e-5),
+        ("1.2×10⁻⁵", 1.2e-5),
+        ("1.2 \\times 10^{-5}", 1.2e-5),
+        ("10⁻⁵", 1e-5),
+        (".5", 0.5),
+        ("0,123", 0.123),
+        ("15:1", 15),
+    ],
+)
+def test_how_a_number_is_written(text: str, value: float) -> None:
+    (found,) = find_numbers(f"It is {text}, they say.")
+    assert found.text.replace("\u00a0", " ") == text
+    assert found.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("2023", "year"),
+        ("FY2023", "year"),
+        ("1990s", "year"),
+        ("2024-05-01", "year"),
+        ("May 5, 2024", "year"),
+        ("10:30", "year"),
+        ("1st", "ordinal"),
+        ("Q3", "ordinal"),
+        ("2000 customers", "quantity"),
+        ("n = 2000", "quantity"),
+    ],
+)
+def test_years_and_ordinals(text: str, role: str) -> None:
+    assert next(number.role for number in find_numbers(f"It is so, {text}.")) == role
+
+
+@pytest.mark.parametrize(
+    "text", ["COVID-19", "x2", "float64", "GPT-4", "H2O", "Python 3.12", "version 1.4.2", "S&P 500"]
+)
+def test_a_name_with_digits_is_no_number(text: str) -> None:
+    assert find_numbers(f"It is {text}.") == []
+
+
+def test_items_of_a_list_are_listed() -> None:
+    answer = "1. North: 4.5\n2. South: 3.5\n\nSee step 2, Table 3 and [1]."
+    assert [number.text for number in find_numbers(answer) if number.role == "ordinal"] == ["1", "2", "2", "3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "kind"),
+    [
+        ("a share of 12.3%", "share 0.12345", "computed"),
+        ("a share of 12.3%", "share 12.3456", "computed"),
+        ("a share of 12.3%", "share 0.1246", "not computed"),
+        ("a share of 0.123", "share 12.3%", "computed"),
+        ("a mean of 12.31", "mean 12.3", "not computed"),
+        ("sales fell by 4.2%", "change -0.042", "computed"),
+        ("sales rose by 4.2%", "change -0.042", "not computed"),
+        ("about 1,200 rows", "rows: 1,163", "computed"),
+        ("1,200 rows", "rows: 1,163", "not computed"),
+        ("p < 0.001", "p-value: 3.2e-09", "computed"),
+        ("p < 0.001", "p-value: 0.0032", "not computed"),
+        ("a 95% confidence interval", "R2 0.9532", "not computed"),
+        ("revenue of $1.2M", "revenue in thousands: 1204.5", "computed"),
+        ("Q3 was best", "quarter 3", "ordinal"),
+    ],
+)
+def test_when_a_number_is_the_same(answer: str, output: str, kind: str) -> None:
+    (link,) = match_numbers(answer, [NumberSource("t1", "run", output)])
+    assert (link.kind, link.source) == (kind, "t1" if kind in {"computed", "ordinal"} else None) or kind == "ordinal"
+
+
+def test_full_values_count_also_where_the_text_shows_them_rounded() -> None:
+    (link,) = match_numbers("a mean of 0.8712", [NumberSource("t1", "run", "mean 0.87", values=(0.87123,))])
+    assert link.source == "t1"
+
+
+def test_the_output_whose_line_speaks_of_the_same_is_the_source() -> None:
+    sources = [NumberSource("t1", "run", "median age: 41"), NumberSource("t2", "run", "cities surveyed: 41")]
+    assert [link.source for link in match_numbers("All 41 cities were surveyed.", sources)] == ["t2"]
+    assert [link.source for link in match_numbers("The median age is 41.", sources)] == ["t1"]
+
+
+def test_numbers_of_the_question_and_the_profile_are_given() -> None:
+    sources = [NumberSource("question", "question", "cut by 10%?"), NumberSource("s.profile", "profile", "500 rows")]
+    links = match_numbers("A cut of 10% in 500 rows.", sources)
+    assert [(link.kind, link.source) for link in links] == [("given", "question"), ("given", "s.profile")]
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_read(text: str) -> None:
+    numbers = find_numbers(text)
+    assert all(first.end <= second.start for first, second in pairwise(numbers))
+    assert [link.text for link in match_numbers(text, [NumberSource("t1", "run", text)])] == [
+        text[number.start : number.end] for number in numbers
+    ]
+
+
+@given(st.floats(min_value=-1e9, max_value=1e9), st.integers(0, 4))
+@settings(max_examples=200, deadline=None)
+def test_a_rounded_number_is_found(value: float, digits: int) -> None:
+    answer, output = f"The mean is {value:,.{digits}f} here.", f"mean: {value!r}"
+    for link in match_numbers(answer, [NumberSource("t1", "run", output)]):
+        assert link.kind == "computed" or link.kind == "year" or link.value == 0
