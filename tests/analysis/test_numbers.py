@@ -11,6 +11,8 @@ from labelled_numbers import compare
 
 from ferrule.analysis.numbers.finding import find_numbers
 from ferrule.analysis.numbers.matching import NumberSource, match_numbers
+from ferrule.analysis.numbers.sources import collect_sources
+from ferrule.analysis.result import TaskExecution
 
 FOLDER = Path(__file__).parent
 
@@ -154,3 +156,19 @@ def test_a_rounded_number_is_found(value: float, digits: int) -> None:
     answer, output = f"The mean is {value:,.{digits}f} here.", f"mean: {value!r}"
     for link in match_numbers(answer, [NumberSource("t1", "run", output)]):
         assert link.kind == "computed" or link.kind == "year" or link.value == 0
+
+
+def test_only_a_task_that_ran_code_computes() -> None:
+    tasks = [
+        TaskExecution("t1", "knowledge_retriever", "How far is it?", result="It is 384,400 km away."),
+        TaskExecution("t2", "py_executor", "How long does it take?", output="9.61", value={"days": [9.6123, True]}),
+        TaskExecution("t3", "py_executor", "And back?", status="failed", result="no result: 77"),
+    ]
+    sources = collect_sources("How long?", {"orbits": "12 rows"}, tasks)
+    links = match_numbers("It takes 9.612 days for 384,400 km, not 77, in 12 rows.", sources)
+    assert [(link.kind, link.source) for link in links] == [
+        ("computed", "t2"),
+        ("stated", "t1"),
+        ("not computed", None),
+        ("given", "orbits.profile"),
+    ]

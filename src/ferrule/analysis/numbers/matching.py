@@ -18,9 +18,10 @@ from typing import Literal
 from ferrule.analysis.numbers import patterns
 from ferrule.analysis.numbers.finding import FoundNumber, find_numbers
 
-LinkKind = Literal["computed", "given", "year", "ordinal", "not computed"]
-SourceKind = Literal["run", "question", "profile"]
-_WEIGHTS: dict[SourceKind, float] = {"run": 1.5, "question": 0.5, "profile": 0.5}
+LinkKind = Literal["computed", "given", "stated", "year", "ordinal", "not computed"]
+SourceKind = Literal["run", "question", "profile", "model"]
+_WEIGHTS: dict[SourceKind, float] = {"run": 1.5, "question": 0.5, "profile": 0.5, "model": -1.0}
+_KINDS: dict[SourceKind, LinkKind] = {"run": "computed", "question": "given", "profile": "given", "model": "stated"}
 _CROWD = 40
 """With more numbers than these in a source, one of two digits may be found there by chance."""
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n")
@@ -41,7 +42,8 @@ _P_VALUE = re.compile(r"\bp(?:[-_ ]?val(?:ue)?s?\b|[ ]*[:=]|[ ]+$)|\bpvalue|\bPr
 class NumberSource:
     """A text that an answer's numbers may have come from.
 
-    `id` is a task's ("t1"), "question", or of a profile ("sales.profile"). `values` are numbers of the same source
+    `id` is a task's ("t1"), "question", or of a profile ("sales.profile"). A "run" is of code; a "model" wrote the
+    text without running any. `values` are numbers of the same source
     that its text may show rounded.
     """
 
@@ -55,8 +57,9 @@ class NumberSource:
 class NumberLink:
     """A number of an answer, and where it came from. Offsets are in characters of the answer.
 
-    `kind`: "computed" by a run, "given" in the question or a profile, a "year" (a date, a time), an "ordinal" (a rank,
-    quarter, step, version, item of a list), or "not computed". `source` is the id of what has this number; years and
+    `kind`: "computed" by a run, "given" in the question or a profile, "stated" by a task in which a model reasoned or
+    recalled and no code ran, a "year" (a date, a time), an "ordinal" (a rank, quarter, step, item of a list), or "not
+    computed". `source` is the id of what has this number; years and
     ordinals may have one, too. `value` is what the digits say: 0.123 for "12.3%", 1200000 for "1.2M".
     """
 
@@ -83,7 +86,7 @@ def _link(answer: str, number: FoundNumber, index: _SourceIndex) -> NumberLink:
     elif source is None:
         kind = "not computed"
     else:
-        kind = "computed" if source.kind == "run" else "given"
+        kind = _KINDS[source.kind]
     value = number.value * (number.percent or 1.0)
     # The finder may have read another space than the answer has.
     text = answer[number.start : number.end]

@@ -1,0 +1,46 @@
+"""What the numbers of an analysis' answer may have come from: its question, the profiles of its tables, its tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from ferrule.analysis.numbers.matching import NumberSource, SourceKind
+from ferrule.analysis.result import TaskExecution
+from ferrule.analysis.settings import PYTHON
+
+MOST_VALUES = 20_000
+"""How many numbers of a task's structured result are considered."""
+
+
+def collect_sources(question: str, profiles: Mapping[str, str], tasks: Iterable[TaskExecution]) -> list[NumberSource]:
+    """The sources for `match_numbers`. `profiles` are what models were shown of each table, by its name.
+
+    Only a task that ran code is one that computes. What a task of another tool says has a number from a model.
+    """
+    sources = [NumberSource("question", "question", question)]
+    sources += [NumberSource(f"{name}.profile", "profile", text) for name, text in profiles.items()]
+    for task in tasks:
+        if task.status == "done":
+            values = tuple(islice(_read_values(task.value), MOST_VALUES)) if task.tool == PYTHON else ()
+            kind: SourceKind = "run" if task.tool == PYTHON else "model"
+            text = "\n".join(dict.fromkeys(filter(None, (task.output.strip(), task.result.strip()))))
+            sources.append(NumberSource(task.id, kind, text, values))
+    return sources
+
+
+def _read_values(value: Any) -> Iterator[float]:
+    """The numbers in JSON data."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int | float):
+        if math.isfinite(value) and abs(value) < 1e300:
+            yield float(value)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _read_values(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _read_values(inner)
