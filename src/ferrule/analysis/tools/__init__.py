@@ -1,0 +1,1 @@
+"""The analyst's own tools, ordinary ferrule tools whose results are structured."""
