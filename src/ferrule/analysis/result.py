@@ -48,9 +48,14 @@ class ResultCheck:
     """A check of a result: what would make it wrong, and whether that is so."""
 
     description: str
-    passed: bool
+    passed: bool | None
+    """None if the check could not run, which says nothing of the result."""
     detail: str = ""
-    """What the check found."""
+    """What the check found, or why it could not run."""
+    kind: str = ""
+    """`units`, `range`, `second_method` or `other`."""
+    code: str = ""
+    """The Python that was run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.result import Attempt, ResultCheck
@@ -42,8 +43,8 @@ class PythonOutcome:
     """The result as a model and a person read it, with failed checks and repairs said."""
     value: Any = None
     """The result as JSON data."""
-    kept: Any = None
-    """The result as the `TaskValue` that later tasks see as `results["t1"]`."""
+    frames: Mapping[str, bytes] = field(default_factory=dict)
+    """The tables of the result as Parquet: by their keys, or by "" if it is one itself."""
     error: str | None = None
     code: str | None = None
     methodology: Methodology | None = None

@@ -1,0 +1,41 @@
+"""Which extracted values stand in the task and its context: a model may invent some, or compute them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_NUMBER: Final = re.compile(r"(?<![\w.])[-+−]?\d[\d,_' ]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_SEPARATORS: Final = str.maketrans("−", "-", ",_' ")
+_SCALES: Final = (1.0, 0.01, 1e3, 1e6, 1e9)
+"""`5%` may be extracted as 0.05, `2 k` as 2000, `3 million` as 3000000."""
+
+
+def find_unknown_numbers(values: Mapping[str, Any], text: str) -> list[str]:
+    """Names, with their values, of extracted numbers that the text doesn't hold, also not as %, k, M or G."""
+    known = set()
+    for found in _NUMBER.finditer(text):
+        number = _read_number(found.group())
+        if number is not None:
+            known |= {round(number * scale, 9) for scale in _SCALES}
+    return [f"{name} = {value}" for name, value in _list_numbers(values) if round(float(value), 9) not in known]
+
+
+def _read_number(text: str) -> float | None:
+    try:
+        return float(text.translate(_SEPARATORS))
+    except ValueError:
+        return None
+
+
+def _list_numbers(value: Any, name: str = "") -> Iterator[tuple[str, int | float]]:
+    """The numbers in JSON data with the names that lead to them, at most a thousand digits long."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _list_numbers(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _list_numbers(each, f"{name}[{index}]")
+    elif isinstance(value, float) or (type(value) is int and abs(value) < 10**300):
+        yield name, value

@@ -1,0 +1,57 @@
+"""Writes the outcome of a Python task as a model and a person read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from ferrule.analysis.python_executor.runs import CodeRun
+    from ferrule.analysis.result import ResultCheck
+
+LONGEST: Final = 10_000
+"""Characters of a result, and of what was printed."""
+
+
+def render_result(run: CodeRun, notes: Sequence[str]) -> str:
+    """The value, what was printed, how many figures there are, the checks, and the notes."""
+    from ferrule.builtin_tools.python_values import render_value
+
+    parts = []
+    if run.value is not None:
+        parts.append(cut_middle(render_value(run.value)))
+    if run.omitted:
+        parts.append(f"Not all of it is here: {'; '.join(run.omitted[:5])}")
+    if run.output.strip():
+        parts.append(f"Printed:\n{cut_middle(run.output.strip())}")
+    if run.figures:
+        parts.append("1 figure" if len(run.figures) == 1 else f"{len(run.figures)} figures")
+    if run.checks:
+        parts.append(render_checks(run.checks))
+    parts += [f"Note: {note}" for note in notes]
+    return "\n\n".join(parts)
+
+
+def render_checks(checks: Sequence[ResultCheck]) -> str:
+    """One line a check: what it states and how it came out."""
+    words = {True: "passed", False: "FAILED", None: "could not run"}
+    lines = [
+        f"- {words[check.passed]}: {check.description}" + (f" ({check.detail})" if check.detail else "")
+        for check in checks
+    ]
+    return "\n".join(["Checks of the result:", *lines])
+
+
+def convert_value(value: Any) -> Any:
+    """The value as JSON data."""
+    from ferrule.builtin_tools.python_values import to_plain_json
+
+    return to_plain_json(value)
+
+
+def cut_middle(text: str, longest: int = LONGEST) -> str:
+    """A long text without its middle, which is replaced by how much is missing."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters are left out …\n{text[-half:]}"

@@ -1,0 +1,146 @@
+"""Runs code with its result checks in the sandbox, and reads what comes back."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ferrule.analysis.python_executor.error_context import (
+    describe_exception,
+    describe_limit,
+    describe_no_result,
+)
+from ferrule.analysis.python_executor.outcome import ErrorContext
+from ferrule.analysis.result import ResultCheck
+from ferrule.conversation import Image
+
+if TYPE_CHECKING:
+    from ferrule.analysis.python_executor.stages import CheckCode
+    from ferrule.sandbox.python.result import PythonResult
+
+_CHECKS_SHARE: Final = 0.25
+"""The share of a run's time that its checks may take."""
+_MOST_SECONDS: Final = 10.0
+"""The longest time that all checks of a run may take."""
+
+
+class NamedTable(Protocol):
+    """A table that is bound as `tables[name]`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in code."""
+        ...
+
+
+class CodeSession(Protocol):
+    """Where code runs, with its tables bound: `ferrule.analysis.data`'s `DataSession`."""
+
+    @property
+    def tables(self) -> Sequence[NamedTable]:
+        """The tables that are bound."""
+        ...
+
+    async def run(self, code: str, results: Mapping[str, Any], *, timeout: float) -> PythonResult:
+        """Run code, with `results` of earlier tasks by their names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRun:
+    """What a run of code left: a value, or an error."""
+
+    value: Any = None
+    """As the sandbox decodes it."""
+    frames: Mapping[str, bytes] = field(default_factory=dict)
+    """The tables of the value as Parquet: by their keys, or by "" if it is one itself."""
+    checks: tuple[ResultCheck, ...] = ()
+    error: ErrorContext | None = None
+    output: str = ""
+    figures: tuple[Image, ...] = ()
+    seconds: float = 0.0
+    omitted: tuple[str, ...] = field(default=())
+    """What of the value is missing or cut."""
+
+    @property
+    def failed_checks(self) -> tuple[ResultCheck, ...]:
+        """The checks that ran and are false."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+
+async def run_code(
+    session: CodeSession,
+    code: str,
+    checks: Sequence[CheckCode],
+    *,
+    extracted: Mapping[str, Any],
+    results: Mapping[str, Any],
+    timeout: float,
+) -> CodeRun:
+    """Run code, then the checks of its result. Never raises for what the code did."""
+    seconds = min(timeout * _CHECKS_SHARE, _MOST_SECONDS)
+    program = write_program(code, extracted, [check.code for check in checks], seconds)
+    started = time.monotonic()
+    done = await session.run(program, results, timeout=timeout)
+    run = replace(_read_run(done, code, checks), seconds=time.monotonic() - started)
+    if run.error is None and run.value is None and not run.output.strip() and not run.figures:
+        return replace(run, error=describe_no_result())
+    return run
+
+
+def write_program(code: str, extracted: Mapping[str, Any], checks: Sequence[str], seconds: float) -> str:
+    """A program of one line that runs `code` by the harness, in the session's own variables."""
+    arguments = json.dumps([code, dict(extracted), list(checks), seconds])
+    return (
+        f"(lambda harness: (exec(compile({_read_harness()!r}, '<harness>', 'exec'), harness), "
+        f"harness['run_task'](globals(), *__import__('json').loads({arguments!r})))[1])({{'__name__': 'harness'}})"
+    )
+
+
+@cache
+def _read_harness() -> str:
+    return files("ferrule.analysis.python_executor").joinpath("harness.py").read_text("utf-8")
+
+
+def _read_run(done: PythonResult, code: str, checks: Sequence[CheckCode]) -> CodeRun:
+    """Read what the harness returned. Code can replace the harness, so nothing of it is taken for granted."""
+    run = CodeRun(output=_join_output(done), figures=done.images)
+    if done.error is not None:
+        return replace(run, error=describe_limit(done.error, code))
+    tree: Mapping[Any, Any] = done.value if isinstance(done.value, Mapping) else {}
+    if "error" in tree:
+        return replace(run, error=describe_exception(tree["error"], code))
+    frames = tree.get("frames")
+    return replace(
+        run,
+        value=tree.get("result"),
+        frames=_read_frames(frames),
+        checks=_read_checks(tree.get("checks"), checks),
+        omitted=tuple(one.replace("value['result']", "result") for one in done.omitted),
+    )
+
+
+def _join_output(done: PythonResult) -> str:
+    return done.stdout + done.stderr
+
+
+def _read_frames(found: Any) -> dict[str, bytes]:
+    frames = found if isinstance(found, Mapping) else {}
+    return {key: each for key, each in frames.items() if isinstance(key, str) and isinstance(each, bytes)}
+
+
+def _read_checks(found: Any, checks: Sequence[CheckCode]) -> tuple[ResultCheck, ...]:
+    trees = found if isinstance(found, list) and len(found) == len(checks) else [None] * len(checks)
+    return tuple(_read_check(tree, check) for tree, check in zip(trees, checks, strict=True))
+
+
+def _read_check(tree: Any, check: CheckCode) -> ResultCheck:
+    status = tree.get("status") if isinstance(tree, Mapping) else None
+    detail = tree.get("detail") if isinstance(tree, Mapping) else None
+    passed = {"passed": True, "failed": False}.get(status) if isinstance(status, str) else None
+    return ResultCheck(check.states, passed, str(detail or "")[:600], check.kind, check.code)

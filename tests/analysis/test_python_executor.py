@@ -1,0 +1,278 @@
+"""A Python task from its query to its result: every class of retry, the full restart, the limits, the formulas."""
+
+from collections.abc import Iterator
+
+import pytest
+from python_tasks import BoundSession, make_executor, write_code
+
+from ferrule.analysis.events import TaskProgress, TaskRetried
+from ferrule.sandbox.python import PythonSandbox
+
+RIGHT = write_code("result = float(tables['sales'].amount.sum())", "result > 0", "result == 35")
+SYNTAX = write_code("result = (1\n")
+UNSAFE = write_code("import os\nresult = os.listdir('/')")
+FAILING = write_code("sales = tables['sales']\nresult = sales['amuont'].sum()")
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[BoundSession]:
+    sandbox = PythonSandbox(packages=("numpy", "pandas"))
+    yield BoundSession(sandbox)
+    sandbox.close()
+
+
+async def run(session, answers, events=None, query="What is the sum?", context="", results=(), **settings):
+    executor, model = make_executor(session, answers, events, **settings)
+    return await executor.run("t1", query, context, dict(results)), model
+
+
+async def test_a_task_goes_through_its_stages_to_a_checked_result(session):
+    events = []
+    outcome, model = await run(session, {"code": RIGHT}, events)
+    assert outcome.error is None
+    assert outcome.value == 35.0
+    assert outcome.result.startswith("35.0\n\nChecks of the result:\n- passed: it holds: result > 0")
+    assert model.list_stages() == ["t1/methodology/0", "t1/extraction/0", "t1/tool_query/0", "t1/code/0"]
+    assert [event.stage for event in events if isinstance(event, TaskProgress)] == [
+        "methodology", "functions", "extraction", "tool_query", "code", "run",
+    ]  # fmt: skip
+    assert outcome.methodology.primary_approach == "Add the amounts."
+    assert [function.path for function in outcome.functions] == ["pandas.DataFrame.groupby"]
+    assert [(check.passed, check.code) for check in outcome.checks] == [(True, "result > 0"), (True, "result == 35")]
+    assert [attempt.failure for attempt in outcome.attempts] == [None]
+    assert "Compute the sum of amount in sales." in model.find("code").question
+
+
+@pytest.mark.parametrize(
+    ("wrong", "failure", "error_type", "told"),
+    [
+        (SYNTAX, "syntax", "SyntaxError", "The parenthesis `(` was never closed."),
+        (UNSAFE, "safety", "SafetyViolation", "the data is bound already: use tables['sales']"),
+        (FAILING, "runtime", "KeyError", "Did you mean `'amount'`?"),
+        (
+            write_code("result = -35", "result > 0"),
+            "check",
+            "CheckFailed",
+            "it holds: result > 0 (false, with -35 and 0)",
+        ),
+        ("no JSON at all", "syntax", "InvalidAnswer", "Answer with the JSON object that is asked for"),
+    ],
+)
+async def test_each_class_of_failure_is_told_and_tried_again(session, wrong, failure, error_type, told):
+    events = []
+    answers = [wrong, wrong, wrong, RIGHT] if isinstance(wrong, str) else [wrong, RIGHT]
+    outcome, model = await run(session, {"code": answers}, events)
+    assert outcome.value == 35.0
+    assert [attempt.failure for attempt in outcome.attempts] == [failure, None]
+    error = outcome.attempts[0].error_context
+    assert error.error_type == error_type
+    correction = model.seen[-1]
+    assert str(correction.key) == "t1/code/1"
+    assert told in correction.question
+    assert f"error_type: {error_type}" in correction.question
+    assert f"1. failed ({failure}): " in correction.question
+    [retried] = [event for event in events if isinstance(event, TaskRetried)]
+    assert (retried.attempt, retried.failure, retried.temperature, retried.timeout) == (1, failure, 0.3, 72)
+
+
+async def test_the_error_context_has_the_fields_of_the_seed(session):
+    outcome, model = await run(session, {"code": [FAILING, RIGHT]})
+    error = outcome.attempts[0].error_context
+    assert (error.error_type, error.error_message, error.problematic_line) == ("KeyError", "'amuont'", 2)
+    assert error.problematic_code == "result = sales['amuont'].sum()"
+    assert error.variable_name == "amuont"
+    assert any("'region', 'amount'" in fix for fix in error.suggested_fixes)
+    for line in ("problematic_line: 2", "variable_name: amuont", "suggested_fixes:"):
+        assert line in model.seen[-1].question
+
+
+@pytest.mark.parametrize(
+    ("wrong", "setting", "limit"),
+    [
+        (SYNTAX, "python_max_ast_retries", 3),
+        (UNSAFE, "python_max_safety_retries", 1),
+        (FAILING, "python_max_runtime_retries", 2),
+        (FAILING, "python_max_runtime_retries", 0),
+    ],
+)
+async def test_each_class_has_its_own_limit(session, wrong, setting, limit):
+    settings = {
+        "python_max_ast_retries": 0, "python_max_safety_retries": 0, "python_max_runtime_retries": 0,
+        "python_max_tool_query_retries": 0, setting: limit,
+    }  # fmt: skip
+    outcome, model = await run(session, {"code": wrong}, **settings)
+    assert len(outcome.attempts) == limit + 1
+    assert outcome.value is None
+    attempts = f"{limit + 1} attempt{'s' if limit else ''}"
+    assert outcome.error.startswith(f"after {attempts} there is no result; the last failure (")
+    assert outcome.attempts[-1].message in outcome.error
+    assert model.list_stages().count("t1/tool_query/0") == 1
+
+
+async def test_temperature_and_timeout_rise_by_the_formulas_of_the_seed_through_classes_and_restarts(session):
+    wrong = [SYNTAX, UNSAFE, FAILING, SYNTAX, RIGHT]
+    outcome, model = await run(
+        session,
+        {"code": wrong},
+        python_temperature=0.2,
+        retry_temperature_increase=0.15,
+        python_run_timeout=50,
+        python_max_ast_retries=1,
+        python_max_tool_query_retries=1,
+    )
+    assert [attempt.failure for attempt in outcome.attempts] == ["syntax", "safety", "runtime", "syntax", None]
+    assert [attempt.restart for attempt in outcome.attempts] == [0, 0, 0, 0, 1]
+    numbers = [0, 1, 2, 3, 1]
+    assert [attempt.temperature for attempt in outcome.attempts] == [round(0.2 + n * 0.15, 6) for n in numbers]
+    assert [attempt.timeout for attempt in outcome.attempts] == [(50 * (5 + n)) // 5 for n in numbers]
+    codes = [request for request in model.seen if request.key.stage == "code"]
+    assert [request.settings.temperature for request in codes] == [round(0.2 + n * 0.15, 6) for n in numbers]
+
+
+async def test_a_full_restart_begins_at_the_tool_query_with_what_failed_before(session):
+    outcome, model = await run(
+        session, {"code": [FAILING, FAILING, RIGHT]}, python_max_runtime_retries=1, python_max_tool_query_retries=1
+    )
+    assert outcome.value == 35.0
+    assert model.list_stages() == [
+        "t1/methodology/0", "t1/extraction/0", "t1/tool_query/0", "t1/code/0", "t1/code/1", "t1/tool_query/1",
+        "t1/code/2",
+    ]  # fmt: skip
+    restarted = model.find("t1/tool_query/1")
+    assert "2. failed (runtime): line 2: KeyError: 'amuont'" in restarted.question
+    assert restarted.settings.temperature == pytest.approx(0.3)
+    # From nothing: the code of the pass before isn't shown.
+    assert "amuont" not in model.find("t1/code/2").question
+
+
+async def test_a_task_that_is_run_again_asks_new_questions_with_higher_temperatures(session):
+    executor, model = make_executor(session, {"code": RIGHT})
+    for _ in range(2):
+        assert (await executor.run("t1", "What is the sum?", "", {})).value == 35.0
+    assert len(set(model.list_stages())) == 8
+    assert model.seen[-1].settings.temperature == pytest.approx(0.3)
+
+
+async def test_a_result_whose_checks_still_fail_is_returned_with_that_said(session):
+    doubtful = write_code("result = 35.0", "result == 36", "result > 0", "no_such_name > 0")
+    worse = write_code("result = 34.0", "result == 36", "result > 100")
+    broken = write_code("1 / 0")
+    outcome, model = await run(session, {"code": [doubtful, worse, broken]}, python_max_runtime_retries=2)
+    assert (outcome.error, outcome.value) == (None, 35.0)
+    assert [attempt.failure for attempt in outcome.attempts] == ["check", "check", "runtime"]
+    assert [check.passed for check in outcome.checks] == [False, True, None]
+    assert "- FAILED: it holds: result == 36 (false, with 35.0 and 36)" in outcome.result
+    assert (
+        "- could not run: it holds: no_such_name > 0 (NameError: name 'no_such_name' is not defined)" in outcome.result
+    )
+    assert "Note: a check of this result failed: it holds: result == 36" in outcome.result
+    assert model.list_stages().count("t1/tool_query/1") == 0
+
+
+async def test_checks_are_checked_too_and_change_nothing(session):
+    checks = (
+        "__import__('os').getcwd()",
+        "(1",
+        "result.clear() is None",
+        "len(result) == 2",
+        "tables['sales'].amount > 0",
+    )
+    outcome, _ = await run(session, {"code": [write_code("result = {'a': 1, 'b': 2}", *checks)]})
+    assert outcome.value == {"a": 1, "b": 2}
+    assert [check.passed for check in outcome.checks][:3] == [None, None, True]
+    assert "not allowed" in outcome.checks[0].detail
+    assert "never closed" in outcome.checks[1].detail
+
+
+async def test_repaired_indentation_is_told(session):
+    code = (
+        "def add(sales):\n    total = sales.amount.sum()\n     return float(total)\n\nresult = add(tables['sales'])\n"
+    )
+    outcome, model = await run(session, {"code": write_code(f"```python\n{code}```")})
+    assert outcome.value == 35.0
+    assert len([stage for stage in model.list_stages() if "code" in stage]) == 1
+    assert "Note: the ``` lines around the code were removed" in outcome.result
+    assert any("the indentation of line 3 was repaired" in note for note in outcome.notes)
+    assert "     return" not in outcome.code
+
+
+@pytest.mark.parametrize(
+    ("code", "error_type", "said"),
+    [
+        ("while True:\n    print('x' * 10000)", "TooMuchOutput", "it wrote more than 1048576 bytes"),
+        ("print('x' * 100_000_000)", "TooMuchOutput", "it wrote more than 1048576 bytes"),
+        ("while True: pass", "Timeout", "it took longer than 1 s and was ended"),
+        ("result = [0] * 10**10", "OutOfMemory", "MemoryError"),
+        ("x = 1", "NoResult", "the code ended without a result"),
+        ("exit(3)", "SystemExit", "3"),
+        ("import scippy\nresult = 1", "ModuleNotFoundError", "No module named 'scippy'"),
+    ],
+)
+async def test_code_that_does_harm_or_nothing_ends_in_a_clear_outcome(session, code, error_type, said):
+    outcome, _ = await run(
+        session, {"code": write_code(code)}, python_max_runtime_retries=0, python_max_tool_query_retries=0,
+        python_run_timeout=1, checks="advise",
+    )  # fmt: skip
+    error = outcome.attempts[0].error_context
+    assert error.error_type == error_type
+    assert said in error.error_message
+    assert said in outcome.error
+    assert error.suggested_fixes or error_type == "SystemExit"
+    assert len(outcome.output) <= 2 * 2**20
+
+
+async def test_a_table_a_figure_and_what_was_printed_are_kept(session):
+    code = (
+        "import matplotlib.pyplot as plt\nsales = tables['sales']\nresult = sales.groupby('region').amount.sum()\n"
+        "figure, axes = plt.subplots()\naxes.bar(result.index, result)\nprint('drawn')"
+    )
+    outcome, _ = await run(session, {"code": write_code(code, "result.sum() == 35")})
+    assert outcome.error is None
+    assert (outcome.output, len(outcome.figures)) == ("drawn\n", 1)
+    assert "1 figure" in outcome.result
+    assert outcome.frames[""].startswith(b"PAR1")
+    assert outcome.value["rows"] == [[0.0], [15.0], [20.0]]
+
+
+async def test_extracted_values_are_bound_and_those_that_nobody_gave_are_told(session):
+    extraction = {"extracted_values": {"rate": 0.05, "people": 3000, "guess": 7}}
+    outcome, model = await run(
+        session,
+        {"extraction": extraction, "code": write_code("result = extracted_values['rate'] * results['t0']")},
+        query="What are 5% for 3 k people?",
+        results={"t0": 200},
+    )
+    assert outcome.value == 10.0
+    assert outcome.notes == ("extracted values that neither the task nor its context holds: guess = 7",)
+    assert '"rate": 0.05' in model.find("code").question
+
+
+async def test_a_function_that_does_not_exist_is_said(session):
+    methodology = {
+        "primary_approach": "Test.",
+        "recommended_function_paths": ["scipy.stats.ttest_nid"],
+        "methods": ["ttest"],
+    }
+    outcome, model = await run(session, {"methodology": methodology, "code": RIGHT})
+    assert outcome.notes == ("recommended functions not installed or not existing: scipy.stats.ttest_nid",)
+    assert [function.path for function in outcome.functions] == ["scipy.stats.ttest_ind"]
+    assert "not installed or not existing: scipy.stats.ttest_nid" in model.find("code").question
+
+
+@pytest.mark.parametrize("stage", ["methodology", "extraction", "tool_query"])
+async def test_a_model_that_answers_nonsense_ends_the_task_with_that_said(session, stage):
+    outcome, _ = await run(session, {stage: "I would rather not."})
+    assert outcome.error
+    assert outcome.attempts == ()
+    assert "I would rather not." in outcome.error or "JSON" in outcome.error
+
+
+async def test_a_provider_that_fails_leaves_the_result_that_is_there(session):
+    from ferrule.errors import ModelError
+
+    doubtful = write_code("result = 35.0", "result == 36")
+    outcome, _ = await run(session, {"code": [doubtful, ModelError("the service is down")]})
+    assert outcome.value == 35.0
+    assert any("no further attempt was made: the service is down" in note for note in outcome.notes)
+    with pytest.raises(ModelError, match="the service is down"):
+        await run(session, {"code": ModelError("the service is down")})
