@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ferrule.analysis.analyst import run_analysis, stream_analysis
     from ferrule.analysis.plan import Plan, PlanTask
     from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
     from ferrule.analysis.settings import AnalysisSettings
@@ -20,6 +21,8 @@ _HOMES = {
     "Plan": "plan",
     "PlanTask": "plan",
     "TaskExecution": "result",
+    "run_analysis": "analyst",
+    "stream_analysis": "analyst",
 }
 
 __all__ = [
@@ -29,6 +32,8 @@ __all__ = [
     "Plan",
     "PlanTask",
     "TaskExecution",
+    "run_analysis",
+    "stream_analysis",
 ]
 
 if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported

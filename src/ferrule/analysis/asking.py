@@ -136,7 +136,7 @@ class Asker:
         self, pipeline: Pipeline[Output], temperature: float, timeout: float | None, key: StageKey
     ) -> Output:
         """Run with the temperature, and again without it if the model refuses that."""
-        left = self.limits.seconds_left
+        left = self.limits.find_seconds_left(key.stage)
         seconds = left if timeout is None else timeout if left is None else min(timeout, left)
         limited = pipeline if seconds is None else pipeline.within(seconds=max(seconds, 0.0))
         name = pipeline.model.name
@@ -159,7 +159,7 @@ class Asker:
             return cast("Output", run.output)
         if run.stopped == "time":
             self.limits.check(key.stage)
-            raise TimeoutError(f"{run.model} took longer than {timeout:g} s for {key.stage}")
+            raise TimeoutError(f"{run.model} took longer than {timeout or 0:g} s for {key.stage}")
         detail = f": {run.stop_detail}" if run.stop_detail else ""
         raise OutputInvalid(
             f"{run.model} gave no complete answer for {key.stage}: it stopped at {run.stopped}{detail}", run.text

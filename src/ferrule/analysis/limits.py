@@ -11,7 +11,8 @@ from ferrule.events import NO_USAGE, Usage
 from ferrule.models.prices import find_price
 
 LAST_STAGES = ("synthesis", "focused_answer")
-"""The stages that write the answer. The last requests are kept for them, so that a limit doesn't leave none."""
+"""The stages that write the answer. The last requests and a tenth of the time are kept for them."""
+_KEPT_TIME = 0.1
 
 
 class LimitReached(FerruleError):  # noqa: N818 - a state
@@ -85,7 +86,7 @@ class AnalysisLimits:
             raise LimitReached("calls", f"the limit of {self.calls} requests to models was reached")
         if self.cost is not None and (spent.cost or 0.0) >= self.cost:
             raise LimitReached("cost", f"the limit of ${self.cost:g} was reached")
-        left = self.seconds_left
+        left = self.find_seconds_left(stage)
         if left is not None and left <= 0:
             raise LimitReached("seconds", f"the limit of {self.seconds:g} seconds was reached")
 
@@ -101,10 +102,11 @@ class AnalysisLimits:
         """Seconds since the analysis began."""
         return self.clock() - self._started
 
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds until the limit, negative after it; None if there is none."""
-        return None if self.seconds is None else self.seconds - self.elapsed
+    def find_seconds_left(self, stage: str = "") -> float | None:
+        """Seconds that this stage may take until the limit, negative after it; None if there is none."""
+        if self.seconds is None:
+            return None
+        return self.seconds * (1 if stage in LAST_STAGES else 1 - _KEPT_TIME) - self.elapsed
 
     def sum_up(self, task: str | None = None) -> Spending:
         """What the analysis used so far, or one of its tasks."""

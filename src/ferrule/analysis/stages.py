@@ -26,3 +26,6 @@ class StageKey:
 
 current_stage: ContextVar[StageKey | None] = ContextVar("current_stage", default=None)
 """The key of the question that the running request belongs to."""
+
+current_task: ContextVar[str] = ContextVar("current_task", default="")
+"""The id of the task that runs: what its tool does belongs to it."""

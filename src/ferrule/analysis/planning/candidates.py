@@ -89,7 +89,7 @@ class PlanningFailed(FerruleError):  # noqa: N818 - a state
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
-        super().__init__(f"no plan that can run was found: {' '.join(problems)}")
+        super().__init__(f"no plan that can run was found: {' '.join(' '.join(problems).split())}")
 
 
 @dataclass(frozen=True, slots=True)

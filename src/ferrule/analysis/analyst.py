@@ -1,0 +1,203 @@
+"""`run_analysis` and `stream_analysis`: a question about data, answered by a plan of tasks.
+
+result = await run_analysis("Which region drives the drop?", data=["sales.csv"], model="openai:gpt-5")
+async with stream_analysis("Which region drives the drop?", data=["sales.csv"]) as analysis:
+    async for event in analysis: ...
+print(analysis.result)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+from ferrule.analysis.asking import Asker, ModelChoice, ToolOptions
+from ferrule.analysis.events import AnalysisEvent
+from ferrule.analysis.limits import AnalysisLimits
+from ferrule.analysis.planning.answers import write_account
+from ferrule.analysis.result import AnalysisResult
+from ferrule.analysis.running.analysis import CANCELLED, RUNNING, Analysis, ApprovePlan, SharedData
+from ferrule.analysis.settings import AnalysisSettings
+from ferrule.errors import SettingsError
+from ferrule.models.naming import get_model
+from ferrule.models.protocol import Model
+from ferrule.tools.registry import ToolLike
+
+if TYPE_CHECKING:
+    from ferrule.analysis.recording import Recording
+    from ferrule.execution import Approver, Journal, Policy
+
+GROQ_MODEL = "groq:openai/gpt-oss-120b"
+"""The model where only a key of Groq is given."""
+
+
+class AnalysisOptions(TypedDict, total=False):
+    """What `run_analysis` and `stream_analysis` take besides the question."""
+
+    data: Mapping[str, Path | str] | Sequence[Path | str]
+    """Files, by the names of their tables or in a list whose entries may be `NAME=FILE`."""
+    model: str | Model | None
+    """The model for everything that `settings.models` names no other for."""
+    groq_api_key: str | None
+    """The key for a model of Groq; without `model`, its GPT-OSS 120B is asked."""
+    settings: AnalysisSettings | None
+    tools: Sequence[ToolLike]
+    """Further tools for the plan: functions, toolsets, MCP servers."""
+    approve_plan: ApprovePlan | None
+    """Is asked about the plan before anything runs: returns it, an edited one, or None to refuse it."""
+    continues: AnalysisResult | None
+    """An analysis of the same data, whose results this one may use."""
+    recording: Recording | None
+    """What records the analysis, or replays one."""
+    policy: Policy | None
+    """Which calls are permitted, of the analyst's own tools and of added ones."""
+    approver: Approver | None
+    """Who is asked where the policy says so."""
+    journal: Journal | None
+    """Where calls are recorded."""
+
+
+async def run_analysis(query: str, **options: Unpack[AnalysisOptions]) -> AnalysisResult:
+    """Answer a question; `options` are those of `AnalysisOptions`.
+
+    A limit, a provider that fails, a model that writes nonsense: the result has what was found until then, and
+    `stopped` says why it is partial. Raises `SettingsError`, `DataError`, `ModelError` and `RegistryError` for what is
+    wrong before the first request.
+    """
+    async with stream_analysis(query, **options) as analysis:
+        return await analysis.wait()
+
+
+def stream_analysis(query: str, **options: Unpack[AnalysisOptions]) -> AnalysisStream:
+    """`run_analysis` as a context manager that yields events; leaving it early cancels the analysis."""
+    return AnalysisStream(query, options)
+
+
+class AnalysisStream:
+    """An analysis that runs: `async with stream_analysis(…) as analysis: async for event in analysis: …`.
+
+    `result` is valid at every moment, also after a cancellation.
+    """
+
+    def __init__(self, query: str, options: AnalysisOptions) -> None:
+        self.result = AnalysisResult(query, stopped=RUNNING)
+        self._options = options
+        self._events: asyncio.Queue[AnalysisEvent | None] = asyncio.Queue()
+        self._work: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if not self.result.question.strip():
+            raise SettingsError("the question is empty")
+        self._work = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._work is not None:
+            self._work.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._work
+
+    async def __aiter__(self) -> AsyncIterator[AnalysisEvent]:
+        """The events until the end. Raises what `run_analysis` raises."""
+        while (event := await self._events.get()) is not None:
+            yield event
+        await self._get_work()
+
+    async def wait(self) -> AnalysisResult:
+        """Wait for the end; returns the result. Raises what `run_analysis` raises."""
+        await asyncio.shield(self._get_work())
+        return self.result
+
+    def _get_work(self) -> asyncio.Task[None]:
+        if self._work is None:
+            raise SettingsError("stream_analysis() must be entered: `async with stream_analysis(…) as analysis: …`")
+        return self._work
+
+    async def _run(self) -> None:
+        try:
+            async with AsyncExitStack() as exits:
+                opened = await _open(self.result.question, self._options, self._events.put_nowait, exits)
+                self.result = opened.result
+                await opened.work()
+        except asyncio.CancelledError:
+            self._stop(CANCELLED)
+            raise
+        except Exception as error:
+            self._stop(str(error))
+            raise
+        finally:
+            self._events.put_nowait(None)
+
+    def _stop(self, reason: str) -> None:
+        """Say why there is no answer, where the analysis ended before it could say so itself."""
+        if self.result.stopped == RUNNING:
+            self.result.stopped = reason
+            self.result.answer = self.result.answer or write_account(self.result.tasks, reason)
+
+
+async def _open(query: str, options: AnalysisOptions, emit: Any, exits: AsyncExitStack) -> Analysis:
+    """Open the models and read the data of an analysis, in that order: a wrong model is found at once."""
+    settings = options.get("settings") or AnalysisSettings()
+    mode = settings.mode_limits
+    limits = AnalysisLimits(mode.calls, settings.max_cost, settings.max_seconds)
+    models = open_models(options, settings)
+    exits.push_async_callback(models.aclose)
+    limits.check_prices(models.names)
+    tools = ToolOptions(options.get("policy"), options.get("approver"), options.get("journal"))
+    folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="ferrule-analysis-")))
+    data = await read_data(options.get("data", ()), settings, folder)
+    return Analysis(
+        query,
+        settings,
+        Asker(models, limits, emit, tools),
+        data,
+        tools=tuple(options.get("tools", ())),
+        approve_plan=options.get("approve_plan"),
+        continues=options.get("continues"),
+    )
+
+
+def open_models(options: AnalysisOptions, settings: AnalysisSettings) -> ModelChoice:
+    """The models that are asked. Raises `SettingsError` and `ModelError` for one that can't be used."""
+    given, key = options.get("model"), options.get("groq_api_key")
+    if key is not None and isinstance(given, str) and not given.startswith("groq:"):
+        raise SettingsError(f"groq_api_key is for models of Groq, and model is {given!r}: leave one of them out")
+    owned: list[Model] = []
+
+    def make(one: Any) -> Model:
+        if not isinstance(one, str):
+            return _check_model(one)
+        made = get_model(one, **({} if key is None or not one.startswith("groq:") else {"api_key": key}))
+        owned.append(made)
+        return made
+
+    default = make(GROQ_MODEL if given is None else given)
+    others = {name: make(one) for name, one in settings.models.items()}
+    return ModelChoice(default, others, tuple(owned))
+
+
+def _check_model(given: Any) -> Model:
+    if isinstance(given, type) or not hasattr(given, "stream"):
+        raise SettingsError(f"a model is a name such as 'openai:gpt-5' or a Model object, not {given!r}")
+    checked: Model = given
+    return checked
+
+
+async def read_data(
+    data: Mapping[str, Path | str] | Sequence[Path | str], settings: AnalysisSettings, folder: Path
+) -> SharedData:
+    """Read the files, in a sandbox; nothing without any. Raises `DataError`."""
+    if not data:
+        return SharedData()
+    room = import_module("ferrule.analysis.data")
+    tables = await room.read_tables(room.make_sources(data), folder, memory=settings.python_memory << 20)
+    profiles = {table.name: room.describe_tables([table], settings.share) for table in tables}
+    return SharedData(tuple(tables), room.describe_tables(tables, settings.share), profiles)

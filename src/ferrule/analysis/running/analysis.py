@@ -1,0 +1,232 @@
+"""One analysis from its question to its answer: data, complexity, plan, rounds of tasks, synthesis, focused answer.
+
+Whatever ends it, the result is valid, and says why it is partial.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from ferrule.analysis.asking import Asker
+from ferrule.analysis.events import (
+    AnalysisEvent,
+    AnalysisFinished,
+    DataShared,
+    EntryAdded,
+    Notice,
+    PlanMade,
+    TaskFinished,
+)
+from ferrule.analysis.limits import LimitReached
+from ferrule.analysis.numbers.matching import match_numbers
+from ferrule.analysis.numbers.sources import collect_sources
+from ferrule.analysis.plan import Plan, PlanTask, validate_plan
+from ferrule.analysis.planning.answers import Synthesis, focus_answer, synthesize, write_account
+from ferrule.analysis.planning.briefing import Briefing, describe_executions
+from ferrule.analysis.planning.candidates import PlanningFailed, choose_plan
+from ferrule.analysis.planning.complexity import Complexity, assess_complexity, count_tasks
+from ferrule.analysis.planning.iteration import decide_iteration
+from ferrule.analysis.result import AnalysisResult, OutputEntry, PlanRecord, StageType, TaskExecution
+from ferrule.analysis.running.scheduler import run_tasks
+from ferrule.analysis.running.tasks import TaskRunner
+from ferrule.analysis.running.toolbox import Toolbox
+from ferrule.analysis.settings import AnalysisSettings
+from ferrule.errors import ModelError, OutputInvalid, SettingsError
+from ferrule.tools.registry import ToolLike
+
+ApprovePlan: TypeAlias = Callable[[Plan], Awaitable[Plan | None]]
+
+RUNNING = "the analysis is still running"
+"""Why a result is partial before the analysis ends."""
+CANCELLED = "the analysis was stopped"
+_ENDS = (PlanningFailed, LimitReached, ModelError, OutputInvalid, TimeoutError)
+"""What ends the planning or the tasks, and leaves a partial result."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedData:
+    """The tables of an analysis, and what models are shown of each."""
+
+    tables: tuple[Any, ...] = ()
+    text: str = ""
+    profiles: dict[str, str] = field(default_factory=dict)
+
+
+class Analysis:
+    """One analysis. `result` is valid at every moment."""
+
+    def __init__(
+        self,
+        question: str,
+        settings: AnalysisSettings,
+        asker: Asker,
+        data: SharedData,
+        *,
+        tools: Sequence[ToolLike] = (),
+        approve_plan: ApprovePlan | None = None,
+        continues: AnalysisResult | None = None,
+    ) -> None:
+        self.settings = settings
+        self.data = data
+        self._tools = tools
+        self._approve_plan = approve_plan
+        self._pass_on = asker.emit
+        self._asker = replace(asker, emit=self.report)
+        self._earlier = () if continues is None else continues.tasks
+        self._ended: dict[str, TaskExecution] = {one.id: one for one in self._earlier}
+        self._briefing = Briefing(question, data.text, earlier=_describe_earlier(continues))
+        self.result = AnalysisResult(question, data.tables, stopped=RUNNING, shared=data.text)
+
+    def report(self, event: AnalysisEvent) -> None:
+        """Keep what belongs to the result, and pass the event on."""
+        if isinstance(event, Notice):
+            self.result.notices = (*self.result.notices, event.text)
+        self.result.usage = self._asker.limits.sum_up()
+        self._pass_on(event)
+
+    async def work(self) -> AnalysisResult:
+        """Run to the end, a limit or a failure. Raises `SettingsError` for tools that can't be used together."""
+        try:
+            self._add("data", self.data.tables)
+            self.report(DataShared(self.data.text))
+            async with Toolbox(self._asker, self.settings, self.data.tables, self._tools) as toolbox:
+                self._briefing = replace(self._briefing, tools=toolbox.describe())
+                stopped = await self._plan_and_run(toolbox)
+            await self._answer(stopped)
+        except asyncio.CancelledError:
+            self._end(CANCELLED, write_account(self._executions, CANCELLED))
+            raise
+        self.report(AnalysisFinished(self.result))
+        return self.result
+
+    async def _plan_and_run(self, toolbox: Toolbox) -> str | None:
+        """Plan, and run rounds of tasks until the question is answered; returns why it ended before that."""
+        try:
+            async with asyncio.timeout(self._asker.limits.find_seconds_left()):
+                complexity = await self._assess()
+                least, most = count_tasks(complexity, self.settings)
+                record = await choose_plan(
+                    self._asker, self._briefing, self.settings, (least, most), tuple(self._ended)
+                )
+                plan = await self._approve(record.plan, most)
+                if plan is None:
+                    return "the plan was not approved"
+                await self._run_rounds(replace(record, plan=plan), toolbox, most)
+        except TimeoutError as error:
+            return _explain_timeout(self._asker, error)
+        except _ENDS as error:
+            return str(error)
+        return None
+
+    async def _assess(self) -> Complexity:
+        """Assess the complexity; a moderate one if the model can't say."""
+        try:
+            complexity = await assess_complexity(self._asker, self._briefing, self.settings)
+        except OutputInvalid as error:
+            self.report(Notice(f"the complexity couldn't be assessed, so it counts as moderate: {error}"))
+            complexity = Complexity(level="moderate", reason="it couldn't be assessed")
+        self._add("complexity", complexity)
+        return complexity
+
+    async def _approve(self, plan: Plan, most: int) -> Plan | None:
+        """Have a person approve or edit the plan. Raises `SettingsError` for an edited one that can't run."""
+        if self._approve_plan is None:
+            return plan
+        approved = await self._approve_plan(plan)
+        if approved is None or approved == plan:
+            return approved
+        problems = validate_plan(approved, self._briefing.tools, tuple(self._ended), max(most, len(approved.tasks)))
+        if problems:
+            raise SettingsError(f"the edited plan can't run: {' '.join(problems)}")
+        return approved
+
+    async def _run_rounds(self, record: PlanRecord, toolbox: Toolbox, most: int) -> None:
+        """Run the plan, and those of further rounds as long as the model asks for them and the limits allow it."""
+        iterations = self.settings.mode_limits.iterations
+        for number in range(iterations):
+            self._add("plan", record)
+            self.report(PlanMade(record.plan, number))
+            await self._run_round(record.plan.tasks, toolbox, number)
+            self._asker.limits.check()
+            if number + 1 == iterations:
+                return
+            decision, plan = await decide_iteration(
+                self._asker, self._briefing, self.settings, self._executions, number + 1, most
+            )
+            self._add("iteration", decision)
+            if plan is None:
+                return
+            record = PlanRecord(plan, (plan,), (), decision.reason, number + 1)
+
+    async def _run_round(self, tasks: Sequence[PlanTask], toolbox: Toolbox, number: int) -> None:
+        runner = TaskRunner(self._asker, self.settings, toolbox, self._briefing, self._ended, number)
+        concurrency = self.settings.concurrency
+        await run_tasks(tasks, runner.run, self._end_task, concurrency=concurrency, earlier=dict(self._ended))
+
+    def _end_task(self, execution: TaskExecution) -> None:
+        self._ended[execution.id] = execution
+        self._add("task_execution", execution)
+        self.report(TaskFinished(execution))
+
+    async def _answer(self, stopped: str | None) -> None:
+        """Have the answer written from the results; without one, say what was found and why there is none."""
+        executions = self._executions
+        done = [one for one in executions if one.status == "done"]
+        if not done:
+            reason = stopped or "no task gave a result"
+            self._end(reason, write_account(executions, reason))
+            return
+        try:
+            synthesis = await synthesize(self._asker, self._briefing, self.settings, executions, stopped or "")
+        except _ENDS as error:
+            reason = stopped or str(error)
+            self._end(reason, write_account(executions, reason))
+            return
+        self._add("synthesis", synthesis)
+        self.result.key_findings = tuple(synthesis.key_findings)
+        await self._focus(synthesis)
+        self._end(stopped, synthesis.answer, is_account=False)
+
+    async def _focus(self, synthesis: Synthesis) -> None:
+        try:
+            focused = await focus_answer(self._asker, self._briefing, self.settings, self._executions, synthesis)
+        except _ENDS as error:
+            self.report(Notice(f"the answer couldn't be given as one value: {error}"))
+            return
+        self.result.focused_answer = focused
+        self._add("focused_answer", focused)
+
+    def _end(self, stopped: str | None, answer: str, *, is_account: bool = True) -> None:
+        """Complete the result. An account quotes results; other numbers in it are those of an error."""
+        sources = collect_sources(self.result.question, self.data.profiles, self._executions)
+        self.result.answer, self.result.stopped = answer, stopped
+        links = match_numbers(answer, sources)
+        self.result.numbers = tuple(link for link in links if link.source is not None or not is_account)
+        self.result.usage = self._asker.limits.sum_up()
+
+    def _add(self, stage_type: StageType, data: Any) -> None:
+        entry = OutputEntry(stage_type, data)
+        self.result.output_entries.append(entry)
+        self.report(EntryAdded(entry))
+
+    @property
+    def _executions(self) -> list[TaskExecution]:
+        return list(self._ended.values())
+
+
+def _describe_earlier(continues: AnalysisResult | None) -> str:
+    if continues is None:
+        return ""
+    return f"{continues.question}\n{continues.answer}\n\n{describe_executions(continues.tasks)}"
+
+
+def _explain_timeout(asker: Asker, error: TimeoutError) -> str:
+    """Say which time was too long: that of the whole analysis, or of one answer."""
+    try:
+        asker.limits.check()
+    except LimitReached as reached:
+        return str(reached)
+    return str(error) or "a model took too long"

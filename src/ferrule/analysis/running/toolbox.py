@@ -1,0 +1,84 @@
+"""The tools of one analysis: the analyst's own, and those that were added, open for as long as it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Self
+
+from ferrule.analysis.asking import Asker
+from ferrule.analysis.settings import PYTHON, AnalysisSettings
+from ferrule.analysis.tools.knowledge import make_knowledge_tool
+from ferrule.analysis.tools.news_search import find_news_key, make_news_tool
+from ferrule.analysis.tools.python import make_python_tool
+from ferrule.analysis.tools.reasoning import make_reasoning_tool
+from ferrule.errors import SettingsError
+from ferrule.tools.decorator import Tool
+from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
+
+_MOST_DESCRIBED = 300
+"""Characters of an added tool's description that the planner is shown."""
+
+
+class Toolbox:
+    """Opens the tools; leaving it closes the sandbox and the servers of added tools."""
+
+    def __init__(
+        self, asker: Asker, settings: AnalysisSettings, tables: Sequence[Any], added: Iterable[ToolLike]
+    ) -> None:
+        self._asker = asker
+        self._settings = settings
+        self._tables = tables
+        self._added = ToolRegistry(added)
+        self._exits = AsyncExitStack()
+        self._lock = asyncio.Lock()
+        self._python: Any = None
+        self.own = BoundRegistry(())
+        """The tools that the executor runs."""
+        self.added = BoundRegistry(())
+        """The tools that a model calls in the loop."""
+
+    async def __aenter__(self) -> Self:
+        """Open the tools. Raises `SettingsError` for an added tool with the name of an own one, and `RegistryError`."""
+        tools: list[Tool[..., Any]] = [
+            make_reasoning_tool(self._asker, self._settings),
+            make_knowledge_tool(self._asker, self._settings),
+            make_python_tool(self._open_python),
+        ]
+        key = find_news_key()
+        if key:
+            tools.append(make_news_tool(key, self._settings.news_results))
+        self.own = BoundRegistry(tools)
+        self.added = await self._exits.enter_async_context(self._added.open())
+        taken = sorted(set(self.own.names) & set(self.added.names))
+        if taken:
+            await self._exits.aclose()
+            raise SettingsError(f"the tool {taken[0]} has the name of one of the analyst's own: rename it")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._exits.aclose()
+
+    def describe(self) -> dict[str, str]:
+        """The descriptions of all tools by name, for the planner."""
+        own = {tool.name: tool.description for tool in self.own}
+        return own | {tool.name: " ".join(tool.description.split())[:_MOST_DESCRIBED] for tool in self.added}
+
+    async def _open_python(self) -> Any:
+        """The executor of Python tasks, started when the first one needs it."""
+        data = import_module("ferrule.analysis.data.session")
+        repository = import_module("ferrule.analysis.functions")
+        executor = import_module("ferrule.analysis.python_executor.executor")
+        async with self._lock:
+            if self._python is None:
+                memory = self._settings.python_memory << 20
+                opened = data.DataSession.open(self._tables, memory=memory)
+                session = await self._exits.enter_async_context(opened)
+                functions = await repository.FunctionRepository.open()
+                self._python = executor.PythonExecutor(self._asker.for_tool(PYTHON), self._settings, session, functions)
+            return self._python

@@ -1,0 +1,40 @@
+"""Tasks for tools that a program or an MCP server adds: the one loop runs, with that tool offered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from ferrule.analysis.asking import Asker, StageKey
+from ferrule.analysis.settings import AnalysisSettings
+from ferrule.analysis.tools.attempts import TaskAttempt
+from ferrule.tools.decorator import Tool
+
+INSTRUCTIONS = """\
+You do one task with the tool that you are offered. Call it as often as needed, then give in `answer` what it returned
+that the task asks for, with every number as the tool gave it, and in `values` the most important values by name. Say in
+`answer` if the tool couldn't do it; never make up what it might have returned."""
+
+
+class AddedToolResult(BaseModel):
+    """What a task with an added tool found."""
+
+    answer: str = Field(min_length=1)
+    values: dict[str, str | float | bool | None] = Field(default_factory=dict)
+
+
+async def run_added_tool(
+    asker: Asker, settings: AnalysisSettings, tool: Tool[..., Any], query: str, attempt: TaskAttempt, timeout: float
+) -> AddedToolResult:
+    """Have a model do a task with a tool. Raises what `Asker.ask` raises."""
+    question = "\n\n".join(filter(None, (f"Task:\n{query}", attempt.context)))
+    return await asker.for_tool(tool.name).ask(
+        StageKey(attempt.task, tool.name, attempt.number),
+        INSTRUCTIONS,
+        question,
+        AddedToolResult,
+        temperature=settings.temperature_for(settings.reasoning_temperature, attempt.number),
+        timeout=timeout,
+        tools=(tool,),
+    )
