@@ -172,3 +172,14 @@ def test_only_a_task_that_ran_code_computes() -> None:
         ("not computed", None),
         ("given", "orbits.profile"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "source"), [("A summer slump of 5% is usual.", "t2"), ("West grew by 5%.", "t1"), ("It is 5%.", "t1")]
+)
+def test_code_comes_before_what_a_model_wrote_unless_it_speaks_of_something_else(answer: str, source: str) -> None:
+    sources = [
+        NumberSource("t1", "run", "growth West 0.05"),
+        NumberSource("t2", "model", "A summer slump of 5% is common; West grew by 5%, too."),
+    ]
+    assert [link.source for link in match_numbers(answer, sources)] == [source]

@@ -8,7 +8,6 @@ is "not computed".
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from ferrule.analysis.numbers.finding import FoundNumber, find_numbers
 
 LinkKind = Literal["computed", "given", "stated", "year", "ordinal", "not computed"]
 SourceKind = Literal["run", "question", "profile", "model"]
-_WEIGHTS: dict[SourceKind, float] = {"run": 1.5, "question": 0.5, "profile": 0.5, "model": -1.0}
+_WEIGHTS: dict[SourceKind, float] = {"run": 1.5, "question": 0.5, "profile": 0.5, "model": 0.0}
 _KINDS: dict[SourceKind, LinkKind] = {"run": "computed", "question": "given", "profile": "given", "model": "stated"}
 _CROWD = 40
 """With more numbers than these in a source, one of two digits may be found there by chance."""
@@ -153,15 +152,23 @@ class _SourceIndex:
         self.units = frozenset(size for unit, size in patterns.UNITS if any(unit.search(text) for text in texts))
 
     def find(self, number: FoundNumber, context: _Context) -> NumberSource | None:
-        """The source that a number of an answer most probably came from."""
-        best, best_score = None, -math.inf
+        """The source that a number of an answer most probably came from.
+
+        What a model wrote often repeats what code computed, so that code comes first, unless nothing around its number
+        speaks of the same.
+        """
+        best: dict[bool, tuple[float, bool, NumberSource]] = {}
         for factor, candidate in self._candidates(number):
             score = _score(number, factor, context, candidate)
-            if score is not None and score > best_score:
-                best, best_score = candidate.source, score
-        if best is None and number.bound:
+            is_model = candidate.source.kind == "model"
+            if score is not None and (is_model not in best or score > best[is_model][0]):
+                shares_words = bool(context.words & candidate.context.words)
+                best[is_model] = score, shares_words, candidate.source
+        if True in best and (False not in best or (best[True][1] and not best[False][1])):
+            return best[True][2]
+        if False not in best and number.bound:
             return next((candidate.source for candidate in self.numbers if _is_bounded(number, candidate)), None)
-        return best
+        return best[False][2] if False in best else None
 
     def _candidates(self, number: FoundNumber) -> Iterator[tuple[float, _SourceNumber]]:
         """The numbers of sources that may be this one, each with what this one is multiplied with to be it."""
@@ -180,7 +187,7 @@ def _read_source(order: int, source: NumberSource) -> Iterator[_SourceNumber]:
     header: frozenset[str] = frozenset()
     for line, numbers in lines:
         words = _read_words(line)
-        if not numbers:
+        if all(number.role != "quantity" for number in numbers):
             header = words or header
         is_decrease = patterns.DECREASE.search(line) is not None
         for number in numbers:

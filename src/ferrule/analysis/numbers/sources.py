@@ -31,6 +31,18 @@ def collect_sources(question: str, profiles: Mapping[str, str], tasks: Iterable[
     return sources
 
 
+def describe_profiles(tables: Iterable[Any]) -> dict[str, str]:
+    """What the profile of each table says, by its name, for `collect_sources`."""
+    return {table.name: "\n".join(_describe_table(table)) for table in tables}
+
+
+def _describe_table(table: Any) -> Iterator[str]:
+    yield f"{table.name}: {table.rows} rows, {len(table.columns)} columns"
+    for column in table.columns:
+        facts = column.model_dump(exclude_none=True, exclude_defaults=True)
+        yield ", ".join(f"{name} {value}" for name, value in facts.items())
+
+
 def _read_values(value: Any) -> Iterator[float]:
     """The numbers in JSON data."""
     if isinstance(value, bool):

@@ -1,0 +1,146 @@
+"""An analysis as one page: the answer on top, each of its numbers a link to the run that made it.
+
+Everything that the page shows was written by models, programs and files: it goes through `ferrule.pages`, which
+escapes it. The same result gives the same page.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from markupsafe import Markup
+
+from ferrule._util.output_files import open_output
+from ferrule._util.pluralize import pluralize
+from ferrule.analysis.numbers.matching import NumberLink, NumberSource, match_numbers
+from ferrule.analysis.numbers.sources import collect_sources, describe_profiles
+from ferrule.analysis.report.data import show_data
+from ferrule.analysis.report.tasks import describe_seconds, draw_plan, show_plans, show_task
+from ferrule.analysis.result import AnalysisResult
+from ferrule.pages.code import END, START, show_markdown
+from ferrule.pages.elements import element, fold, make_anchor, show_table
+from ferrule.pages.page import render_page
+
+_STYLE: Final = """
+.focused { font-size: 1.6rem; font-weight: 600; margin: .5rem 0; }
+a.number { text-decoration-thickness: 1px; text-underline-offset: 3px; }
+a.stated, .uncomputed { background: var(--mark); border-radius: 3px; padding: 0 .15em; }
+.uncomputed { color: inherit; border-bottom: 2px dotted var(--bad); }
+.notice { border-left: 4px solid var(--warn); padding: .25rem .75rem; background: var(--raised); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; }
+dt { color: var(--quiet); } dd { margin: 0; min-width: 0; }
+@media (max-width: 32rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
+"""
+_TITLES: Final = {
+    "computed": "computed by {}",
+    "given": "given in {}",
+    "stated": "stated by {}, where a model reasoned or recalled; no code computed it",
+}
+
+
+def write_report(result: AnalysisResult, path: Path) -> None:
+    """Write the page to a file, which is replaced as a whole; `-` is standard output. Raises `OSError`."""
+    with open_output(path) as file:
+        file.write(render_report(result).encode("utf-8"))
+
+
+def render_report(result: AnalysisResult) -> str:
+    """The page of an analysis, complete or partial."""
+    sources = collect_sources(result.question, describe_profiles(result.tables), result.tasks)
+    body = [
+        element("header", element("h1", result.question, id="question"), _describe_usage(result)),
+        *_show_notices(result),
+        element(
+            "main",
+            _show_answer(result, sources),
+            *_show_plan(result),
+            *_show_tasks(result),
+            *show_data(result),
+        ),
+        element("footer", element("p", f"Made by ferrule {version('ferrule')}.", class_="quiet")),
+    ]
+    return render_page(f"{result.question[:80]} – analysis", body, style=_STYLE)
+
+
+def _describe_usage(result: AnalysisResult) -> Markup:
+    used = result.usage
+    cost = "cost unknown" if used.cost is None else f"${used.cost:.4f}"
+    calls = pluralize(used.calls, "request")
+    parts = [pluralize(len(result.tasks), "task"), f"{calls} to models", cost, describe_seconds(used.seconds)]
+    return element("p", " · ".join(parts), class_="quiet")
+
+
+def _show_notices(result: AnalysisResult) -> Iterator[Markup]:
+    if result.stopped is not None:
+        yield element("p", element("strong", "Partial result. "), result.stopped, class_="notice", id="stopped")
+    for notice in result.notices:
+        yield element("p", notice, class_="notice")
+
+
+def _show_answer(result: AnalysisResult, sources: Sequence[NumberSource]) -> Markup:
+    links = list(result.numbers) or match_numbers(result.answer, sources)
+    shown = [element("h2", "Answer")]
+    if result.focused_answer is not None and result.focused_answer.formatted_answer:
+        formatted = result.focused_answer.formatted_answer
+        shown.append(element("div", _link_numbers(formatted, match_numbers(formatted, sources)), class_="focused"))
+    shown.append(_link_numbers(result.answer or "There is no answer.", links))
+    if result.key_findings:
+        findings = [_link_numbers(finding, match_numbers(finding, sources)) for finding in result.key_findings]
+        shown += [element("h3", "Key findings"), element("ul", [element("li", finding) for finding in findings])]
+    if links:
+        shown.append(_list_numbers(links))
+    return element("section", shown, id="answer")
+
+
+def _link_numbers(text: str, links: Sequence[NumberLink]) -> Markup:
+    """A model's text, each number of it shown as what its link says."""
+    text = text.replace(START, "\ufffd").replace(END, "\ufffd")
+    marked, at = [], 0
+    for index, link in enumerate(links):
+        if link.source is not None or link.kind == "not computed":
+            marked += [text[at : link.start], START, str(index), END]
+            at = link.end
+    return show_markdown("".join([*marked, text[at:]]), lambda index: _show_link(links[int(index)]))
+
+
+def _show_link(link: NumberLink) -> Markup:
+    if link.source is None:
+        return element("span", link.text, class_="uncomputed", title="not computed: no output has this number")
+    place = link.source if link.kind != "given" else link.source.removesuffix(".profile")
+    title = _TITLES.get(link.kind, "in {}").format(place)
+    return element("a", link.text, href=_find_place(link.source), class_=f"number {link.kind}", title=title)
+
+
+def _find_place(source: str) -> str:
+    if source == "question":
+        return "#question"
+    if source.endswith(".profile"):
+        return f"#{make_anchor('table', source.removesuffix('.profile'))}"
+    return f"#{make_anchor('task', source)}"
+
+
+def _list_numbers(links: Sequence[NumberLink]) -> Markup:
+    kinds = Counter(link.kind for link in links)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    rows = [
+        (link.text, link.kind, element("a", link.source, href=_find_place(link.source)) if link.source else "")
+        for link in links
+    ]
+    summary = f"Numbers in the answer: {counts}"
+    is_open = "not computed" in kinds
+    return fold(summary, show_table(("number", "kind", "from"), rows), is_open=is_open)
+
+
+def _show_plan(result: AnalysisResult) -> Iterator[Markup]:
+    if result.plan.tasks or result.tasks:
+        yield element("section", element("h2", "Plan"), draw_plan(result), *show_plans(result), id="plan")
+
+
+def _show_tasks(result: AnalysisResult) -> Iterator[Markup]:
+    if result.tasks:
+        tasks = sorted(result.tasks, key=lambda task: (task.round, task.started, task.id))
+        yield element("section", element("h2", "Tasks"), [show_task(task) for task in tasks], id="tasks")

@@ -1,0 +1,174 @@
+"""The plan as a graph, and each task: its method, code, output, figures, checks, and what was tried before."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from markupsafe import Markup
+from pydantic import BaseModel
+
+from ferrule._util.pluralize import pluralize
+from ferrule.analysis.plan import Plan
+from ferrule.analysis.result import AnalysisResult, Attempt, ResultCheck, TaskExecution
+from ferrule.analysis.settings import PYTHON
+from ferrule.pages.code import show_code, show_markdown, show_text
+from ferrule.pages.elements import Child, element, fold, make_anchor, show_image, show_table
+from ferrule.pages.graph import Node, draw_graph
+
+_CLASSES: Final = {"done": "good", "failed": "bad", "skipped": "warn", "cancelled": "warn"}
+
+
+def describe_seconds(seconds: float) -> str:
+    """A duration for people: 0.4 s, 12 s, 3 min 20 s."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def draw_plan(result: AnalysisResult) -> Markup:
+    """The tasks of all rounds as a graph, those that never ran too."""
+    ran = {task.id: task for task in result.tasks}
+    planned = {task.id: (task.tool, task.query, task.needs) for task in result.plan.tasks}
+    planned |= {task.id: (task.tool, task.task_query, task.needs) for task in ran.values()}
+    nodes = [_make_node(name, *what, ran.get(name)) for name, what in planned.items()]
+    return draw_graph(nodes, f"The plan: {pluralize(len(nodes), 'task')}")
+
+
+def _make_node(name: str, tool: str, query: str, needs: tuple[str, ...], task: TaskExecution | None) -> Node:
+    if task is None:
+        return Node(name, f"{name}  {tool}", (query, "not started"), "warn", needs=needs)
+    retries = f", {pluralize(_count_retries(task), 'retry', 'retries')}" if _count_retries(task) else ""
+    facts = f"{task.status}, {describe_seconds(task.ended - task.started)}{retries}"
+    return Node(
+        name, f"{name}  {tool}", (query, facts), _CLASSES[task.status], f"#{make_anchor('task', name)}", tuple(needs)
+    )
+
+
+def _count_retries(task: TaskExecution) -> int:
+    return max(0, len(task.attempts) - 1)
+
+
+def show_plans(result: AnalysisResult) -> Iterator[Markup]:
+    """How the plan came about: its approach, why it was chosen, the others, and the decisions after each round."""
+    for record in result.rounds:
+        title = f"Round {record.round + 1}: " if len(result.rounds) > 1 else ""
+        yield element("p", element("strong", title), record.plan.approach or "No approach was given.")
+        others = [plan for plan in record.candidates if plan != record.plan]
+        details: list[Child] = [element("p", record.reason)] if record.reason else []
+        details += [element("h3", "Another plan") + _list_plan(plan) for plan in others]
+        details += [element("p", problem, class_="warn") for problem in record.problems]
+        if details:
+            yield fold("How this plan was chosen", details)
+    for entry in result.output_entries:
+        if entry.stage_type in {"complexity", "iteration"}:
+            yield fold(f"The model's decision: {entry.stage_type}", show_value(entry.data))
+
+
+def _list_plan(plan: Plan) -> Markup:
+    rows = [(task.id, task.tool, task.query, ", ".join(task.needs)) for task in plan.tasks]
+    return element("p", plan.approach) + show_table(("task", "tool", "query", "needs"), rows)
+
+
+def show_task(task: TaskExecution) -> Markup:
+    """The section of a task."""
+    status = element("span", task.status, class_=_CLASSES[task.status])
+    facts: list[Child] = [
+        status,
+        f" · {describe_seconds(task.ended - task.started)}, from {describe_seconds(task.started)}",
+        f" · {pluralize(task.calls, 'request')}",
+    ]
+    if task.cost:
+        facts.append(f" · ${task.cost:.4f}")
+    if task.needs:
+        links = [element("a", need, href=f"#{make_anchor('task', need)}") for need in task.needs]
+        facts += [" · needs ", *(piece for link in links for piece in (link, " "))]
+    return element(
+        "section",
+        element("h3", f"{task.id} · {task.tool}"),
+        element("p", task.task_query),
+        element("p", facts, class_="quiet"),
+        _show_outcome(task),
+        [show_image(image, f"Figure {number} of {task.id}") for number, image in enumerate(task.figures, 1)],
+        *_show_parts(task),
+        id=make_anchor("task", task.id),
+        class_="card",
+    )
+
+
+def _show_outcome(task: TaskExecution) -> list[Markup]:
+    shown = [element("p", task.error, class_="bad")] if task.error else []
+    if task.result and task.result != task.error:
+        # The result of code is set in columns; what a model wrote are paragraphs.
+        shown.append(show_text(task.result) if task.tool == PYTHON else show_markdown(task.result))
+    return shown + [element("p", note, class_="warn") for note in task.notes]
+
+
+def _show_parts(task: TaskExecution) -> Iterator[Markup]:
+    if task.checks:
+        failed = sum(not check.passed for check in task.checks)
+        summary = f"Checks of the result: {len(task.checks)}, of which {failed} failed"
+        yield fold(summary, element("ul", [_show_check(check) for check in task.checks]), is_open=True)
+    if task.code:
+        yield fold("Code", show_code(task.code), is_open=True)
+    if task.output.strip():
+        yield fold("Output", show_text(task.output), is_open=task.output.strip() not in task.result)
+    if task.methodology_data is not None:
+        yield fold("Method", show_value(task.methodology_data))
+    if task.extracted_data is not None:
+        yield fold("Extracted data", show_value(task.extracted_data))
+    if task.functions:
+        rows = [(element("code", f"{one.path}{one.signature}"), one.purpose) for one in task.functions]
+        yield fold("Functions looked up", show_table(("function", "purpose"), rows))
+    if task.value is not None and task.tool != PYTHON:
+        yield fold("Structured result", show_value(task.value))
+    if len(task.attempts) > 1:
+        yield fold(
+            f"Attempts: {len(task.attempts)}",
+            [_show_attempt(number, attempt) for number, attempt in enumerate(task.attempts, 1)],
+        )
+
+
+def _show_check(check: ResultCheck) -> Markup:
+    verdict = element("span", "passed" if check.passed else "failed", class_="good" if check.passed else "bad")
+    return element("li", verdict, f": {check.description}", f" ({check.detail})" if check.detail else "")
+
+
+def _show_attempt(number: int, attempt: Attempt) -> Markup:
+    facts = [f"{attempt.failure} failure" if attempt.failure else "succeeded"]
+    facts += [f"temperature {attempt.temperature:g}"] if attempt.temperature is not None else []
+    facts += [f"timeout {attempt.timeout:g} s"] if attempt.timeout is not None else []
+    facts += [f"restart {attempt.restart}"] if attempt.restart else []
+    shown: list[Child] = [element("h3", f"Attempt {number}"), element("p", ", ".join(facts), class_="quiet")]
+    shown.append(element("p", attempt.message, class_="bad") if attempt.message else None)
+    if attempt.failure and attempt.code:
+        shown.append(fold("Its code", show_code(attempt.code)))
+    if attempt.error_context is not None:
+        shown.append(fold("What the next attempt was told", show_value(attempt.error_context)))
+    return element("div", shown)
+
+
+def show_value(value: Any) -> Markup:
+    """Structured data: named values as a list of definitions, anything else as JSON or text."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        pairs = [
+            (element("dt", str(name).replace("_", " ")), element("dd", show_value(inner)))
+            for name, inner in value.items()
+            if inner not in (None, "", [], (), {})
+        ]
+        return element("dl", pairs)
+    if isinstance(value, list | tuple):
+        if all(isinstance(inner, str | int | float) for inner in value) and sum(map(len, map(str, value))) < 80:
+            return element("span", ", ".join(map(str, value)))
+        return element("ul", [element("li", show_value(inner)) for inner in value])
+    if isinstance(value, str):
+        return element("span", value)
+    return element("code", json.dumps(value, ensure_ascii=False, default=str))
