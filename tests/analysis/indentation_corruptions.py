@@ -1,11 +1,8 @@
 """Seeded corruptions of the indentation of real code: functions and classes of the standard library.
 
-    python tests/analysis/indentation_corruptions.py [--seed 14] [--count 500]
-
-prints how many are repaired, by kind. Only programs that can no longer be parsed count.
+Only programs that can no longer be parsed count. `benchmarks/indentation.py` prints how many are repaired, by kind.
 """
 
-import argparse
 import ast
 import importlib
 import inspect
@@ -15,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ferrule.analysis.python_executor.indentation import parse_program, repair_indentation
+from ferrule.analysis.python_executor.indentation import STRATEGIES, parse_program, repair_indentation
 
 MODULES = (
     "argparse bisect calendar collections colorsys configparser contextlib copy csv datetime decimal difflib "
@@ -121,35 +118,38 @@ def make_corruptions(seed: int, count: int) -> Iterator[Corruption]:
             yield Corruption(kind, program, corrupted)
 
 
-def judge(corruption: Corruption) -> str:
+def repair(code: str) -> str | None:
+    """The code as ferrule repairs it."""
+    repaired = repair_indentation(code)
+    return repaired.code if repaired else None
+
+
+def take_first_that_parses(code: str) -> str | None:
+    """The code as the fourth seed repairs it: by the first strategy whose code can be parsed."""
+    lines = code.expandtabs(8).split("\n")
+    for strategy in STRATEGIES.values():
+        widths = [strategy(len(line) - len(line.lstrip(" ")), 4) for line in lines]
+        rounded = "\n".join(" " * width + line.lstrip(" ") for width, line in zip(widths, lines, strict=True))
+        if parse_program(rounded) is not None:
+            return rounded
+    return None
+
+
+def judge(corruption: Corruption, repaired: str | None) -> str:
     """`repaired`, `left` or `wrong`: with another syntax tree."""
-    repair = repair_indentation(corruption.corrupted)
-    if repair is None:
+    if repaired is None:
         return "left"
-    same = ast.dump(ast.parse(repair.code)) == ast.dump(ast.parse(corruption.program))
+    same = ast.dump(ast.parse(repaired)) == ast.dump(ast.parse(corruption.program))
     return "repaired" if same else "wrong"
 
 
-def count_outcomes(seed: int = 14, count: int = 500) -> dict[str, Counter[str]]:
+def count_outcomes(
+    seed: int = 14, count: int = 500, by: Callable[[str], str | None] = repair
+) -> dict[str, Counter[str]]:
     """The outcomes by kind of corruption, and of all."""
     outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in (*KINDS, "all")}
     for corruption in make_corruptions(seed, count):
-        outcome = judge(corruption)
+        outcome = judge(corruption, by(corruption.corrupted))
         outcomes[corruption.kind][outcome] += 1
         outcomes["all"][outcome] += 1
     return outcomes
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=14)
-    parser.add_argument("--count", type=int, default=500)
-    options = parser.parse_args()
-    for kind, outcomes in count_outcomes(options.seed, options.count).items():
-        counts = ", ".join(f"{outcomes[name]} {name}" for name in ("repaired", "left", "wrong"))
-        print(f"{kind:32} {outcomes.total():4} {counts}")
-
-
-if __name__ == "__main__":
-    main()
