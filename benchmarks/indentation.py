@@ -3,8 +3,8 @@
     python benchmarks/indentation.py [--json] [--seed 14] [--count 500]
 
 Corrupts functions and classes of the standard library until they can't be parsed (`tests/analysis`), and compares the
-syntax trees of what is repaired with those of the originals. The other side is the order of the fourth seed, which takes the
-first strategy whose code can be parsed. Ends with 1 if less than half is repaired, or more than 1% of it wrongly.
+syntax trees of what is repaired with those of the originals. The other side is the order of the fourth seed, which
+takes the first strategy whose code can be parsed. Ends with 1 if less than half is repaired, or more than 1% of it wrongly.
 """
 
 import argparse
