@@ -4,7 +4,8 @@
 
 Corrupts functions and classes of the standard library until they can't be parsed (`tests/analysis`), and compares the
 syntax trees of what is repaired with those of the originals. The other side is the order of the fourth seed, which
-takes the first strategy whose code can be parsed. Ends with 1 if less than half is repaired, or more than 1% of it wrongly.
+takes the first strategy whose code can be parsed. Ends with 1 if less than half is repaired, or more than 1% of that
+wrongly.
 """
 
 import argparse

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.result import Attempt, ResultCheck
@@ -57,3 +58,11 @@ class PythonOutcome:
     attempts: tuple[Attempt, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader of the result should know: repairs, values that the context doesn't hold, unknown functions."""
+
+    @property
+    def kept(self) -> Any:
+        """The result as the `TaskValue` that later tasks see as `results["t1"]`; None without a result."""
+        if self.error is not None:
+            return None
+        values = import_module("ferrule.analysis.data.task_value")
+        return values.TaskValue(None if "" in self.frames else self.value, self.frames)
