@@ -77,7 +77,7 @@ class Toolbox:
         async with self._lock:
             if self._python is None:
                 memory = self._settings.python_memory << 20
-                opened = data.DataSession.open(self._tables, memory=memory)
+                opened = await data.DataSession.open(self._tables, memory=memory)
                 session = await self._exits.enter_async_context(opened)
                 functions = await repository.FunctionRepository.open()
                 self._python = executor.PythonExecutor(self._asker.for_tool(PYTHON), self._settings, session, functions)
