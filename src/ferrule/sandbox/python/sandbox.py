@@ -116,14 +116,20 @@ class PythonSandbox:
         """`run`, for programs without an event loop."""
         return run_synchronously(self.run(code, inputs, timeout=timeout, memory=memory, mounts=mounts))
 
-    async def session(self, *, memory: int | None = None, mounts: Sequence[Mount] = ()) -> SandboxSession:
+    async def session(
+        self, *, memory: int | None = None, mounts: Sequence[Mount] = (), checkpoints: bool = True
+    ) -> SandboxSession:
         """Start a session: runs that share their variables, and can all read `mounts`.
+
+        Without `checkpoints` nothing is saved before each run, which takes less time and memory: a run that is ended
+        ends the session, and there is no state before the last run to roll back to.
 
         Raises `SandboxUnavailable`, always in the seatbelt tier, and `SandboxInputError` for the memory or a mount.
         """
         # A session's CPU limit covers all of its runs.
         limits = replace(self._make_limits(memory), cpu=math.ceil(MAX_TIMEOUT) * _CORES)
         process = await run_on_background_loop(self._start_session(limits, await self._resolve(mounts, None)))
+        process.saves_runs = checkpoints
         return SandboxSession(process, self.checks, self._run_in_slot)
 
     async def start(self) -> None:

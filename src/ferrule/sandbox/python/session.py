@@ -47,6 +47,11 @@ class SandboxSession:
         # For programs that don't close it; at the program's exit it ends anyway.
         weakref.finalize(self, _close_forgotten, process).atexit = False
 
+    @property
+    def can_fork(self) -> bool:
+        """Can it be forked and rolled back? Only in the full tier."""
+        return self._process.lineage.may_fork
+
     async def run(self, code: str, inputs: Mapping[str, Any] | None = None, *, timeout: float = 10.0) -> PythonResult:
         """`PythonSandbox.run`, in this session. Raises the same, and `SandboxUnavailable` if the session has ended."""
         seconds = check_timeout(timeout)

@@ -86,6 +86,8 @@ def run(tree: dict[str, Any], data: bytes, module: ModuleType, *, in_session: bo
     try:
         if not in_session:
             join_threads()
+        elif value is not None:
+            namespace["_"] = value  # as in Python's interactive mode
         answer = _encode_answer(value, failure, before)
         flush()
         return answer

@@ -44,6 +44,8 @@ def serve(channel: int) -> NoReturn:
 def _fork(channel: int, tree: dict[str, Any]) -> None:
     for number in tree["drop"]:
         shutil.rmtree(_name_kept_folder(number), ignore_errors=True)
+    for number in tree["closed"]:
+        shutil.rmtree(_name_fork_folder(number), ignore_errors=True)
     runner.flush()
     is_twin = tree["fork"] == "twin"
     runner.reseed()
@@ -99,7 +101,7 @@ def _become_twin(channel: int, number: int) -> None:
     """Use the descriptors that the parent installed, and a copy of the folder."""
     for descriptor, place in zip(TWIN_DESCRIPTORS, (channel, 1, 2), strict=True):
         os.dup2(descriptor, place)
-    folder = f"{os.getcwd()}-{number}"  # noqa: PTH109
+    folder = _name_fork_folder(number)
     problem = ""
     try:
         shutil.copytree(".", folder, symlinks=True)
@@ -108,6 +110,10 @@ def _become_twin(channel: int, number: int) -> None:
         problem = f"its files can't be copied: {type(error).__name__}"
     runner.set_own_home()
     runner.write(channel, pack_frame({"forked": number, "problem": problem}, []))
+
+
+def _name_fork_folder(number: int) -> str:
+    return f"{os.getcwd()}-{number}"  # noqa: PTH109
 
 
 def _name_kept_folder(number: int) -> str:

@@ -40,7 +40,15 @@ class SessionProcess:
     before_run: ProcessHandle | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_closed: bool = False
+    saves_runs: bool = True
+    """Is a checkpoint made before each run?"""
+    number: int = 0
+    """Of a fork, which names its folder; 0 for a session that isn't one."""
+    source: SessionProcess | None = None
+    """The session that it was forked from."""
     _count: int = 0
+    closed_forks: list[int] = field(default_factory=list)
+    """Forks whose folders the next fork removes."""
     _dropped: list[int] = field(default_factory=list)
     _dying: list[ProcessHandle] = field(default_factory=list)
 
@@ -48,7 +56,7 @@ class SessionProcess:
         """Run a request. Raises `SandboxUnavailable` if the session has ended."""
         async with self.lock:
             current = await self._wake_current()
-            if self.lineage.may_fork and (undone := await self._renew_before_run()) is not None:
+            if self.lineage.may_fork and self.saves_runs and (undone := await self._renew_before_run()) is not None:
                 return undone
             self.output.begin()
             begin, used = asyncio.get_running_loop().time(), read_cpu_seconds(current.pid)
@@ -165,7 +173,8 @@ class SessionProcess:
                 ours.callback(process.close)
                 if problem := greeting.get("problem"):
                     raise SandboxUnavailable(f"this session can't be forked: {str(problem)[:200]}")
-                fork = SessionProcess(self.lineage, channel, output, process)
+                fork = SessionProcess(self.lineage, channel, output, process, saves_runs=self.saves_runs)
+                fork.source, fork.number = self, process.number
                 output.overflow = fork.kill
                 self.lineage.join()
                 ours.pop_all()
@@ -198,7 +207,8 @@ class SessionProcess:
     ) -> tuple[ProcessHandle, dict[str, Any]]:
         assert self.current is not None
         self._count += 1
-        request = {"fork": kind, "number": self._count, "drop": self._dropped}
+        closed, self.closed_forks = self.closed_forks, []
+        request = {"fork": kind, "number": self._count, "drop": self._dropped, "closed": closed}
         try:
             async with asyncio.timeout(START_SECONDS), self.lineage.allow_one_fork(descriptors, self.current.pid):
                 await self.channel.send(pack_frame(request, []))
@@ -268,6 +278,8 @@ class SessionProcess:
         self.checkpoints.clear()
         self.channel.close()
         self.output.close()
+        if self.source is not None:
+            self.source.closed_forks.append(self.number)
         self.lineage.leave()
 
 
