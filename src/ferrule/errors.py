@@ -157,5 +157,9 @@ class SandboxInputError(FerruleError, ValueError):
     """Code, a command, inputs or limits that a sandbox can't use; the message says which. Nothing was run."""
 
 
+class DataError(FerruleError):
+    """A data source that can't be read; the message names the file, what is wrong with it, and what to do."""
+
+
 class FileAccessRefused(FerruleError):  # noqa: N818 - an event
     """A file tool was refused a path; the message names the path, why, and what to do. Nothing was read or written."""

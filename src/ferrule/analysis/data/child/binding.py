@@ -1,0 +1,132 @@
+"""Binds `tables` and `results` for the code of a task. Runs in the sandbox, where the code can reach all of this."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Tables(Mapping[str, Any]):
+    """The tables by name: data frames that were read beforehand; a large one is a lazy relation of duckdb."""
+
+    def __init__(self, folder: str, files: dict[str, str], lazy: list[str], settings: dict[str, Any]) -> None:
+        self._paths = {name: os.path.join(folder, file) for name, file in files.items()}  # noqa: PTH118 - in the sandbox
+        self._lazy = frozenset(lazy)
+        self._settings = settings
+        self._frames: dict[str, Any] = {}
+
+    def load(self) -> None:
+        """Read the tables that aren't lazy."""
+        for name in self._paths:
+            if name not in self._lazy:
+                self[name]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._paths:
+            raise KeyError(f"there is no table {name!r}; there are: {', '.join(self._paths)}")
+        if name not in self._frames:
+            path = self._paths[name]
+            self._frames[name] = self._open_relation(path) if name in self._lazy else read_frame(path)
+        return self._frames[name]
+
+    def _open_relation(self, path: str) -> Any:
+        import duckdb
+
+        for setting, value in self._settings.items():
+            duckdb.execute(f"SET {setting} = '{value}'")
+        return duckdb.read_parquet(path)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __repr__(self) -> str:
+        return f"tables: {', '.join(self._paths)}"
+
+
+class Results(Mapping[str, Any]):
+    """What earlier tasks left, by task: read when it is used, from files in the run's folder."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Any] = {}
+
+    def _list(self) -> dict[str, Any]:
+        try:
+            with open("results/index.json", encoding="utf-8") as file:  # noqa: PTH123
+                found: dict[str, Any] = json.load(file)
+                return found
+        except OSError:
+            return {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._read:
+            found = self._list()
+            if name not in found:
+                there = ", ".join(found) or "none"
+                raise KeyError(f"there is no result {name!r}; there are: {there}. A task sees those that it needs")
+            self._read[name] = self._build(found[name])
+        return self._read[name]
+
+    def _build(self, entry: dict[str, Any]) -> Any:
+        frames = {key: f"results/{file}" for key, file in entry["frames"].items()}
+        if "" in frames:
+            return read_frame(frames[""])
+        data = entry["data"]
+        for key, path in frames.items():
+            data[key] = read_frame(path)
+        return data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._list())
+
+    def __len__(self) -> int:
+        return len(self._list())
+
+    def __repr__(self) -> str:
+        return f"results: {', '.join(self._list())}"
+
+
+def read_frame(path: str) -> Any:
+    """Read Parquet as a data frame, with days as timestamps and decimals as floats, as analyses use them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, use_threads=False, memory_map=False)
+    for place, field in enumerate(table.schema):
+        if pa.types.is_date(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(pa.timestamp("s")))
+        elif pa.types.is_decimal(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
+    return table.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
+
+
+def keep_frames(value: Any) -> list[str]:
+    """Write the data frames of a value, itself or by the keys of a dictionary, to files; returns the keys."""
+    import pandas as pd
+
+    parts = value.items() if isinstance(value, dict) else [("", value)]
+    kept: list[str] = []
+    for key, part in parts:
+        frame = part.to_frame(part.name if part.name is not None else 0) if isinstance(part, pd.Series) else part
+        if isinstance(frame, pd.DataFrame) and isinstance(key, str):
+            _write_frame(frame, f"frame-{len(kept)}.parquet")
+            kept.append(key)
+    return kept
+
+
+def _write_frame(frame: Any, path: str) -> None:
+    """Write a data frame; what Parquet has no type for becomes text."""
+    frame = frame.copy(deep=False)
+    frame.columns = [str(name) if not isinstance(name, tuple) else "_".join(map(str, name)) for name in frame.columns]
+    try:
+        frame.to_parquet(path)
+    except Exception:  # noqa: BLE001 - pyarrow raises many kinds for objects that it can't write
+        for place, kind in enumerate(frame.dtypes):
+            if kind.kind == "O":
+                name = frame.columns[place]
+                frame[name] = frame[name].map(lambda one: None if one is None else str(one))
+        frame.to_parquet(path)

@@ -1,0 +1,229 @@
+"""Converts a source to a stream of Parquet, which is taken in pieces. Runs in the sandbox.
+
+duckdb writes in a thread, through a file system of its own that waits until pieces are taken: so neither the memory nor
+the folder of the run has to hold the whole.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import duckdb
+import fsspec
+
+PIECE = 8 << 20
+MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
+"""The texts that mean a missing value, as for pandas."""
+
+
+class PieceFile:
+    """A file that is only written, in pieces, and waits until they are taken."""
+
+    def __init__(self) -> None:
+        self.pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=2)
+        self._parts: list[bytes] = []
+        self._held = self._written = 0
+
+    def write(self, data: Any) -> int:
+        part = bytes(data)
+        self._parts.append(part)
+        self._held += len(part)
+        self._written += len(part)
+        if self._held >= PIECE:
+            self.flush_pieces()
+        return len(part)
+
+    def flush_pieces(self) -> None:
+        data, self._parts, self._held = b"".join(self._parts), [], 0
+        for start in range(0, len(data), PIECE):
+            self.pieces.put(data[start : start + PIECE])
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        """Pieces are handed over when they are long enough."""
+
+    def close(self) -> None:
+        """The end is marked once the whole command succeeded."""
+
+
+class PieceFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]  # it has no types
+    """Gives duckdb the file to write to."""
+
+    protocol = "pieces"
+    cachable = False
+
+    def __init__(self, file: PieceFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def open(self, *_: Any, **__: Any) -> PieceFile:
+        return self._file
+
+    def exists(self, *_: Any, **__: Any) -> bool:
+        return False
+
+    def isdir(self, *_: Any) -> bool:
+        return False
+
+    def isfile(self, *_: Any) -> bool:
+        return False
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        raise FileNotFoundError(path)
+
+
+class PieceStream:
+    """Anything that is produced in a thread and taken in pieces."""
+
+    def __init__(self) -> None:
+        self.file = PieceFile()
+        self.result: dict[str, Any] = {}
+        self.error: BaseException | None = None
+
+    def start(self, work: Any) -> None:
+        threading.Thread(target=self._work, args=(work,), daemon=True).start()
+
+    def _work(self, work: Any) -> None:
+        try:
+            self.result = work(self.file) or {}
+            self.file.flush_pieces()
+        except BaseException as error:  # noqa: BLE001 - told to whoever takes the pieces
+            self.error = error
+        self.file.pieces.put(None)
+
+    def take(self) -> dict[str, Any]:
+        """Return the next piece, the result at the end, or the error."""
+        piece = self.file.pieces.get()
+        if piece is not None:
+            return {"piece": piece}
+        if self.error is not None:
+            return {"error": type(self.error).__name__, "message": shorten(str(self.error))}
+        return {"result": self.result}
+
+
+def shorten(message: str) -> str:
+    """Cut an error message to what a person needs of it."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return " ".join(lines[:4])[:600]
+
+
+def connect(memory: int, **settings: Any) -> duckdb.DuckDBPyConnection:
+    """A database in memory, which loads nothing and opens no other files."""
+    config: dict[str, Any] = {"threads": 2, "memory_limit": f"{memory // 2 >> 20}MiB", "temp_directory": ""}
+    config |= {"autoinstall_known_extensions": False, "autoload_known_extensions": False, **settings}
+    return duckdb.connect(config=config)
+
+
+def copy_bytes(chunks: Iterable[bytes], limit: int) -> PieceStream:
+    """Stream chunks, at most `limit` bytes of them."""
+
+    def work(file: PieceFile) -> dict[str, Any]:
+        for chunk in chunks:
+            file.write(chunk)
+            if file.tell() > limit:
+                raise ValueError(f"it has more than {limit >> 20:,} MB when it is unpacked")
+        return {}
+
+    stream = PieceStream()
+    stream.start(work)
+    return stream
+
+
+def copy_relation(memory: int, sql: str, reader: Any = None) -> PieceStream:
+    """Stream the result of a query as Parquet; `reader` is a source that the query names."""
+
+    def work(file: PieceFile) -> dict[str, Any]:
+        # One thread: with more, the same rows may be written as other bytes, which would be another digest.
+        connection = connect(memory, threads=1)
+        connection.register_filesystem(PieceFileSystem(file))
+        if reader is not None:
+            connection.register("reader", reader)
+        connection.execute(
+            f"COPY ({sql}) TO 'pieces://table.parquet' "
+            "(FORMAT parquet, COMPRESSION snappy, WRITE_BLOOM_FILTER false, DICTIONARY_SIZE_LIMIT 1000)"
+        )
+        if "store_rejects" not in sql:
+            return {}
+        [(count, first)] = connection.execute("SELECT count(DISTINCT line), min(line) FROM reject_errors").fetchall()
+        return {"rejected": count, "first": first}
+
+    stream = PieceStream()
+    stream.start(work)
+    return stream
+
+
+def quote(text: str) -> str:
+    """Write a text as an SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def make_query(path: str, kind: str, memory: int, attempt: int) -> tuple[str, list[str]]:
+    """Return the query that reads a file, and notes."""
+    if kind == "csv":
+        return make_csv_query(path, memory, attempt)
+    if kind == "parquet":
+        return f"SELECT * FROM read_parquet({quote(path)})", []
+    return make_json_query(path, kind, attempt), []
+
+
+def make_csv_query(path: str, memory: int, attempt: int) -> tuple[str, list[str]]:
+    """Return the query of a CSV file, and notes. Each further attempt is more tolerant of the file than the last.
+
+    0: as sniffed from its first 20,000 rows; 1: types by all of its rows; 2: short lines filled, long lines and other
+    errors left out and counted.
+    """
+    connection = connect(memory)
+    missing = f"nullstr=[{', '.join(map(quote, MISSING))}]"
+    tolerant = ", strict_mode=false, null_padding=true" if attempt >= 2 else ""
+    sniffed = connection.execute(
+        f"SELECT Delimiter, HasHeader, Columns FROM sniff_csv({quote(path)}, {missing}{tolerant}, "
+        f"ignore_errors={attempt >= 2})"
+    ).fetchone()
+    if sniffed is None:
+        raise ValueError("no columns were found")
+    delimiter, has_header, columns = sniffed
+    options, notes = [missing, f"delim={quote(delimiter)}", f"header={str(has_header).lower()}"], []
+    if delimiter != ",":
+        notes.append(f"separated by {_SEPARATORS.get(delimiter, repr(delimiter))}")
+    if not has_header:
+        notes.append("it has no header: columns are named by their number")
+    base = f"read_csv({quote(path)}, {', '.join(options)}{tolerant}"
+    if delimiter != "," and _has_decimal_commas(connection, base, columns):
+        base += ", decimal_separator=','"
+        notes.append("numbers with a decimal comma")
+    if attempt >= 1:
+        base += ", sample_size=-1"
+    if attempt >= 2:
+        base += ", ignore_errors=true, store_rejects=true"
+    return f"SELECT * FROM {base})", notes
+
+
+def _has_decimal_commas(connection: duckdb.DuckDBPyConnection, base: str, columns: list[dict[str, str]]) -> bool:
+    texts = [column["name"] for column in columns if column["type"] == "VARCHAR"]
+    for name in texts:
+        column = '"' + name.replace('"', '""') + '"'
+        found = connection.execute(
+            f"SELECT count(v), count(v) FILTER (regexp_full_match(v, '[+-]?[0-9]+(,[0-9]+)?')), "
+            f"count(v) FILTER (contains(v, ',')) "
+            f"FROM (SELECT trim({column}) AS v FROM {base}, all_varchar=true) LIMIT 5000)"
+        ).fetchone()
+        if found and found[0] and found[0] == found[1] and found[2]:
+            return True
+    return False
+
+
+_SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", " ": "spaces"}
+
+
+def make_json_query(path: str, kind: str, attempt: int) -> str:
+    """Return the query of a file of JSON or JSON lines."""
+    shape = "newline_delimited" if kind == "jsonl" else "auto"
+    sample = 20480 if attempt == 0 else -1
+    return (
+        f"SELECT * FROM read_json({quote(path)}, format='{shape}', sample_size={sample}, maximum_object_size=67108864)"
+    )

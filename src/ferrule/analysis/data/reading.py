@@ -1,0 +1,305 @@
+"""`read_tables`: files become profiled tables of Parquet. Everything that parses data runs in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pydantic import ValidationError
+
+from ferrule._util.invalid_fields import describe_invalid_fields
+from ferrule.analysis.data.sources import DataSource, check_sources, make_identifier
+from ferrule.analysis.data.table import Table
+from ferrule.errors import DataError, SandboxInputError
+from ferrule.sandbox.python.mounts import Mount
+from ferrule.sandbox.python.sandbox import PythonSandbox
+from ferrule.sandbox.python.session import SandboxSession
+from ferrule.sandbox.tiers import Tier
+
+_CHILD: Final = Path(__file__).parent / "child"
+_PACKAGES: Final = ("duckdb", "fsspec", "pyarrow")
+_SECONDS: Final = 600.0
+"""For one step: looking at a file, or the next piece of it."""
+_MAX_UNPACKED: Final = 20 * 1024**3
+_MAX_PARTS: Final = 60
+"""Sheets of a workbook, or tables of a database."""
+_ATTEMPTS: Final = {"csv": 3, "json": 2, "jsonl": 2}
+SEED: Final = 20_240_229
+"""Of the samples of every profile: the same file has the same profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A table that was converted and not yet profiled."""
+
+    source: DataSource
+    kind: str
+    part: str | None
+    name: str
+    parquet: Path
+    digest: str
+    notes: tuple[str, ...]
+
+
+async def read_tables(
+    sources: Sequence[DataSource], folder: Path, *, memory: int, tier: Tier | str | None = None
+) -> list[Table]:
+    """Read and profile files; a workbook or a database gives a table for each of its sheets or tables.
+
+    `folder` gets a Parquet file for each table, named by its content. `memory` is in bytes, for each step; a file may
+    be larger. Raises `DataError` for a file that can't be read, and `SandboxUnavailable`.
+    """
+    _require_extra()
+    await asyncio.to_thread(check_sources, sources)
+    if not sources:
+        return []
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    async with PythonSandbox(packages=_PACKAGES, checks="off", memory=memory, tier=tier) as sandbox:
+        reader = _Reader(sandbox, folder, memory)
+        parts = [part for source in sources for part in await reader.convert(source)]
+        _check_names(parts)
+        return [await reader.profile(part) for part in parts]
+
+
+def _require_extra() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("duckdb", "fsspec", "pandas", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise DataError(f"reading data needs {', '.join(missing)}: pip install 'ferrule[analysis]'")
+
+
+def _check_names(parts: Sequence[_Part]) -> None:
+    names: dict[str, _Part] = {}
+    for part in parts:
+        other = names.setdefault(part.name.casefold(), part)
+        if other is not part:
+            raise DataError(
+                f"{_describe(other)} and {_describe(part)} would both be tables[{part.name!r}]: "
+                f"give one file another name, as in other={part.source.path}"
+            )
+
+
+def _describe(part: _Part) -> str:
+    return f"{part.source.path}, {part.part}" if part.part else str(part.source.path)
+
+
+@cache
+def load_child_code(name: str) -> str:
+    """The code of a file of `child`."""
+    return (_CHILD / f"{name}.py").read_text(encoding="utf-8")
+
+
+class _PartFile:
+    """A file that is written piece by piece, and kept under the name of its content."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = NamedTemporaryFile(dir=folder, suffix=".part", delete=False)  # noqa: SIM115 - closed on exit
+        self._hash = hashlib.sha256()
+        self.path = Path(self._file.name)
+
+    def write(self, piece: bytes) -> None:
+        self._file.write(piece)
+        self._hash.update(piece)
+
+    def finish(self) -> None:
+        """Make it readable for the sandbox, whose runs aren't root where the program is."""
+        self._file.flush()
+        os.fchmod(self._file.fileno(), 0o644)
+
+    def keep(self) -> tuple[Path, str]:
+        """Name it by its content; returns the path and the digest."""
+        self.finish()
+        digest = self._hash.hexdigest()
+        path = self.path.with_name(f"{digest}.parquet")
+        self.path.replace(path)
+        return path, digest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+class _Reader:
+    """Converts and profiles in one sandbox."""
+
+    def __init__(self, sandbox: PythonSandbox, folder: Path, memory: int) -> None:
+        self._sandbox = sandbox
+        self._folder = folder
+        self._memory = memory
+
+    async def convert(self, source: DataSource) -> list[_Part]:
+        """Return the tables of a file."""
+        async with await self._open(source.path, source, "detection", "conversion", "records") as session:
+            found = await _call(session, source, f"inspect_file('data', {source.path.name!r})")
+            kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
+            if not found["compression"] and encoding in {None, "utf-8"}:
+                return await self._convert_parts(session, source, kind, notes)
+            chunks = f"decode_chunks('data', {found['compression']!r}, {encoding!r})"
+            with _PartFile(self._folder) as file:
+                await _call(session, source, f"stream = copy_bytes({chunks}, {_MAX_UNPACKED})")
+                await _take(session, source, file)
+                file.finish()
+                async with await self._open(file.path, source, "conversion") as unpacked:
+                    return await self._convert_parts(unpacked, source, kind, notes)
+
+    async def _open(self, path: Path, source: DataSource, *modules: str) -> SandboxSession:
+        """Start a session that finds a file as `data`, with the functions of modules of `child`."""
+        try:
+            session = await self._sandbox.session(mounts=[Mount(path, "data")], checkpoints=False)
+        except SandboxInputError as error:
+            raise DataError(f"{source.path} can't be read: {str(error).partition(': ')[2]}") from None
+        for module in modules:
+            await _call(session, source, load_child_code(module) + "\nNone")
+        return session
+
+    async def _convert_parts(
+        self, session: SandboxSession, source: DataSource, kind: str, notes: tuple[str, ...]
+    ) -> list[_Part]:
+        if kind not in {"excel", "sqlite"}:
+            return [await self._convert_text(session, source, kind, notes)]
+        if kind == "sqlite":
+            await asyncio.to_thread(_check_journal, source.path)
+        lister = "list_sheets" if kind == "excel" else "list_database_tables"
+        names = await _call(session, source, f"{lister}('data')")
+        _check_parts(source, kind, names)
+        parts = []
+        for part in names:
+            name = source.table_name if len(names) == 1 else make_identifier(f"{source.table_name}_{part}")
+            maker = f"read_sheet('data', {part!r})" if kind == "excel" else f"read_database_table('data', {part!r})"
+            code = f"reader, notes = {maker}\nstream = copy_relation({self._memory}, 'FROM reader', reader)\nnotes"
+            with _PartFile(self._folder) as file:
+                said = await _call(session, source, code)
+                await _take(session, source, file)
+                parts.append(_Part(source, kind, part, name, *file.keep(), (*notes, *map(str, said))))
+        return parts
+
+    async def _convert_text(
+        self, session: SandboxSession, source: DataSource, kind: str, notes: tuple[str, ...]
+    ) -> _Part:
+        """Convert CSV, JSON or Parquet, more tolerantly after a failure."""
+        last = _ATTEMPTS.get(kind, 1) - 1
+        for attempt in range(last + 1):
+            code = (
+                f"query, notes = make_query('data', {kind!r}, {self._memory}, {attempt})\n"
+                f"stream = copy_relation({self._memory}, query)\nnotes"
+            )
+            with _PartFile(self._folder) as file:
+                try:
+                    said = [str(note) for note in await _call(session, source, code)]
+                    done = await _take(session, source, file)
+                except _ChildError:
+                    if attempt == last:
+                        raise
+                    continue
+                if done.get("rejected"):
+                    said.append(
+                        f"{done['rejected']:,} lines were left out since they don't fit: see line {done['first']}"
+                    )
+                return _Part(source, kind, None, source.table_name, *file.keep(), (*notes, *said))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def profile(self, part: _Part) -> Table:
+        """Profile a table that was converted."""
+        async with await self._open(part.parquet, part.source, "profiling") as session:
+            found = await _call(session, part.source, f"profile_table('data', {self._memory}, {SEED})")
+        if not isinstance(found, dict):
+            raise DataError(
+                f"{part.source.path}: its profile isn't one; the sandbox's process may have been taken over"
+            )
+        if not found.get("columns"):
+            raise DataError(f"{part.source.path} has no columns: it has no data to analyse")
+        try:
+            return Table(
+                **found,
+                name=part.name,
+                path=part.source.path,
+                kind=part.kind,
+                part=part.part,
+                parquet=part.parquet,
+                digest=part.digest,
+                notes=part.notes,
+            )
+        except ValidationError as error:
+            raise DataError(f"{part.source.path}: its profile isn't valid: {describe_invalid_fields(error)}") from None
+
+
+class _ChildError(DataError):
+    """The code in the sandbox reports that the file can't be read in this way."""
+
+
+def _check_journal(path: Path) -> None:
+    """A database that a program has open keeps its last changes in another file."""
+    for suffix, what in (("-wal", "its last changes are"), ("-journal", "an unfinished change is")):
+        journal = Path(f"{path}{suffix}")
+        if journal.is_file() and journal.stat().st_size:
+            raise DataError(
+                f"{path}: {what} still in {journal.name}: close the program that uses it, or save a copy of it, as by "
+                f"sqlite3 {path} \"VACUUM INTO 'copy.sqlite'\""
+            )
+
+
+def _check_parts(source: DataSource, kind: str, names: Any) -> None:
+    what = "sheet" if kind == "excel" else "table"
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError(f"{source.path}: the names of its {what}s can't be read")
+    if not names:
+        raise DataError(f"{source.path} has no {what} with data: it has nothing to analyse")
+    if len(names) > _MAX_PARTS:
+        raise DataError(
+            f"{source.path} has {len(names)} {what}s with data, and at most {_MAX_PARTS} are read: save the ones that "
+            "the question needs in a file of their own"
+        )
+
+
+async def _take(session: SandboxSession, source: DataSource, file: _PartFile) -> dict[str, Any]:
+    """Write the pieces of the session's stream to a file; returns what the stream reports at its end."""
+    while True:
+        taken = await _call(session, source, "stream.take()")
+        if not isinstance(taken, dict):
+            raise DataError(f"{source.path}: what came back is no piece of it; its process may have been taken over")
+        if isinstance(taken.get("piece"), bytes):
+            await asyncio.to_thread(file.write, taken["piece"])
+        elif "error" in taken:
+            raise _explain(source, str(taken["error"]), str(taken.get("message", "")))
+        else:
+            result = taken.get("result")
+            return result if isinstance(result, dict) else {}
+
+
+async def _call(session: SandboxSession, source: DataSource, code: str) -> Any:
+    """Run code in a session. Raises `DataError` for what goes wrong there."""
+    run = await session.run(code, timeout=_SECONDS)
+    if run.error is None:
+        return run.value
+    if run.error.kind in {"exception", "memory"}:
+        name, _, message = run.error.message.partition(": ")
+        raise _explain(source, name.rpartition(".")[2], message)
+    if run.error.kind == "timeout":
+        raise DataError(f"{source.path} took longer than {_SECONDS:.0f} s to read: extract what the question needs")
+    raise DataError(f"{source.path} can't be read: its process ended ({run.error.message})")
+
+
+def _explain(source: DataSource, kind: str, message: str) -> DataError:
+    """Make an error of an exception in the sandbox, by the name of its class."""
+    message = " ".join(message.split())[:600]
+    if kind in {"Unreadable", "NoRecords"}:
+        return _ChildError(f"{source.path} {message}")
+    if kind in {"MemoryError", "OutOfMemoryException", "OutOfMemoryError", "ArrowMemoryError"}:
+        return DataError(
+            f"{source.path} can't be read in the memory that there is: raise python_memory in the settings"
+        )
+    return _ChildError(f"{source.path} can't be read: {message or kind}")

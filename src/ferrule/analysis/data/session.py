@@ -1,0 +1,194 @@
+"""`DataSession`: tables are bound once, and each run of a task's code is forked from that state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+from ferrule.analysis.data.reading import load_child_code
+from ferrule.analysis.data.table import Table
+from ferrule.analysis.data.task_value import TaskValue
+from ferrule.builtin_tools.python_values import to_plain_json
+from ferrule.errors import DataError, SandboxInputError
+from ferrule.sandbox.python.mounts import Mount
+from ferrule.sandbox.python.result import DataTable, PythonResult
+from ferrule.sandbox.python.sandbox import PythonSandbox
+from ferrule.sandbox.python.session import SandboxSession
+from ferrule.sandbox.tiers import Tier
+
+PACKAGES: Final = ("numpy", "pandas", "pyarrow", "pyarrow.parquet", "matplotlib")
+_LOAD_SECONDS: Final = 300.0
+_KEEP_SECONDS: Final = 60.0
+_FOLDER: Final = "results"
+
+
+class DataSession:
+    """Runs the code of tasks with `tables` and `results` bound. Made by `open`, and an async context manager.
+
+    Each run is a process of its own, forked from one in which the tables are loaded: it sees nothing of other runs. In
+    tiers that can't fork, each run reads the tables that it uses.
+    """
+
+    def __init__(self, sandbox: PythonSandbox, tables: Sequence[Table], memory: int) -> None:
+        self._sandbox = sandbox
+        self._tables = tuple(tables)
+        self._memory = memory
+        self._lazy = find_lazy(tables, memory)
+        self._base: SandboxSession | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        tables: Sequence[Table],
+        *,
+        memory: int,
+        packages: Iterable[str] = PACKAGES,
+        tier: Tier | str | None = None,
+    ) -> Self:
+        """Bind tables for runs with `memory` bytes each, the tables included.
+
+        `packages` are loaded before any run. Raises `DataError` if a table can't be bound, and `SandboxUnavailable`.
+        """
+        lazy_needs = ("duckdb",) if find_lazy(tables, memory) else ()
+        sandbox = PythonSandbox(packages=(*packages, *lazy_needs), checks="off", memory=memory, tier=tier)
+        session = cls(sandbox, tables, memory)
+        try:
+            base = await session._start()
+            if base.can_fork:
+                session._base = base
+                await session._load(base)
+            else:
+                await base.aclose()
+        except BaseException:
+            await sandbox.aclose()
+            raise
+        return session
+
+    async def run(self, code: str, results: Mapping[str, TaskValue] | None = None, *, timeout: float) -> PythonResult:
+        """Run code with `tables` and `results`; `timeout` is in seconds. It isn't checked: check it before.
+
+        Figures left open are in `images`. An error in the code is the result's `error`.
+        """
+        run, _ = await self.run_and_keep(code, results, timeout=timeout)
+        return run
+
+    async def run_and_keep(
+        self, code: str, results: Mapping[str, TaskValue] | None = None, *, timeout: float
+    ) -> tuple[PythonResult, TaskValue | None]:
+        """`run`, and its value for later tasks, with data frames whole; None if the run failed."""
+        async with self._fork() as session:
+            run = await session.run(code, make_inputs(results or {}), timeout=timeout)
+            if run.error is not None:
+                return run, None
+            frames = await self._keep_frames(session) if _has_frames(run.value) else {}
+            data = None if "" in frames else to_plain_json(run.value)
+            return run, TaskValue(data, frames)
+
+    async def aclose(self) -> None:
+        """End all processes. Can be called again."""
+        if self._base is not None:
+            await self._base.aclose()
+        await self._sandbox.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def lazy(self) -> frozenset[str]:
+        """The tables that are lazy relations of duckdb."""
+        return self._lazy
+
+    @asynccontextmanager
+    async def _fork(self) -> AsyncIterator[SandboxSession]:
+        session = await (self._start() if self._base is None else self._base.fork())
+        try:
+            yield session
+        finally:
+            await session.aclose()
+
+    async def _start(self) -> SandboxSession:
+        """Start a session in which the names are bound, without reading a table yet."""
+        mounts = [Mount(table.parquet, f"tables/{table.name}.parquet") for table in self._tables]
+        try:
+            session = await self._sandbox.session(mounts=mounts, checkpoints=False)
+        except SandboxInputError as error:
+            raise DataError(f"a table's Parquet file can't be used: {error}; read the data again") from None
+        files = {table.name: f"tables/{table.name}.parquet" for table in self._tables}
+        settings = {"threads": 2, "memory_limit": f"{self._memory // 2 >> 20}MiB"}
+        inputs = {
+            "source": load_child_code("binding"),
+            "files": files,
+            "lazy": sorted(self._lazy),
+            "settings": settings,
+        }
+        run = await session.run(_BIND, inputs, timeout=_LOAD_SECONDS)
+        if run.error is not None:
+            raise DataError(f"the tables can't be bound: {run.error.message}")
+        return session
+
+    async def _load(self, session: SandboxSession) -> None:
+        run = await session.run("tables.load()", timeout=_LOAD_SECONDS)
+        if run.error is not None:
+            raise DataError(
+                f"the tables don't fit into memory: {run.error.message}; raise python_memory in the settings"
+            )
+
+    async def _keep_frames(self, session: SandboxSession) -> dict[str, bytes]:
+        """Return the data frames of the run's value as Parquet; those that can't be kept stay in the data, cut."""
+        kept = await session.run("tables.keep_frames(_)", timeout=_KEEP_SECONDS)
+        if kept.error is not None or not isinstance(kept.value, list):
+            return {}
+        files = [kept.files.get(f"frame-{number}.parquet") for number in range(len(kept.value))]
+        return {str(key): content for key, content in zip(kept.value, files, strict=True) if content is not None}
+
+
+_BIND: Final = """
+import os, sys, types
+module = types.ModuleType("ferrule_tables")
+sys.modules["ferrule_tables"] = module
+exec(compile(source, "<tables>", "exec"), module.__dict__)
+tables = module.Tables(os.getcwd(), files, lazy, settings)
+tables.keep_frames = module.keep_frames
+results = module.Results()
+del os, sys, types, module, source, files, lazy, settings
+"""
+
+
+def find_lazy(tables: Sequence[Table], memory: int) -> frozenset[str]:
+    """The tables to leave to duckdb: over a quarter of the memory, or not among those that fill half of it."""
+    lazy, filled = set(), 0
+    for table in sorted(tables, key=lambda table: table.memory):
+        if table.memory > memory // 4 or filled + table.memory > memory // 2:
+            lazy.add(table.name)
+        else:
+            filled += table.memory
+    return frozenset(lazy)
+
+
+def make_inputs(results: Mapping[str, TaskValue]) -> dict[str, Any]:
+    """Make the files from which a run reads the results of earlier tasks."""
+    if not results:
+        return {}
+    index: dict[str, Any] = {}
+    files: dict[str, Any] = {}
+    for number, (task, value) in enumerate(results.items()):
+        places = {}
+        for place, (key, content) in enumerate(value.frames.items()):
+            places[key] = f"{number}-{place}.parquet"
+            files[f"{_FOLDER}/{places[key]}"] = content
+        index[task] = {"data": value.data, "frames": places}
+    files[f"{_FOLDER}/index.json"] = json.dumps(index, default=str)
+    return files
+
+
+def _has_frames(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else [value]
+    return any(isinstance(part, DataTable) for part in parts)

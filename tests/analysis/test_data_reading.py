@@ -1,0 +1,170 @@
+"""Files of many shapes become tables, and what can't be read is refused with a reason."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ferrule.analysis.data import DataSource, Table, make_sources, parse_data_argument, read_tables
+from ferrule.errors import DataError
+
+MB = 1 << 20
+CSV = "region,amount,day\nNorth,1.5,2024-01-02\nSouth,,2024-01-03\nNorth,4,2024-02-01\n"
+
+
+def read(folder: Path, *paths: Path | str) -> dict[str, Table]:
+    tables = asyncio.run(read_tables(make_sources(paths), folder / "tables", memory=512 * MB))
+    return {table.name: table for table in tables}
+
+
+def frame(table: Table) -> pd.DataFrame:
+    return pd.read_parquet(table.parquet)
+
+
+def write_shapes(folder: Path) -> list[Path]:
+    """The same three rows in every format, encoding and separator."""
+    data = pd.DataFrame({"region": ["North", "South", "North"], "amount": [1.5, None, 4.0]})
+    data["day"] = pd.to_datetime(["2024-01-02", "2024-01-03", "2024-02-01"])
+    (folder / "plain.csv").write_text(CSV)
+    (folder / "bom.csv").write_text(CSV, encoding="utf-8-sig")
+    (folder / "wide.csv").write_text(CSV, encoding="utf-16")
+    (folder / "tabs.tsv").write_text(CSV.replace(",", "\t"))
+    (folder / "german.csv").write_text(CSV.replace(",", ";").replace("1.5", "1,5"))
+    (folder / "bars.txt").write_text(CSV.replace(",", "|"))
+    data.to_csv(folder / "packed.csv.gz", index=False)
+    data.to_parquet(folder / "columns.parquet")
+    data.to_excel(folder / "book.xlsx", index=False)
+    records = json.loads(data.assign(day=data.day.dt.strftime("%Y-%m-%d")).to_json(orient="records"))
+    (folder / "list.json").write_text(json.dumps(records))
+    (folder / "lines.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    with sqlite3.connect(folder / "base.sqlite") as base:
+        data.assign(day=data.day.dt.strftime("%Y-%m-%d")).to_sql("sales", base, index=False)
+    base.close()
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def test_every_shape_gives_the_same_table(tmp_path: Path) -> None:
+    paths = write_shapes(tmp_path)
+    tables = read(tmp_path, *paths)
+    assert len(tables) == len(paths) == 12
+    for table in tables.values():
+        region, amount, day = table.columns
+        assert table.rows == 3
+        assert [region.name, amount.name, day.name] == ["region", "amount", "day"], table.name
+        assert (region.type, region.distinct, region.lengths) == ("text", 2, (5, 5)), table.name
+        assert (amount.type, amount.missing, amount.minimum, amount.maximum) == ("number", 1, 1.5, 4.0), table.name
+        assert amount.mean == 2.75
+        assert day.type in {"date", "timestamp"}, table.name
+        assert str(day.minimum).startswith("2024-01-02")
+        assert frame(table)["region"].tolist() == ["North", "South", "North"]
+        assert table.parquet.name == f"{table.digest}.parquet"
+
+
+def test_lines_of_two_encodings_are_read_as_each_is(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.csv"
+    path.write_bytes("name,n\nMüller,1\n".encode() + "Müller,2\n".encode("cp1252"))
+    table = read(tmp_path, path)["mixed"]
+    assert frame(table)["name"].tolist() == ["Müller", "Müller"]
+    assert table.notes[0] == "lines of two encodings: 1 as UTF-8 and 1 as cp1252"
+
+
+def test_each_sheet_and_database_table_is_a_table(tmp_path: Path) -> None:
+    with pd.ExcelWriter(tmp_path / "plan 2024.xlsx") as book:
+        pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="Q1", index=False)
+        pd.DataFrame({"b": ["x"]}).to_excel(book, sheet_name="Q 2", index=False)
+        pd.DataFrame().to_excel(book, sheet_name="empty", index=False)
+    with sqlite3.connect(tmp_path / "shop.db") as base:
+        base.execute("CREATE TABLE orders (id INTEGER, made DATETIME, what)")
+        base.execute("INSERT INTO orders VALUES (1, '2024-01-02 10:00:00', 'a'), (2, NULL, 5)")
+        base.execute("CREATE TABLE people (id INTEGER)")
+        base.execute("INSERT INTO people VALUES (1)")
+    base.close()
+    tables = read(tmp_path, tmp_path / "plan 2024.xlsx", f"s={tmp_path / 'shop.db'}")
+    assert sorted(tables) == ["plan_2024_Q1", "plan_2024_Q_2", "s_orders", "s_people"]
+    assert [column.type for column in tables["s_orders"].columns] == ["integer", "timestamp", "text"]
+
+
+def test_a_type_that_changes_late_in_the_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text("n\n" + "1\n" * 30_000 + "n/a\n" + "twelve\n")
+    [column] = read(tmp_path, path)["late"].columns
+    assert (column.type, column.missing, column.distinct) == ("text", 1, 2)
+
+
+def test_the_same_file_has_the_same_digest_and_profile(tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    path.write_text("n,t\n" + "".join(f"{n % 977},x{n}\n" for n in range(150_000)))
+    first, second = read(tmp_path, path)["many"], read(tmp_path, path)["many"]
+    assert first == second
+    assert first.columns[0].quantiles[2] == pytest.approx(488, rel=0.02)
+
+
+@pytest.mark.slow
+def test_a_file_may_be_larger_than_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    line = ",".join("0123456789" * 8 for _ in range(4)) + "\n"
+    with path.open("w") as file:
+        file.write("a,b,c,d\n")
+        for _ in range(150):
+            file.write(line * 8000)
+    assert path.stat().st_size > 256 * MB
+    [table] = asyncio.run(read_tables([DataSource(path)], tmp_path, memory=256 * MB))
+    assert table.rows == 1_200_000
+    assert table.memory > 256 * MB
+
+
+BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "empty.csv": ("is empty", lambda path: path.write_bytes(b"")),
+    "blank.csv": ("nothing but white space", lambda path: path.write_text("\n \n")),
+    "lying.csv": ("named as CSV, but contains Parquet", lambda path: pd.DataFrame({"a": [1]}).to_parquet(path)),
+    "lying.xlsx": ("named as an Excel workbook, but contains CSV", lambda path: path.write_text(CSV)),
+    "lying.json": ("doesn't begin as JSON does", lambda path: path.write_text(CSV)),
+    "page.csv": ("is an HTML page", lambda path: path.write_text("<!DOCTYPE html><html>sign in</html>")),
+    "old.xls": ("save it as .xlsx", lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0" + b"\0" * 600)),
+    "torn.xlsx": ("damaged zip archive or workbook", lambda path: path.write_bytes(b"PK\x03\x04" + b"x" * 90)),
+    "torn.parquet": ("can't be read", lambda path: path.write_bytes(b"PAR1" + b"x" * 90)),
+    "torn.csv.gz": ("unpacking it with gzip fails", lambda path: path.write_bytes(b"\x1f\x8b\x08" + b"x" * 90)),
+    "nul.csv": ("NUL byte at 4", lambda path: path.write_bytes(b"a,b\n\x001,2\n" * 3)),
+    "torn.json": ("can't be read", lambda path: path.write_text('[{"a": 1}, {"a": ')),
+    "torn.db": ("damaged SQLite database", lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 900)),
+    "paper.pdf": ("is a PDF document", lambda path: path.write_bytes(b"%PDF-1.7 ...")),
+    ".env": ("hidden from model-written code", lambda path: path.write_text("a,b\n1,2\n")),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_read_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
+    why, write = BAD[name]
+    path = tmp_path / name
+    write(path)
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, path)
+    assert why in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_folders_and_clashing_names_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    for path in (tmp_path / "sales.csv", tmp_path / "old" / "Sales.csv"):
+        path.write_text(CSV)
+    with pytest.raises(DataError, match=r"would both be tables\['Sales'\]: give one another name"):
+        read(tmp_path, tmp_path / "sales.csv", tmp_path / "old" / "Sales.csv")
+    with pytest.raises(DataError, match="is a folder: name each file in it"):
+        read(tmp_path, tmp_path / "old")
+    with pytest.raises(DataError, match="doesn't exist: check the path"):
+        read(tmp_path, tmp_path / "none.csv")
+
+
+def test_the_argument_may_name_the_table(tmp_path: Path) -> None:
+    assert parse_data_argument("q3=sales.csv") == ("q3", Path("sales.csv"))
+    assert parse_data_argument("sales.csv") == (None, Path("sales.csv"))
+    assert parse_data_argument("data/a=b.csv") == (None, Path("data/a=b.csv"))
+    with pytest.raises(DataError, match="'2024' can't be the name of a table"):
+        parse_data_argument("2024=sales.csv")
+    with pytest.raises(DataError, match="names no file"):
+        parse_data_argument("q3=")
