@@ -184,6 +184,19 @@ async def test_checks_are_checked_too_and_change_nothing(session):
     assert "never closed" in outcome.checks[1].detail
 
 
+async def test_checks_that_print_or_never_end_leave_the_result(session):
+    checks = (
+        "[print('x' * 10**6) for _ in range(50)]",
+        "result = 5",
+        "result == 1",
+        "while True:\n    result += 1\nTrue",
+    )
+    outcome, _ = await run(session, {"code": [write_code("result = 1", *checks)]}, python_run_timeout=4)
+    assert (outcome.value, outcome.output) == (1, "")
+    assert [check.passed for check in outcome.checks] == [True, None, True, None]
+    assert "TimeoutError: it took longer than the" in outcome.checks[3].detail
+
+
 async def test_repaired_indentation_is_told(session):
     code = (
         "def add(sales):\n    total = sales.amount.sum()\n     return float(total)\n\nresult = add(tables['sales'])\n"
@@ -205,6 +218,9 @@ async def test_repaired_indentation_is_told(session):
         ("result = [0] * 10**10", "OutOfMemory", "MemoryError"),
         ("x = 1", "NoResult", "the code ended without a result"),
         ("exit(3)", "SystemExit", "3"),
+        ("import os\nos._exit(0)", "Killed", "it ended its own process with status 0"),
+        ("import builtins\nbuiltins.len = None\nresult = 1 / 0", "Killed", "it ended its own process"),
+        ("result = '" + "x" * 1_100_000 + "'", "InvalidInput", "pass data as inputs"),
         ("import scippy\nresult = 1", "ModuleNotFoundError", "No module named 'scippy'"),
     ],
 )

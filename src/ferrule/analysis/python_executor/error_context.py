@@ -53,8 +53,10 @@ _NOT_INSTALLED: Final = (
 
 def describe_limit(error: RunError, code: str) -> ErrorContext:
     """What ended code from outside: its time, memory or output."""
-    kind, fixes = _LIMITS.get(error.kind, ("RunError", ()))
-    message = _cut(error.message, _LONGEST_MESSAGE)
+    # The harness explains exceptions; one that it couldn't is known by its message only.
+    name, _, rest = error.message.partition(": ")
+    kind, fixes = _LIMITS.get(error.kind, (name if rest else "RunError", ()))
+    message = _cut(error.message if error.kind in _LIMITS else rest or name, _LONGEST_MESSAGE)
     return ErrorContext(kind, message, error.line, get_line(code, error.line), "", fixes)
 
 
@@ -92,6 +94,15 @@ def describe_no_result() -> ErrorContext:
         "NoResult",
         "the code ended without a result: `result` isn't assigned or is None, nothing was printed or drawn",
         suggested_fixes=("Assign what the task asks for to the variable `result`, at the end and at the top level.",),
+    )
+
+
+def describe_invalid_input(message: str) -> ErrorContext:
+    """Code or values that the sandbox doesn't take."""
+    return ErrorContext(
+        "InvalidInput",
+        message,
+        suggested_fixes=("Write a short program: data is in tables, results and extracted_values, never in the code.",),
     )
 
 

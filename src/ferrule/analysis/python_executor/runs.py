@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ferrule.analysis.python_executor.error_context import (
     describe_exception,
+    describe_invalid_input,
     describe_limit,
     describe_no_result,
 )
 from ferrule.analysis.python_executor.outcome import ErrorContext
 from ferrule.analysis.result import ResultCheck
 from ferrule.conversation import Image
+from ferrule.errors import SandboxInputError
 
 if TYPE_CHECKING:
     from ferrule.analysis.python_executor.stages import CheckCode
@@ -86,7 +88,10 @@ async def run_code(
     seconds = min(timeout * _CHECKS_SHARE, _MOST_SECONDS)
     program = write_program(code, extracted, [check.code for check in checks], seconds)
     started = time.monotonic()
-    done = await session.run(program, results, timeout=timeout)
+    try:
+        done = await session.run(program, results, timeout=timeout)
+    except SandboxInputError as error:
+        return CodeRun(error=describe_invalid_input(str(error)))
     run = replace(_read_run(done, code, checks), seconds=time.monotonic() - started)
     if run.error is None and run.value is None and not run.output.strip() and not run.figures:
         return replace(run, error=describe_no_result())
