@@ -16,7 +16,10 @@ from tool_files import write_tools
 from ferrule import ToolRegistry, calculator
 from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.formats import nanochat
+from function_cache import function_cache
 from shared_builds import built_once
+
+__all__ = ["function_cache"]
 
 QUESTION = "What is 123456 * 789?"
 

@@ -21,6 +21,11 @@ def find_state_folder() -> Path:
     return _find_folder("XDG_STATE_HOME", ".local", "state")
 
 
+def find_cache_folder() -> Path:
+    """The folder of what ferrule can make again: `$XDG_CACHE_HOME/ferrule`, by default in `~/.cache`."""
+    return _find_folder("XDG_CACHE_HOME", ".cache")
+
+
 def name_after_folder(folder: str | os.PathLike[str]) -> str:
     """A name, the same for each path of a folder, for what is kept about it elsewhere."""
     # Slow to import, and few commands keep anything.

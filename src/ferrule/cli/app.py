@@ -33,6 +33,7 @@ COMMANDS = {
     "mcp": "mcp:mcp",
     "policy": "policy:policy",
     "sandbox": "sandbox:sandbox",
+    "functions": "functions:functions",
     "train": "train:train",
     "eval": "evaluate:evaluate",
 }
