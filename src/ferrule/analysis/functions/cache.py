@@ -17,14 +17,22 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-import ferrule
 from ferrule._util.user_folders import write_private_file
 from ferrule.analysis.functions.curated import read_curated_files
 from ferrule.analysis.functions.document import FunctionDoc
 from ferrule.analysis.functions.search import FunctionIndex
 
 _PACKAGES: Final = ("numpy", "pandas", "matplotlib", "scipy", "scikit-learn", "statsmodels", "bm25s", "PyStemmer")
-_SOURCES: Final = ("child.py", "docstrings.py", "introspection.py", "search.py", "vocabulary.py")
+_SOURCES: Final = (
+    "cache.py",
+    "child.py",
+    "docstrings.py",
+    "document.py",
+    "introspection.py",
+    "repository.py",
+    "search.py",
+    "vocabulary.py",
+)
 """The files that decide what is in the cache, beside the curated functions."""
 _KEPT: Final = 3
 """Caches that are kept, of as many environments."""
@@ -65,7 +73,7 @@ class StoredDocuments:
 def find_cache_file(folder: Path) -> Path:
     """The file for the packages, the Python and the ferrule that run now."""
     state = hashlib.blake2b(digest_size=10)
-    state.update(json.dumps([sys.version, ferrule.__version__, *map(_find_version, _PACKAGES)]).encode())
+    state.update(json.dumps([sys.version, *map(_find_version, _PACKAGES)]).encode())
     for name in _SOURCES:
         state.update(Path(__file__).with_name(name).read_bytes())
     state.update(read_curated_files())
