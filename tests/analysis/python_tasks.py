@@ -1,39 +1,28 @@
 """What tests of Python tasks share: a real sandbox with tables bound, functions, and an executor on a staged model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from staged_model import StagedModel
 
 from ferrule.analysis.asking import Asker, ModelChoice
+from ferrule.analysis.data import DataSession, make_sources, read_tables
 from ferrule.analysis.limits import AnalysisLimits
 from ferrule.analysis.python_executor.executor import PythonExecutor
 from ferrule.analysis.settings import AnalysisSettings
-from ferrule.sandbox.python import PythonResult, PythonSandbox
 
-SALES = pd.DataFrame({"region": ["north", "south", "north", "east"], "amount": [10.0, 20.0, 5.0, None]})
-
-
-@dataclass(frozen=True)
-class BoundTable:
-    name: str
-    frame: pd.DataFrame
+SALES = "region,amount\nnorth,10\nsouth,20\nnorth,5\neast,\n"
+MB = 1 << 20
 
 
-@dataclass(frozen=True)
-class BoundSession:
-    """Runs code in a sandbox with tables and results as inputs."""
-
-    sandbox: PythonSandbox
-    tables: Sequence[BoundTable] = (BoundTable("sales", SALES),)
-
-    async def run(self, code: str, results: Mapping[str, Any], *, timeout: float) -> PythonResult:
-        inputs = {f"table_{table.name}": table.frame for table in self.tables}
-        bound = ", ".join(f"{table.name!r}: table_{table.name}" for table in self.tables)
-        start = f"tables = {{{bound}}}; "
-        return await self.sandbox.run(start + code, {**inputs, "results": dict(results)}, timeout=timeout)
+async def open_data_session(folder: Path) -> DataSession:
+    """A session with the table `sales`, read from a file in `folder`."""
+    path = folder / "sales.csv"
+    path.write_text(SALES)
+    tables = await read_tables(make_sources([path]), folder / "tables", memory=256 * MB)
+    return await DataSession.open(tables, memory=512 * MB, packages=("numpy", "pandas"))
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from python_tasks import BoundSession, make_executor, write_code
+from python_tasks import make_executor, open_data_session, write_code
 
+from ferrule._util.background import run_synchronously
+from ferrule.analysis.data import DataSession
 from ferrule.analysis.events import TaskProgress, TaskRetried
-from ferrule.sandbox.python import PythonSandbox
 
 RIGHT = write_code("result = float(tables['sales'].amount.sum())", "result > 0", "result == 35")
 SYNTAX = write_code("result = (1\n")
@@ -15,10 +16,10 @@ FAILING = write_code("sales = tables['sales']\nresult = sales['amuont'].sum()")
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[BoundSession]:
-    sandbox = PythonSandbox(packages=("numpy", "pandas"))
-    yield BoundSession(sandbox)
-    sandbox.close()
+def session(tmp_path_factory) -> Iterator[DataSession]:
+    opened = run_synchronously(open_data_session(tmp_path_factory.mktemp("data")))
+    yield opened
+    run_synchronously(opened.aclose())
 
 
 async def run(session, answers, events=None, query="What is the sum?", context="", results=(), **settings):
@@ -218,8 +219,12 @@ async def test_repaired_indentation_is_told(session):
         ("result = [0] * 10**10", "OutOfMemory", "MemoryError"),
         ("x = 1", "NoResult", "the code ended without a result"),
         ("exit(3)", "SystemExit", "3"),
-        ("import os\nos._exit(0)", "Killed", "it ended its own process with status 0"),
-        ("import builtins\nbuiltins.len = None\nresult = 1 / 0", "Killed", "it ended its own process"),
+        ("import os\nos._exit(0)", "Killed", "its process ended before it gave an answer"),
+        (
+            "import builtins\nbuiltins.len = None\nresult = 1 / 0",
+            "Killed",
+            "its process ended before it gave an answer",
+        ),
         ("result = '" + "x" * 1_100_000 + "'", "InvalidInput", "pass data as inputs"),
         ("import scippy\nresult = 1", "ModuleNotFoundError", "No module named 'scippy'"),
     ],
@@ -246,7 +251,11 @@ async def test_a_table_a_figure_and_what_was_printed_are_kept(session):
     assert outcome.error is None
     assert (outcome.output, len(outcome.figures)) == ("drawn\n", 1)
     assert "1 figure" in outcome.result
-    assert outcome.frames[""].startswith(b"PAR1")
+    assert outcome.kept.is_frame
+    assert outcome.kept.frames[""].startswith(b"PAR1")
+    using = write_code("result = float(results['t0'].amount.sum()) + results['t9']['more']")
+    later, _ = await run(session, {"code": using}, results={"t0": outcome.kept, "t9": {"more": 1}})
+    assert later.value == 36.0
     assert outcome.value["rows"] == [[0.0], [15.0], [20.0]]
 
 

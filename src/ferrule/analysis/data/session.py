@@ -72,8 +72,8 @@ class DataSession:
 
         Figures left open are in `images`. An error in the code is the result's `error`.
         """
-        run, _ = await self.run_and_keep(code, results, timeout=timeout)
-        return run
+        async with self._fork() as session:
+            return await session.run(code, make_inputs(results or {}), timeout=timeout)
 
     async def run_and_keep(
         self, code: str, results: Mapping[str, TaskValue] | None = None, *, timeout: float
@@ -100,6 +100,11 @@ class DataSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that are bound."""
+        return self._tables
 
     @property
     def lazy(self) -> frozenset[str]:

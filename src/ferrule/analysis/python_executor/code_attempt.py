@@ -13,10 +13,12 @@ from ferrule.analysis.python_executor.indentation import repair_indentation
 from ferrule.analysis.python_executor.outcome import ErrorContext
 from ferrule.analysis.python_executor.refusals import explain_refusal
 from ferrule.analysis.python_executor.retries import CodeFailure
-from ferrule.analysis.python_executor.runs import CodeRun, CodeSession, run_code
+from ferrule.analysis.python_executor.runs import CodeRun, run_code
 from ferrule.analysis.result import ResultCheck
 
 if TYPE_CHECKING:
+    from ferrule.analysis.data.session import DataSession
+    from ferrule.analysis.data.task_value import TaskValue
     from ferrule.analysis.python_executor.stages import CheckCode, GeneratedCode
     from ferrule.sandbox.checks import CheckProfile, Finding
 
@@ -40,10 +42,10 @@ class TriedCode:
 class CodeTrial:
     """Where the code of one task is tried: the session, the profile of checks, and what is bound."""
 
-    session: CodeSession
+    session: DataSession
     profile: CheckProfile
     tables: Sequence[str]
-    results: Mapping[str, Any]
+    results: Mapping[str, TaskValue]
     extracted: Mapping[str, Any]
 
     async def try_code(self, written: GeneratedCode, timeout: float) -> TriedCode:

@@ -51,12 +51,17 @@ _NOT_INSTALLED: Final = (
 )
 
 
+_SESSION: Final = re.compile(r"[;,] the session [^;]*$")
+"""What a message says of the session: each run has one of its own, so the model has no use for it."""
+
+
 def describe_limit(error: RunError, code: str) -> ErrorContext:
     """What ended code from outside: its time, memory or output."""
     # The harness explains exceptions; one that it couldn't is known by its message only.
-    name, _, rest = error.message.partition(": ")
+    said = _SESSION.sub("", error.message)
+    name, _, rest = said.partition(": ")
     kind, fixes = _LIMITS.get(error.kind, (name if rest else "RunError", ()))
-    message = _cut(error.message if error.kind in _LIMITS else rest or name, _LONGEST_MESSAGE)
+    message = _cut(said if error.kind in _LIMITS else rest or name, _LONGEST_MESSAGE)
     return ErrorContext(kind, message, error.line, get_line(code, error.line), "", fixes)
 
 

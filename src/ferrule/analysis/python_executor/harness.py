@@ -12,6 +12,7 @@ import copy
 import inspect
 import io
 import linecache
+import re
 import signal
 import sys
 import time
@@ -70,28 +71,15 @@ def _collect_relation(result: Any) -> Any:
     return result.df() if type(result).__module__.partition(".")[0] in {"duckdb", "_duckdb"} else result
 
 
-def _write_frames(result: Any) -> dict[str, bytes]:
-    """The tables of a result as Parquet, for later tasks: by their keys, or by "" if it is one itself."""
-    parts = result if isinstance(result, dict) else {"": result}
-    written = {key: _write_parquet(part) for key, part in parts.items() if isinstance(key, str)}
-    return {key: content for key, content in written.items() if content is not None}
+def _write_frames(result: Any) -> list[str]:
+    """Leave the tables of a result as Parquet files in the run's folder, as `data/child/binding.py` names them.
 
-
-def _write_parquet(value: Any) -> bytes | None:
-    """A table as Parquet; None for anything else, and if it can't be written."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(value, pandas.DataFrame | pandas.Series):
-        return None
-    frame = value.to_frame() if isinstance(value, pandas.Series) else value
-    if not all(isinstance(name, str) for name in frame.columns):
-        names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
-        frame = frame.set_axis(names, axis="columns")
-    file = io.BytesIO()
+    Returns their keys: "" for a result that is a table itself.
+    """
     try:
-        frame.to_parquet(file)
-    except Exception:  # noqa: BLE001 - a table with cells of several types; its rows are in the result
-        return None
-    return file.getvalue()
+        return list(sys.modules["ferrule_tables"].keep_frames(result))
+    except Exception:  # noqa: BLE001 - a table that can't be written; its first rows are in the result
+        return []
 
 
 # Checks of the result.
@@ -200,7 +188,8 @@ def _summarize(frames: list[tuple[FrameType, int]]) -> list[traceback.FrameSumma
 def _find_name(error: BaseException) -> str:
     """The name, attribute or key that doesn't exist."""
     if isinstance(error, KeyError) and len(error.args) == 1:
-        return _cut(str(error.args[0]), 100)
+        bound = re.match(r"there is no (?:table|result) '([^']*)'", str(error.args[0]))
+        return bound[1] if bound else _cut(str(error.args[0]), 100)
     if isinstance(error, UnboundLocalError | NameError | AttributeError | ImportError):
         return _cut(str(error.name or ""), 100)
     return ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.result import Attempt, ResultCheck
 from ferrule.conversation import Image
 
 if TYPE_CHECKING:
+    from ferrule.analysis.data.task_value import TaskValue
     from ferrule.analysis.python_executor.stages import ExtractedData, Methodology
 
 
@@ -60,9 +60,10 @@ class PythonOutcome:
     """What a reader of the result should know: repairs, values that the context doesn't hold, unknown functions."""
 
     @property
-    def kept(self) -> Any:
+    def kept(self) -> TaskValue | None:
         """The result as the `TaskValue` that later tasks see as `results["t1"]`; None without a result."""
         if self.error is not None:
             return None
-        values = import_module("ferrule.analysis.data.task_value")
-        return values.TaskValue(None if "" in self.frames else self.value, self.frames)
+        from ferrule.analysis.data.task_value import TaskValue
+
+        return TaskValue(None if "" in self.frames else self.value, self.frames)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.analysis.python_executor.error_context import (
     describe_exception,
@@ -22,6 +22,8 @@ from ferrule.conversation import Image
 from ferrule.errors import SandboxInputError
 
 if TYPE_CHECKING:
+    from ferrule.analysis.data.session import DataSession
+    from ferrule.analysis.data.task_value import TaskValue
     from ferrule.analysis.python_executor.stages import CheckCode
     from ferrule.sandbox.python.result import PythonResult
 
@@ -29,28 +31,6 @@ _CHECKS_SHARE: Final = 0.25
 """The share of a run's time that its checks may take."""
 _MOST_SECONDS: Final = 10.0
 """The longest time that all checks of a run may take."""
-
-
-class NamedTable(Protocol):
-    """A table that is bound as `tables[name]`."""
-
-    @property
-    def name(self) -> str:
-        """Its name in code."""
-        ...
-
-
-class CodeSession(Protocol):
-    """Where code runs, with its tables bound: `ferrule.analysis.data`'s `DataSession`."""
-
-    @property
-    def tables(self) -> Sequence[NamedTable]:
-        """The tables that are bound."""
-        ...
-
-    async def run(self, code: str, results: Mapping[str, Any], *, timeout: float) -> PythonResult:
-        """Run code, with `results` of earlier tasks by their names."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +56,12 @@ class CodeRun:
 
 
 async def run_code(
-    session: CodeSession,
+    session: DataSession,
     code: str,
     checks: Sequence[CheckCode],
     *,
     extracted: Mapping[str, Any],
-    results: Mapping[str, Any],
+    results: Mapping[str, TaskValue],
     timeout: float,
 ) -> CodeRun:
     """Run code, then the checks of its result. Never raises for what the code did."""
@@ -120,11 +100,10 @@ def _read_run(done: PythonResult, code: str, checks: Sequence[CheckCode]) -> Cod
     tree: Mapping[Any, Any] = done.value if isinstance(done.value, Mapping) else {}
     if "error" in tree:
         return replace(run, error=describe_exception(tree["error"], code))
-    frames = tree.get("frames")
     return replace(
         run,
         value=tree.get("result"),
-        frames=_read_frames(frames),
+        frames=_read_frames(tree.get("frames"), done.files),
         checks=_read_checks(tree.get("checks"), checks),
         omitted=tuple(one.replace("value['result']", "result") for one in done.omitted),
     )
@@ -134,9 +113,11 @@ def _join_output(done: PythonResult) -> str:
     return done.stdout + done.stderr
 
 
-def _read_frames(found: Any) -> dict[str, bytes]:
-    frames = found if isinstance(found, Mapping) else {}
-    return {key: each for key, each in frames.items() if isinstance(key, str) and isinstance(each, bytes)}
+def _read_frames(keys: Any, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The tables that the harness left as files, by their keys."""
+    names = keys if isinstance(keys, list) else []
+    contents = [files.get(f"frame-{number}.parquet") for number in range(len(names))]
+    return {str(key): content for key, content in zip(names, contents, strict=True) if content is not None}
 
 
 def _read_checks(found: Any, checks: Sequence[CheckCode]) -> tuple[ResultCheck, ...]:

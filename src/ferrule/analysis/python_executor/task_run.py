@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ferrule.analysis.events import AnalysisEvent, TaskProgress, TaskRetried
 from ferrule.analysis.limits import LimitReached
@@ -22,7 +22,7 @@ from ferrule.analysis.python_executor.function_lookup import (
 from ferrule.analysis.python_executor.outcome import PythonOutcome
 from ferrule.analysis.python_executor.rendering import convert_value, render_result
 from ferrule.analysis.python_executor.retries import RetryBudget
-from ferrule.analysis.python_executor.runs import CodeRun, CodeSession
+from ferrule.analysis.python_executor.runs import CodeRun
 from ferrule.analysis.python_executor.stages import (
     CorrectedCode,
     ExtractedData,
@@ -36,6 +36,8 @@ from ferrule.errors import ModelError, OutputInvalid
 
 if TYPE_CHECKING:
     from ferrule.analysis.asking import Asker
+    from ferrule.analysis.data.session import DataSession
+    from ferrule.analysis.data.task_value import TaskValue
     from ferrule.analysis.settings import AnalysisSettings
 
 Output = TypeVar("Output")
@@ -49,7 +51,7 @@ class PythonTask:
     id: str
     query: str
     context: str
-    results: Mapping[str, Any]
+    results: Mapping[str, TaskValue]
     emit: Callable[[AnalysisEvent], None]
 
 
@@ -59,7 +61,7 @@ class TaskServices:
 
     asker: Asker
     settings: AnalysisSettings
-    data: CodeSession
+    data: DataSession
     functions: FunctionSource
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Questions by task and stage, so that each has a key of its own."""
