@@ -435,3 +435,20 @@ async def test_without_a_model_groq_is_asked_which_needs_a_key(monkeypatch: pyte
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
     with pytest.raises(ModelError, match="no key for Groq"):
         await run_analysis(QUESTION)
+
+
+def test_an_unknown_option_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="an analysis has no option 'modle'; expected one of data, model"):
+        stream_analysis(QUESTION, modle="openai:gpt-5")
+
+
+async def test_a_model_for_an_unknown_stage_is_refused() -> None:
+    settings = AnalysisSettings(models={"synthesys": StagedModel({})})
+    with pytest.raises(SettingsError, match="models: 'synthesys' is neither a tool nor a stage; did you mean synth"):
+        await run_analysis(QUESTION, model=StagedModel(WHOLE), settings=settings)
+
+
+async def test_numbered_stages_have_one_model() -> None:
+    other = StagedModel(STOP, name="other")
+    await run_analysis(QUESTION, model=StagedModel(WHOLE), settings=AnalysisSettings(models={"iteration": other}))
+    assert other.list_stages() == ["analysis/iteration_1/0"]

@@ -86,6 +86,10 @@ class AnalysisStream:
     """
 
     def __init__(self, query: str, options: AnalysisOptions) -> None:
+        unknown = sorted(set(options) - set(AnalysisOptions.__annotations__))
+        if unknown:
+            known = ", ".join(AnalysisOptions.__annotations__)
+            raise TypeError(f"an analysis has no option {unknown[0]!r}; expected one of {known}")
         self.result = AnalysisResult(query, stopped=RUNNING)
         self._options = options
         self._events: asyncio.Queue[AnalysisEvent | None] = asyncio.Queue()

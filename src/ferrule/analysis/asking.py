@@ -19,9 +19,10 @@ from ferrule.agent.hooks import Hooks, RunState
 from ferrule.agent.pipeline import Pipeline
 from ferrule.analysis.events import AnalysisEvent, Notice, StageFinished, StageStarted
 from ferrule.analysis.limits import AnalysisLimits
-from ferrule.analysis.stages import WHOLE, StageKey, current_stage
-from ferrule.errors import FerruleError, OutputInvalid, ProviderError
+from ferrule.analysis.stages import STAGES, WHOLE, StageKey, current_stage
+from ferrule.errors import FerruleError, OutputInvalid, ProviderError, SettingsError
 from ferrule.events import NO_USAGE, Usage
+from ferrule.tools.registry import find_nearest_names
 
 if TYPE_CHECKING:
     from ferrule.agent.run import Run
@@ -45,7 +46,8 @@ class ModelChoice:
 
     def choose(self, tool: str, stage: str) -> Model:
         """The model of a stage: its own, that of its tool, or the one for all."""
-        return self.others.get(stage) or self.others.get(tool) or self.default
+        kind = stage.rstrip("0123456789").rstrip("_")
+        return self.others.get(kind) or self.others.get(tool) or self.default
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,6 +59,16 @@ class ModelChoice:
         async with AsyncExitStack() as stack:
             for model in self.owned:
                 stack.push_async_callback(model.aclose)
+
+
+def check_model_names(names: Iterable[str], tools: Iterable[str]) -> None:
+    """Raise `SettingsError` for a name that is neither a stage nor a tool."""
+    known = (*tools, *STAGES)
+    for name in names:
+        if name not in known:
+            near = find_nearest_names(name, known)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+            raise SettingsError(f"models: {name!r} is neither a tool nor a stage; {hint}")
 
 
 @dataclass(frozen=True, slots=True)

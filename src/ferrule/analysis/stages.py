@@ -8,6 +8,12 @@ from dataclasses import dataclass
 WHOLE = "analysis"
 """The task of a `StageKey` for the stages of the whole analysis."""
 
+STAGES = (
+    "complexity", "candidates", "evaluation", "iteration", "synthesis", "focused_answer",
+    "methodology", "extraction", "tool_query", "code",
+)  # fmt: skip
+"""The stages that may have a model of their own; those of `iteration` are numbered."""
+
 
 @dataclass(frozen=True, slots=True)
 class StageKey:

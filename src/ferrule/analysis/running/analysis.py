@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from ferrule.analysis.asking import Asker
+from ferrule.analysis.asking import Asker, check_model_names
 from ferrule.analysis.events import (
     AnalysisEvent,
     AnalysisFinished,
@@ -20,13 +20,12 @@ from ferrule.analysis.events import (
     PlanMade,
     TaskFinished,
 )
-from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.numbers.matching import match_numbers
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
 from ferrule.analysis.planning.answers import Synthesis, focus_answer, synthesize, write_account
 from ferrule.analysis.planning.briefing import Briefing, describe_executions
-from ferrule.analysis.planning.candidates import PlanningFailed, choose_plan
+from ferrule.analysis.planning.candidates import choose_plan
 from ferrule.analysis.planning.complexity import Complexity, assess_complexity, count_tasks
 from ferrule.analysis.planning.iteration import decide_iteration
 from ferrule.analysis.result import AnalysisResult, OutputEntry, PlanRecord, StageType, TaskExecution
@@ -34,7 +33,7 @@ from ferrule.analysis.running.scheduler import run_tasks
 from ferrule.analysis.running.tasks import TaskRunner
 from ferrule.analysis.running.toolbox import Toolbox
 from ferrule.analysis.settings import AnalysisSettings
-from ferrule.errors import ModelError, OutputInvalid, SettingsError
+from ferrule.errors import FerruleError, OutputInvalid, PolicyError, RegistryError, SettingsError, ToolDefinitionError
 from ferrule.tools.registry import ToolLike
 
 ApprovePlan: TypeAlias = Callable[[Plan], Awaitable[Plan | None]]
@@ -42,8 +41,8 @@ ApprovePlan: TypeAlias = Callable[[Plan], Awaitable[Plan | None]]
 RUNNING = "the analysis is still running"
 """Why a result is partial before the analysis ends."""
 CANCELLED = "the analysis was stopped"
-_ENDS = (PlanningFailed, LimitReached, ModelError, OutputInvalid, TimeoutError)
-"""What ends the planning or the tasks, and leaves a partial result."""
+_RAISED = (PolicyError, RegistryError, SettingsError, ToolDefinitionError)
+"""What the caller did wrong. Every other error of ferrule's leaves a partial result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,7 @@ class Analysis:
             self.report(DataShared(self.data.text))
             async with Toolbox(self._asker, self.settings, self.data.tables, self._tools) as toolbox:
                 self._briefing = replace(self._briefing, tools=toolbox.describe())
+                check_model_names(self.settings.models, self._briefing.tools)
                 stopped = await self._plan_and_run(toolbox)
             await self._answer(stopped)
         except asyncio.CancelledError:
@@ -104,8 +104,9 @@ class Analysis:
 
     async def _plan_and_run(self, toolbox: Toolbox) -> str | None:
         """Plan, and run rounds of tasks until the question is answered; returns why it ended before that."""
+        limits = self._asker.limits
         try:
-            async with asyncio.timeout(self._asker.limits.find_seconds_left()):
+            async with asyncio.timeout(limits.find_seconds_left()) as time:
                 complexity = await self._assess()
                 least, most = count_tasks(complexity, self.settings)
                 record = await choose_plan(
@@ -116,16 +117,16 @@ class Analysis:
                     return "the plan was not approved"
                 await self._run_rounds(replace(record, plan=plan), toolbox, most)
         except TimeoutError as error:
-            return _explain_timeout(self._asker, error)
-        except _ENDS as error:
-            return str(error)
+            return f"the limit of {limits.seconds:g} seconds was reached" if time.expired() else str(error)
+        except FerruleError as error:
+            return explain_end(error)
         return None
 
     async def _assess(self) -> Complexity:
         """Assess the complexity; a moderate one if the model can't say."""
         try:
             complexity = await assess_complexity(self._asker, self._briefing, self.settings)
-        except OutputInvalid as error:
+        except (OutputInvalid, TimeoutError) as error:
             self.report(Notice(f"the complexity couldn't be assessed, so it counts as moderate: {error}"))
             complexity = Complexity(level="moderate", reason="it couldn't be assessed")
         self._add("complexity", complexity)
@@ -181,8 +182,8 @@ class Analysis:
             return
         try:
             synthesis = await synthesize(self._asker, self._briefing, self.settings, executions, stopped or "")
-        except _ENDS as error:
-            reason = stopped or str(error)
+        except (FerruleError, TimeoutError) as error:
+            reason = stopped or explain_end(error)
             self._end(reason, write_account(executions, reason))
             return
         self._add("synthesis", synthesis)
@@ -193,8 +194,8 @@ class Analysis:
     async def _focus(self, synthesis: Synthesis) -> None:
         try:
             focused = await focus_answer(self._asker, self._briefing, self.settings, self._executions, synthesis)
-        except _ENDS as error:
-            self.report(Notice(f"the answer couldn't be given as one value: {error}"))
+        except (FerruleError, TimeoutError) as error:
+            self.report(Notice(f"the answer couldn't be given as one value: {explain_end(error)}"))
             return
         self.result.focused_answer = focused
         self._add("focused_answer", focused)
@@ -223,10 +224,8 @@ def _describe_earlier(continues: AnalysisResult | None) -> str:
     return f"{continues.question}\n{continues.answer}\n\n{describe_executions(continues.tasks)}"
 
 
-def _explain_timeout(asker: Asker, error: TimeoutError) -> str:
-    """Say which time was too long: that of the whole analysis, or of one answer."""
-    try:
-        asker.limits.check()
-    except LimitReached as reached:
-        return str(reached)
-    return str(error) or "a model took too long"
+def explain_end(error: Exception) -> str:
+    """The reason why an analysis is partial. Raises the error if the caller was wrong."""
+    if isinstance(error, _RAISED):
+        raise error
+    return " ".join(str(error).split())
