@@ -17,7 +17,11 @@ from ferrule.models import providers
 
 ANSWERS: list[dict[str, Any]] = [
     {"level": "straightforward", "reason": "one computation"},
-    {"plans": [{"approach": "Compute it.", "tasks": [{"id": "t1", "tool": "Python", "query": "Compute 17 factorial."}]}]},
+    {
+        "plans": [
+            {"approach": "Compute it.", "tasks": [{"id": "t1", "tool": "Python", "query": "Compute 17 factorial."}]}
+        ]
+    },
     {"primary_approach": "Use math.factorial.", "recommended_function_paths": ["math.factorial"]},
     {"extracted_values": {"n": 17}, "data_format": "a whole number"},
     {"query": "The factorial of n.", "result_format": "a whole number"},

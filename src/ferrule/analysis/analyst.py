@@ -12,7 +12,6 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
@@ -201,7 +200,8 @@ async def read_data(
     """Read the files, in a sandbox; nothing without any. Raises `DataError`."""
     if not data:
         return SharedData()
-    room = import_module("ferrule.analysis.data")
-    tables = await room.read_tables(room.make_sources(data), folder, memory=settings.python_memory << 20)
-    profiles = {table.name: room.describe_tables([table], settings.share) for table in tables}
-    return SharedData(tuple(tables), room.describe_tables(tables, settings.share), profiles)
+    from ferrule.analysis.data import describe_tables, make_sources, read_tables
+
+    tables = await read_tables(make_sources(data), folder, memory=settings.python_memory << 20)
+    profiles = {table.name: describe_tables([table], settings.share) for table in tables}
+    return SharedData(tuple(tables), describe_tables(tables, settings.share), profiles)

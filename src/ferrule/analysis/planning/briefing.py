@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ferrule.analysis.data.sharing import neutralise_markers
 from ferrule.analysis.planning.routing import describe_routes
 from ferrule.analysis.result import TaskExecution
 
@@ -44,7 +45,11 @@ def describe_executions(executions: Iterable[TaskExecution]) -> str:
 
 
 def describe_execution(execution: TaskExecution) -> str:
-    """A task with its result, or with why it has none."""
+    """A task with its result, or with why it has none. Content of tables in it makes no marker of a dialect."""
+    return neutralise_markers(_describe(execution))
+
+
+def _describe(execution: TaskExecution) -> str:
     head = f"{execution.id} ({execution.tool}): {execution.task_query}"
     if execution.status != "done":
         return f"{head}\nNo result: {execution.error}"

@@ -133,9 +133,13 @@ class TaskRunner:
         return "\n\n".join(parts)
 
     def _collect_values(self, task: PlanTask) -> dict[str, Any]:
-        """The values of the tasks that it needs, as code sees them."""
+        """The values of the tasks that it needs, as code sees them; nothing for a tool that runs none."""
+        if task.tool != PYTHON:
+            return {}
+        from ferrule.analysis.data.task_value import TaskValue
+
         needed = [self.ended[need] for need in task.needs]
-        return {one.id: one.value if one.kept is None else one.kept for one in needed}
+        return {one.id: TaskValue(one.value) if one.kept is None else one.kept for one in needed}
 
     def _find_temperature(self, task: PlanTask, number: int) -> float | None:
         bases = {

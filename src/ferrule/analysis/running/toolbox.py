@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.analysis.asking import Asker
 from ferrule.analysis.settings import PYTHON, AnalysisSettings
@@ -19,6 +19,10 @@ from ferrule.errors import SettingsError
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
 
+if TYPE_CHECKING:
+    from ferrule.analysis.data.table import Table
+    from ferrule.analysis.python_executor.executor import PythonExecutor
+
 _MOST_DESCRIBED = 300
 """Characters of an added tool's description that the planner is shown."""
 
@@ -27,7 +31,7 @@ class Toolbox:
     """Opens the tools; leaving it closes the sandbox and the servers of added tools."""
 
     def __init__(
-        self, asker: Asker, settings: AnalysisSettings, tables: Sequence[Any], added: Iterable[ToolLike]
+        self, asker: Asker, settings: AnalysisSettings, tables: Sequence[Table], added: Iterable[ToolLike]
     ) -> None:
         self._asker = asker
         self._settings = settings
@@ -35,7 +39,7 @@ class Toolbox:
         self._added = ToolRegistry(added)
         self._exits = AsyncExitStack()
         self._lock = asyncio.Lock()
-        self._python: Any = None
+        self._python: PythonExecutor | None = None
         self.own = BoundRegistry(())
         """The tools that the executor runs."""
         self.added = BoundRegistry(())
@@ -69,16 +73,17 @@ class Toolbox:
         own = {tool.name: tool.description for tool in self.own}
         return own | {tool.name: " ".join(tool.description.split())[:_MOST_DESCRIBED] for tool in self.added}
 
-    async def _open_python(self) -> Any:
+    async def _open_python(self) -> PythonExecutor:
         """The executor of Python tasks, started when the first one needs it."""
-        data = import_module("ferrule.analysis.data.session")
-        repository = import_module("ferrule.analysis.functions")
-        executor = import_module("ferrule.analysis.python_executor.executor")
+        from ferrule.analysis.data.session import DataSession
+        from ferrule.analysis.python_executor.executor import PythonExecutor
+
         async with self._lock:
             if self._python is None:
                 memory = self._settings.python_memory << 20
-                opened = await data.DataSession.open(self._tables, memory=memory)
+                opened = await DataSession.open(self._tables, memory=memory)
                 session = await self._exits.enter_async_context(opened)
-                functions = await repository.FunctionRepository.open()
-                self._python = executor.PythonExecutor(self._asker.for_tool(PYTHON), self._settings, session, functions)
+                repository = import_module("ferrule.analysis.functions").FunctionRepository
+                functions = await self._exits.enter_async_context(await repository.open())
+                self._python = PythonExecutor(self._asker.for_tool(PYTHON), self._settings, session, functions)
             return self._python

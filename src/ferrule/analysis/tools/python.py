@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ferrule.analysis.settings import PYTHON
 from ferrule.analysis.tools.attempts import find_attempt
@@ -12,13 +12,16 @@ from ferrule.errors import FerruleError, ToolFailed
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 
+if TYPE_CHECKING:
+    from ferrule.analysis.python_executor.executor import PythonExecutor
+
 DESCRIPTION = (
     "Writes Python code for a task and runs it in a sandbox: statistics, data analysis, mathematics, simulation, "
     "charts. It has the tables of the data, the results of the tasks that it needs, and no files or network."
 )
 
 
-def make_python_tool(open_executor: Callable[[], Awaitable[Any]]) -> Tool[..., Any]:
+def make_python_tool(open_executor: Callable[[], Awaitable[PythonExecutor]]) -> Tool[..., Any]:
     """The tool `py_executor`; `open_executor` returns the executor of the analysis, and may start it."""
 
     async def py_executor(query: Annotated[str, "What to compute"], scope: CallScope) -> ToolOutput:
