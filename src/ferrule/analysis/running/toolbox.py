@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
-from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -38,8 +37,7 @@ class Toolbox:
         self._tables = tables
         self._added = ToolRegistry(added)
         self._exits = AsyncExitStack()
-        self._lock = asyncio.Lock()
-        self._python: PythonExecutor | None = None
+        self._opening: asyncio.Task[PythonExecutor] | None = None
         self.own = BoundRegistry(())
         """The tools that the executor runs."""
         self.added = BoundRegistry(())
@@ -50,7 +48,7 @@ class Toolbox:
         tools: list[Tool[..., Any]] = [
             make_reasoning_tool(self._asker, self._settings),
             make_knowledge_tool(self._asker, self._settings),
-            make_python_tool(self._open_python),
+            make_python_tool(self._get_python),
         ]
         key = find_news_key()
         if key:
@@ -61,11 +59,14 @@ class Toolbox:
         if taken:
             await self._exits.aclose()
             raise SettingsError(f"the tool {taken[0]} has the name of one of the analyst's own: rename it")
+        if self._tables:  # code will run on them: the sandbox starts while the model plans
+            self._opening = asyncio.create_task(self._open_python())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._stop_opening()
         await self._exits.aclose()
 
     def describe(self) -> dict[str, str]:
@@ -73,17 +74,26 @@ class Toolbox:
         own = {tool.name: tool.description for tool in self.own}
         return own | {tool.name: " ".join(tool.description.split())[:_MOST_DESCRIBED] for tool in self.added}
 
+    async def _get_python(self) -> PythonExecutor:
+        """The executor of Python tasks, once it is open; an opening that failed is tried again."""
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.create_task(self._open_python())
+        # One task that is stopped doesn't stop the opening for the others.
+        return await asyncio.shield(self._opening)
+
     async def _open_python(self) -> PythonExecutor:
-        """The executor of Python tasks, started when the first one needs it."""
         from ferrule.analysis.data.session import DataSession
+        from ferrule.analysis.functions import FunctionRepository
         from ferrule.analysis.python_executor.executor import PythonExecutor
 
-        async with self._lock:
-            if self._python is None:
-                memory = self._settings.python_memory << 20
-                opened = await DataSession.open(self._tables, memory=memory)
-                session = await self._exits.enter_async_context(opened)
-                repository = import_module("ferrule.analysis.functions").FunctionRepository
-                functions = await self._exits.enter_async_context(await repository.open())
-                self._python = PythonExecutor(self._asker.for_tool(PYTHON), self._settings, session, functions)
-            return self._python
+        async with AsyncExitStack() as opened:
+            functions = await opened.enter_async_context(await FunctionRepository.open())
+            memory = self._settings.python_memory << 20
+            session = await opened.enter_async_context(await DataSession.open(self._tables, memory=memory))
+            self._exits.push_async_exit(opened.pop_all())
+        return PythonExecutor(self._asker.for_tool(PYTHON), self._settings, session, functions)
+
+    async def _stop_opening(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
