@@ -13,6 +13,9 @@ from ferrule.analysis.settings import PYTHON
 
 MOST_VALUES = 20_000
 """How many numbers of a task's structured result are considered."""
+_LARGEST = 10**300
+_TABLE = {"columns", "rows", "index", "total_rows"}
+"""The keys of a table as JSON."""
 
 
 def collect_sources(question: str, profiles: Mapping[str, str], tasks: Iterable[TaskExecution]) -> list[NumberSource]:
@@ -24,7 +27,7 @@ def collect_sources(question: str, profiles: Mapping[str, str], tasks: Iterable[
     sources += [NumberSource(f"{name}.profile", "profile", text) for name, text in profiles.items()]
     for task in tasks:
         if task.status == "done":
-            values = tuple(islice(_read_values(task.value), MOST_VALUES)) if task.tool == PYTHON else ()
+            values = tuple(islice(read_numbers(task.value), MOST_VALUES)) if task.tool == PYTHON else ()
             kind: SourceKind = "run" if task.tool == PYTHON else "model"
             text = "\n".join(dict.fromkeys(filter(None, (task.output.strip(), task.result.strip()))))
             sources.append(NumberSource(task.id, kind, text, values))
@@ -43,16 +46,17 @@ def _describe_table(table: Any) -> Iterator[str]:
         yield ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
-def _read_values(value: Any) -> Iterator[float]:
-    """The numbers in JSON data."""
+def read_numbers(value: Any) -> Iterator[float]:
+    """The finite numbers in JSON data, in its order; of a table those of its cells, and not of its index."""
     if isinstance(value, bool):
         return
     if isinstance(value, int | float):
-        if math.isfinite(value) and abs(value) < 1e300:
+        if abs(value) < _LARGEST and math.isfinite(value):
             yield float(value)
     elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _read_values(inner)
+        cells = [value["rows"]] if value.keys() >= _TABLE else value.values()
+        for inner in cells:
+            yield from read_numbers(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _read_values(inner)
+            yield from read_numbers(inner)

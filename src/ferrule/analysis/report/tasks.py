@@ -110,7 +110,7 @@ def _show_outcome(task: TaskExecution) -> list[Markup]:
 
 def _show_parts(task: TaskExecution) -> Iterator[Markup]:
     if task.checks:
-        failed = sum(not check.passed for check in task.checks)
+        failed = sum(check.passed is False for check in task.checks)
         summary = f"Checks of the result: {len(task.checks)}, of which {failed} failed"
         yield fold(summary, element("ul", [_show_check(check) for check in task.checks]), is_open=True)
     if task.code:
@@ -134,7 +134,8 @@ def _show_parts(task: TaskExecution) -> Iterator[Markup]:
 
 
 def _show_check(check: ResultCheck) -> Markup:
-    verdict = element("span", "passed" if check.passed else "failed", class_="good" if check.passed else "bad")
+    name, color = {True: ("passed", "good"), False: ("failed", "bad"), None: ("could not run", "warn")}[check.passed]
+    verdict = element("span", name, class_=color)
     return element("li", verdict, f": {check.description}", f" ({check.detail})" if check.detail else "")
 
 
