@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import math
 import os
 import pprint
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -182,8 +183,19 @@ def _split(text: str) -> list[str]:
 
 
 def _write_literal(value: Any, indent: int) -> str:
-    text = pprint.pformat(value, width=100, sort_dicts=False)
+    text = pprint.pformat(_make_plain(value), width=100, sort_dicts=False)
     return text.replace("\n", "\n" + " " * indent)
+
+
+def _make_plain(value: Any) -> Any:
+    """JSON data whose `repr` is Python: without infinities, and without numbers of other types."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _make_plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_make_plain(inner) for inner in value]
+    return value if isinstance(value, str | int | None) else str(value)
 
 
 def _escape_line(text: str) -> str:

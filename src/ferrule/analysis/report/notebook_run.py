@@ -10,8 +10,10 @@ import copy
 import io
 import json
 import math
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -67,10 +69,12 @@ class NotebookRun:
         self._namespace = namespace
         self._own = set(namespace)
         self._results: dict[str, Any] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="ferrule-notebook-")
+        self._task = ""
+        self._folder = Path(tempfile.mkdtemp(prefix="ferrule-notebook-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         for line in _compare_versions(versions):
             print(line)
-        self._tables = _read_tables(data, Path(self._folder.name), memory) if data else []
+        self._tables = _read_tables(data, self._folder, memory) if data else []
         for table in self._tables:
             if digests.get(table.name, table.digest) != table.digest:
                 print(f"{table.name}: the data are not those of the analysis, or are read in another way")
@@ -107,7 +111,7 @@ class NotebookRun:
         from ferrule.analysis.data.child.binding import Tables
 
         files = {table.name: table.parquet.name for table in self._tables}
-        return Tables(self._folder.name, files, [], {})
+        return Tables(str(self._folder), files, [], {})
 
 
 def _read_tables(data: Mapping[str, str], folder: Path, memory: int) -> list[Any]:
