@@ -40,7 +40,8 @@ SPREAD = """import numpy as np
 means = results["t1"]["revenue"]
 raw = tables["sales"]["revenue"]
 noise = np.random.normal(size=3)
-result = {"spread": float(means.max() - means.min()), "total": float(sum(raw)), "noise": noise, "note": results["t2"]}"""
+spread = float(means.max() - means.min())
+result = {"spread": spread, "total": float(sum(raw)), "noise": noise, "note": results["t2"]}"""
 
 
 def make_sales() -> pd.DataFrame:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ferrule.analysis.numbers.sources import read_numbers
 
@@ -94,9 +94,9 @@ class NotebookRun:
 
     def end(self, expected: Any = None) -> Any:
         """Keep the task's `result` for later ones and return it; `expected` is what it was, to compare its numbers."""
-        value = self._namespace.get("result")
+        value: Any = self._namespace.get("result")
         if type(value).__module__.partition(".")[0] in {"duckdb", "_duckdb"}:
-            value = value.df()
+            value = cast("Any", value).df()
         self._results[self._task] = _keep(value)
         if expected is not None:
             print(f"{self._task}: {_compare_numbers(value, expected)}")
@@ -158,7 +158,7 @@ def _keep(value: Any) -> Any:
         file = io.BytesIO()
         frame.to_parquet(file)
         file.seek(0)
-        return read_frame(file)
+        return read_frame(cast("Any", file))
     if isinstance(value, Mapping):
         return {str(name): _keep(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -186,7 +186,7 @@ def _simplify(value: Any) -> Any:
 
 
 def _compare_numbers(value: Any, expected: Any) -> str:
-    """Whether the numbers of a result are those of the analysis, in one line; of a table that was cut, the first ones."""
+    """Whether the numbers of a result are those of the analysis, in one line; of a cut table, the first ones."""
     wanted = list(read_numbers(expected))
     found = list(read_numbers(_simplify(value)))[: len(wanted)]
     if len(found) < len(wanted):
