@@ -109,6 +109,8 @@ class AccessPlanner:
         self._protected_paths = protected_paths
         self._hidden_paths = HiddenPaths.parse(hidden, self.workspace)
         self._first_hidden: frozenset[str] | None = None
+        self._file_rules: tuple[object, tuple[tuple[str, Access], ...]] = (None, ())
+        """What `plan_files` has returned last, and from which paths it made it."""
         hidden_names, visible = self._hidden_paths.names, self._hidden_paths.visible
         self.scan = WorkspaceScan(self.workspace, hidden_names, self._protected_paths.names, scan_limit, visible)
         """Finds hidden and protected names in the workspace."""
@@ -186,7 +188,10 @@ class AccessPlanner:
         protected = self._find_protected(found.protected, (), self.mode)
         protected += self._find_missing_programs(found.protected, self.mode)
         hidden = (*self._find_hidden(found), *list_hidden_files())
-        return tuple(self._make_rules(hidden, protected, (), self.mode))
+        paths = (hidden, protected)
+        if self._file_rules[0] != paths:
+            self._file_rules = (paths, tuple(self._make_rules(hidden, protected, (), self.mode)))
+        return self._file_rules[1]
 
     def _narrow(self, mode: Mode | None) -> Mode:
         if mode is None:

@@ -61,6 +61,11 @@ class ProtectedPaths:
                 raise SandboxInputError(f"{name!r} can't be protected: it should be a path within the workspace")
         self.workspace = workspace
         self.protected = tuple(name.rstrip("/") for name in protected)
+        self._places = tuple(
+            os.path.split(os.path.normpath(os.path.join(workspace, name)))
+            for name in self.protected
+            if not name.startswith("*.")
+        )
         self.names = ProtectedNames.of(each for each in self.protected if each in PROTECTED)
         """Names that are protected in any folder."""
         self.installation = tuple(path for path in installation.paths if not is_within_any(path, opened))
@@ -113,7 +118,7 @@ class ProtectedPaths:
         `found` are the existing paths with a protected name; files that ferrule itself uses are added. In a writable
         repository git's hooks and settings stay protected unless they are writable too.
         """
-        protected = [self._resolve_name(name) for name in self.protected if not name.startswith("*.")]
+        protected = [self._resolve_place(*place) for place in self._places]
         protected += [target for path in protected if (target := self._resolve_target(path))]
         found = limit_paths(found, self.workspace)
         protected += found
@@ -155,10 +160,9 @@ class ProtectedPaths:
                 )
         return ""
 
-    def _resolve_name(self, name: str) -> str:
-        """The path of a protected name, of which only the last part may be a link."""
-        folder, last = os.path.split(os.path.normpath(os.path.join(self.workspace, name)))
-        return os.path.join(folder if folder == self.workspace else os.path.realpath(folder), last)
+    def _resolve_place(self, folder: str, name: str) -> str:
+        """The path of a name in a folder of the workspace, of which only the last part may be a link."""
+        return os.path.join(folder if folder == self.workspace else os.path.realpath(folder), name)
 
     def _resolve_target(self, path: str) -> str | None:
         """A link's target, if it is in the workspace."""
