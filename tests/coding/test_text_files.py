@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ferrule._util.line_diff import diff_texts
-from ferrule.coding.files.edits import apply_edits
+from ferrule.coding.files.edits import Edit, apply_edits
 from ferrule.coding.files.text_files import TextFile, decode_file
 from ferrule.errors import ToolFailed
 
@@ -70,6 +70,26 @@ def test_exact_edits_are_those_of_the_text(lines: list[tuple[str, str]], data: s
             assert edited.file.text == file.text.replace(old, new)
 
 
+@given(st.text(st.sampled_from("ab\r\n"), max_size=30), st.data())
+@settings(max_examples=400, deadline=None)
+def test_a_text_in_ascii_is_edited_as_its_bytes_are(raw: str, data: st.DataObject) -> None:
+    decoded, file = TextFile(raw), decode_file(raw.encode())
+    assert file == TextFile(raw.encode())
+    start = data.draw(st.integers(0, len(decoded.text)))
+    old = decoded.text[start : start + data.draw(st.integers(1, 5))] or "a"
+    new = data.draw(st.text(st.sampled_from("ab\né\udc80"), max_size=4))
+    edits: list[Edit] = [{"old": old, "new": new, "replace_all": data.draw(st.booleans())}]
+    assert _edit(file, edits) == _edit(decoded, edits)
+
+
+def _edit(file: TextFile, edits: list[Edit]) -> tuple[str, bytes, list[str]] | str:
+    try:
+        edited = apply_edits(file, edits).file
+    except ToolFailed as error:
+        return error.reason
+    return edited.text, edited.encode(), diff_texts(file.content, edited.content)
+
+
 def test_overlapping_occurrences_are_replaced_from_the_left() -> None:
     edited = apply_edits(TextFile("x\r\naaa\r\naa"), [{"old": "aa", "new": "b", "replace_all": True}])
     assert edited.file.raw == "x\r\nba\r\nb"
@@ -93,7 +113,9 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=15).map("\n".joi
 @given(TEXTS, TEXTS)
 @settings(max_examples=500, deadline=None)
 def test_a_diff_leads_from_one_text_to_the_other(before: str, after: str) -> None:
-    assert apply_diff(before, diff_texts(before, after)) == after
+    diff = diff_texts(before, after)
+    assert apply_diff(before, diff) == after
+    assert diff_texts(before.encode(), after.encode()) == diff_texts(before.encode(), after) == diff
 
 
 def apply_diff(before: str, diff: list[str]) -> str:

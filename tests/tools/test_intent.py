@@ -87,6 +87,15 @@ def test_a_diff_in_text() -> None:
     assert str(Diff("a.txt", "x\n", "x\n")) == ""
 
 
+def test_a_diff_of_encoded_texts_is_that_of_the_texts() -> None:
+    diff, encoded = Diff("a.txt", "é\n", "e\n"), Diff("a.txt", "é\n".encode(), b"e\n")
+    assert encoded == diff
+    assert hash(encoded) == hash(diff)
+    assert (encoded.before, encoded.after) == ("é\n", "e\n")
+    assert str(encoded) == str(diff)
+    assert repr(encoded) == "Diff(path='a.txt', before='é\\n', after='e\\n')"
+
+
 def test_a_picture_in_text() -> None:
     assert str(ImageRef("0123abcd")) == "[image 0123abcd, image/png]"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 __all__ = ["count_common_end", "count_common_start", "diff_texts", "find_changes", "make_unified_diff"]
 
@@ -13,18 +15,26 @@ _CHUNK = 32_768
 _MOST_COMPARISONS = 1_000_000
 """Beyond this product of lines before and after, a region is first split at lines that occur once in both."""
 
+_Text = TypeVar("_Text", str, bytes)
+
 Block = tuple[int, int, int, int]
 """Lines `before[a:b]` became `after[c:d]`."""
 
 
-def diff_texts(before: str, after: str) -> list[str]:
-    """The lines of a unified diff without headers. Fast if little has changed, however long the texts are."""
-    start = count_common_start(before, after)
-    end = min(count_common_end(before, after), min(len(before), len(after)) - start)
-    start, end = _widen_start(before, start), _widen_end(before, end)
-    line = before.count("\n", 0, start)
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
-    return make_unified_diff(_split(old, is_last=not end), _split(new, is_last=not end), offset=line)
+def diff_texts(before: str | bytes, after: str | bytes) -> list[str]:
+    """The lines of a unified diff without headers. Fast if little has changed, however long the texts are.
+
+    Of texts in UTF-8 that are given as bytes, only the lines around the change are decoded.
+    """
+    if isinstance(before, bytes) and isinstance(after, bytes):
+        window = _find_window(before, after, b"\n")
+        old, new = before[window.start : window.old_end].decode(), after[window.start : window.new_end].decode()
+    else:
+        before, after = _decode(before), _decode(after)
+        window = _find_window(before, after, "\n")
+        old, new = before[window.start : window.old_end], after[window.start : window.new_end]
+    is_last = window.old_end == len(before)
+    return make_unified_diff(_split(old, is_last), _split(new, is_last), offset=window.line)
 
 
 def make_unified_diff(before: Sequence[str], after: Sequence[str], *, offset: int = 0) -> list[str]:
@@ -33,28 +43,50 @@ def make_unified_diff(before: Sequence[str], after: Sequence[str], *, offset: in
     return [line for group in _group(blocks) for line in _render_group(group, before, after, offset)] if blocks else []
 
 
-def _widen_start(text: str, start: int) -> int:
+def _decode(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The lines of two texts from the first to the last that differ, with the context around them."""
+
+    start: int
+    old_end: int
+    new_end: int
+    line: int
+    """How many lines are before it."""
+
+
+def _find_window(before: _Text, after: _Text, line_end: _Text) -> _Window:
+    start = count_common_start(before, after)
+    end = min(count_common_end(before, after), min(len(before), len(after)) - start)
+    start, end = _widen_start(before, start, line_end), _widen_end(before, end, line_end)
+    return _Window(start, len(before) - end, len(after) - end, before.count(line_end, 0, start))
+
+
+def _widen_start(text: _Text, start: int, line_end: _Text) -> int:
     """The start of the line that is `_CONTEXT` lines before an offset."""
     for _ in range(_CONTEXT + 1):
-        start = text.rfind("\n", 0, start)
+        start = text.rfind(line_end, 0, start)
         if start < 0:
             return 0
     return start + 1
 
 
-def _widen_end(text: str, end: int) -> int:
+def _widen_end(text: _Text, end: int, line_end: _Text) -> int:
     """How much of the end is left after the line that is `_CONTEXT` lines after it begins."""
     at = len(text) - end
-    if at and text[at - 1] == "\n":
+    if text[at - 1 : at] == line_end:
         at -= 1
     for _ in range(_CONTEXT + 1):
-        at = text.find("\n", at) + 1
+        at = text.find(line_end, at) + 1
         if not at:
             return 0
     return len(text) - at
 
 
-def _split(text: str, *, is_last: bool) -> list[str]:
+def _split(text: str, is_last: bool) -> list[str]:
     lines = text.split("\n")
     if lines[-1] == "":
         return lines[:-1]
@@ -114,7 +146,7 @@ def _find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int
     return chain[::-1]
 
 
-def count_common_start(one: Sequence[str], other: Sequence[str]) -> int:
+def count_common_start(one: Sequence[Any], other: Sequence[Any]) -> int:
     """How many first elements, or characters, are the same."""
     length = min(len(one), len(other))
     # Comparing slices is much faster than comparing each, and short ones cost no new memory.
@@ -124,7 +156,7 @@ def count_common_start(one: Sequence[str], other: Sequence[str]) -> int:
     return length
 
 
-def count_common_end(one: Sequence[str], other: Sequence[str]) -> int:
+def count_common_end(one: Sequence[Any], other: Sequence[Any]) -> int:
     """How many last elements, or characters, are the same."""
     length = min(len(one), len(other))
     for at in range(0, length, _CHUNK):
@@ -136,7 +168,7 @@ def count_common_end(one: Sequence[str], other: Sequence[str]) -> int:
     return length
 
 
-def _halve(one: Sequence[str], other: Sequence[str]) -> int:
+def _halve(one: Sequence[Any], other: Sequence[Any]) -> int:
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

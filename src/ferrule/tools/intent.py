@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 EffectKind = Literal["read", "write", "run", "net"]
 
@@ -36,13 +36,39 @@ class Effect:
     is_recursive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class Diff:
-    """A change to the file at `path`: its complete text `before` and `after`; `before` is empty for a new file."""
+    """A change to the file at `path`: its complete text `before` and `after`; `before` is empty for a new file.
 
-    path: str
-    before: str
-    after: str
+    A text may be given in UTF-8; it is decoded when it is used, which for a large file nobody may do.
+    """
+
+    __slots__ = ("_after", "_before", "path")
+
+    def __init__(self, path: str, before: str | bytes, after: str | bytes) -> None:
+        self.path: Final = path
+        self._before: Final = before
+        self._after: Final = after
+
+    @property
+    def before(self) -> str:
+        """The text before the change."""
+        return self._before if isinstance(self._before, str) else self._before.decode()
+
+    @property
+    def after(self) -> str:
+        """The text after the change."""
+        return self._after if isinstance(self._after, str) else self._after.decode()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Diff):
+            return NotImplemented
+        return (self.path, self.before, self.after) == (other.path, other.before, other.after)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.before, self.after))
+
+    def __repr__(self) -> str:
+        return f"Diff(path={self.path!r}, before={self.before!r}, after={self.after!r})"
 
     def __str__(self) -> str:
         """The change as a unified diff, with three lines of context and no newline at its end."""
@@ -50,7 +76,7 @@ class Diff:
         from ferrule._util.line_diff import diff_texts
 
         path = self.path.lstrip("/")
-        lines = diff_texts(self.before, self.after)
+        lines = diff_texts(self._before, self._after)
         return "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines] if lines else [])
 
 

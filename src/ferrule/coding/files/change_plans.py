@@ -27,9 +27,9 @@ class ChangePlan:
     """A change to one file."""
 
     change: FileChange
-    before: str
-    """The text before; empty for a new file."""
-    after: str
+    before: str | bytes
+    """The text before, or its bytes if it is in ASCII; empty for a new file."""
+    after: str | bytes
     """The text after; empty for a deleted one."""
     origin: str = ""
     """The hash of what the model's own changes to this file started from; empty for a new file."""
@@ -45,7 +45,8 @@ class ChangePlan:
     def is_unchanged(self) -> bool:
         """Whether there is nothing to write."""
         change = self.change
-        if change.after is None or self.before != self.after:
+        # Bytes and a text may be the same content.
+        if change.after is None or (type(self.before) is type(self.after) and self.before != self.after):
             return False
         return change.before == hash_content(change.after)
 
@@ -61,7 +62,7 @@ def plan_change(
     """The plan that gives an existing file a new text."""
     change = FileChange(file.path, file.real, file.digest, new.encode(), file.settled)
     extra = [text.description] if text.description else []
-    return ChangePlan(change, text.raw, new.raw, file.origin, is_known, notes=(*notes, *extra))
+    return ChangePlan(change, text.content, new.content, file.origin, is_known, notes=(*notes, *extra))
 
 
 def refuse_if_changed(file: LoadedFile) -> None:
@@ -90,10 +91,15 @@ def make_intent(plans: Sequence[ChangePlan]) -> Intent:
 
 
 def _make_preview(plans: Sequence[ChangePlan]) -> Preview:
-    diffs = [Diff(plan.change.path, show_bad_bytes(plan.before), show_bad_bytes(plan.after)) for plan in plans]
+    diffs = [Diff(plan.change.path, _show(plan.before), _show(plan.after)) for plan in plans]
     if len(plans) == 1 and plans[0].change.after is not None:
         return diffs[0]
     return "\n".join(f"{_summarize(plan)}\n{diff}" for plan, diff in zip(plans, diffs, strict=True))
+
+
+def _show(text: str | bytes) -> str | bytes:
+    """A text without bad bytes, which one in ASCII has none of."""
+    return text if isinstance(text, bytes) else show_bad_bytes(text)
 
 
 def describe_plan(plan: ChangePlan) -> str:

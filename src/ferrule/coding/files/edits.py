@@ -53,10 +53,10 @@ def _apply_edit(file: TextFile, edit: Edit, exact_only: bool) -> tuple[TextFile,
         raise ToolFailed("`old` is empty: give the text to replace, or use write_file for a whole file")
     if old == new:
         raise ToolFailed("`old` and `new` are the same, so nothing would change")
-    start = file.text.find(old)
-    if start >= 0 and file.text.find(old, start + len(old)) < 0:
+    start = file.find(old)
+    if start >= 0 and file.find(old, start + len(old)) < 0:
         return file.replace(start, start + len(old), new), ""
-    count = file.text.count(old)
+    count = file.text.count(old) if start >= 0 else 0
     if count and edit.get("replace_all"):
         return file.replace_all(old, new), f"{count} occurrences were replaced"
     if count:

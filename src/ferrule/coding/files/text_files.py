@@ -40,18 +40,21 @@ _SHOWN: Final = re.compile(r"\\x([89a-f][0-9a-f])")
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file's text, with everything that is needed to write it back: a change to `raw` changes nothing else."""
+    """A file's text, with everything that is needed to write it back: a change to `content` changes nothing else."""
 
-    raw: str
-    """The text with its own line ends."""
+    content: str | bytes
+    """The text with its own line ends, or its bytes if it is in ASCII: to decode a large file takes long."""
     encoding: str = "utf-8"
     bom: bytes = b""
     bad_bytes: int = 0
     """Bytes that aren't valid in the encoding; they are kept, as surrogates."""
     reason: str = ""
     """Why this encoding: it is declared or assumed; empty for UTF-8 and where a byte order mark says it."""
-    data: bytes | None = None
-    """Of a text in ASCII its bytes, so that replacing a part of a large one takes a copy less."""
+
+    @cached_property
+    def raw(self) -> str:
+        """The text with its own line ends."""
+        return self.content if isinstance(self.content, str) else self.content.decode("ascii")
 
     @cached_property
     def text(self) -> str:
@@ -89,7 +92,7 @@ class TextFile:
 
     @cached_property
     def _has_returns(self) -> bool:
-        return "\r" in self.raw
+        return "\r" in self.content if isinstance(self.content, str) else b"\r" in self.content
 
     @cached_property
     def _is_classic(self) -> bool:
@@ -100,16 +103,25 @@ class TextFile:
         """The offsets in `text` of line ends that are two characters in `raw`."""
         return [found.start() - number for number, found in enumerate(re.finditer("\r\n", self.raw))]
 
+    def find(self, wanted: str, start: int = 0) -> int:
+        """The offset in `text` at which a text occurs first, from `start` on; -1 if it doesn't."""
+        if isinstance(self.content, str) or self._has_returns:
+            return self.text.find(wanted, start)
+        # Half of a surrogate pair has no bytes, but no place in the file either.
+        return self.content.find(wanted.encode("utf-8", "surrogatepass"), start)
+
     def replace(self, start: int, end: int, new: str) -> TextFile:
         """This file with `text[start:end]` replaced; new lines get the ends of those they replace, or of most.
 
         Raises `ToolFailed` for a character that its encoding doesn't have.
         """
         raw_start, raw_end = self._find_raw(start), self._find_raw(end)
-        self._check_new(new, self.raw[raw_start:raw_end])
+        part = self.content[raw_start:raw_end]
+        old = part if isinstance(part, str) else part.decode("ascii")
+        self._check_new(new, old)
         if not self._has_returns:
             return self._splice(raw_start, raw_end, new)
-        written = self._give_line_ends(self.raw[raw_start:raw_end], new.replace("\r\n", "\n"), raw_start)
+        written = self._give_line_ends(old, new.replace("\r\n", "\n"), raw_start)
         return self._splice(raw_start, raw_end, written)
 
     def _give_line_ends(self, old: str, new: str, offset: int) -> str:
@@ -136,7 +148,7 @@ class TextFile:
         """This file with every `old` of its text replaced; line ends as in `replace`."""
         if not self._has_returns:
             self._check_new(new, old)
-            return self._with_raw(self.raw.replace(old, new))
+            return replace(self, content=self.raw.replace(old, new))
         changed = self
         for start in reversed(list(_find_all(self.text, old))):
             changed = changed.replace(start, start + len(old), new)
@@ -151,7 +163,7 @@ class TextFile:
             text = self._restore_bad_lines(text)
         if "\r" in text:
             self._check_new(text, self.raw)
-            return self._with_raw(text)  # whoever writes them means them
+            return replace(self, content=text)  # whoever writes them means them
         old = self.text
         if old.endswith("\n") and text and not text.endswith("\n"):
             text += "\n"
@@ -164,9 +176,9 @@ class TextFile:
 
     def encode(self) -> bytes:
         """The bytes of the file: of what wasn't replaced, the same as before."""
-        if self.data is not None:
-            return self.bom + self.data
-        return self.bom + self.raw.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
+        if isinstance(self.content, bytes):
+            return self.bom + self.content
+        return self.bom + self.content.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
 
     def _check_new(self, new: str, old: str) -> None:
         """Raise `ToolFailed` if `new`, in place of `old`, can't be encoded; bad bytes of `old` may stay."""
@@ -197,14 +209,10 @@ class TextFile:
 
     def _splice(self, start: int, end: int, new: str) -> TextFile:
         """This file with `raw[start:end]` replaced."""
-        if self.data is None or not new.isascii():
-            return self._with_raw("".join((self.raw[:start], new, self.raw[end:])))
-        view = memoryview(self.data)
-        data = b"".join((view[:start], new.encode(), view[end:]))
-        return replace(self, raw=data.decode("ascii"), data=data)
-
-    def _with_raw(self, raw: str) -> TextFile:
-        return replace(self, raw=raw, data=None)
+        if isinstance(self.content, str) or not new.isascii():
+            return replace(self, content="".join((self.raw[:start], new, self.raw[end:])))
+        view = memoryview(self.content)
+        return replace(self, content=b"".join((view[:start], new.encode(), view[end:])))
 
     def _find_raw(self, offset: int) -> int:
         """The offset in `raw` of an offset in `text`."""
@@ -233,15 +241,14 @@ def decode_file(data: bytes, charset: str | None = None) -> TextFile | None:
     sample = data[:_SAMPLE]
     if len(sample.translate(None, _CONTROLS)) * 20 < len(sample) * 19:
         return None
+    if data.isascii():
+        # What is added to it has to be in the encoding that it declares.
+        encoding, reason = _find_declared(data, charset)
+        return TextFile(data, encoding, reason=reason)
     try:
-        text = data.decode()
+        return TextFile(data.decode())
     except UnicodeDecodeError:
         return _decode_other(data, charset)
-    # What is added to a file in ASCII has to be in the encoding that it declares.
-    if not text.isascii():
-        return TextFile(text)
-    encoding, reason = _find_declared(data, charset)
-    return TextFile(text, encoding, reason=reason, data=data)
 
 
 def make_empty(content: str, charset: str | None = None) -> TextFile:

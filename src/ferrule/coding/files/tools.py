@@ -208,7 +208,7 @@ class FileTools(Toolset):
             file = self._load(patch.path, Access.WRITE)
             refuse_if_changed(file)
             if patch.kind == "delete":
-                text = file.text.raw if file.text is not None else ""
+                text = file.text.content if file.text is not None else ""
                 return [
                     ChangePlan(FileChange(file.path, file.real, file.digest, None, file.settled), text, "", file.origin)
                 ]
@@ -223,17 +223,18 @@ class FileTools(Toolset):
 
     def _plan_updating(self, patch: FilePatch, file: LoadedFile) -> list[ChangePlan]:
         notes: tuple[str, ...] = ()
+        content: str | bytes = ""
         if file.text is None:
             if patch.hunks or patch.move_to is None:
                 raise ToolFailed(f"{file.path} is not text but {file.kind}, which can't be changed by a patch")
-            data, raw, text = file.data, "", TextFile("")
+            data, text = file.data, TextFile("")
         else:
             text = file.text
             try:
                 patched = patch_text(text, patch.hunks)
             except ToolFailed as error:
                 raise ToolRetry(f"nothing was changed. {file.path}: {error.reason}") from error
-            data, raw, notes = patched.file.encode(), patched.file.raw, patched.notes
+            data, content, notes = patched.file.encode(), patched.file.content, patched.notes
             if patch.move_to is None:
                 return [plan_change(file, text, patched.file, is_known=file.record is not None, notes=notes)]
         assert patch.move_to is not None
@@ -244,7 +245,7 @@ class FileTools(Toolset):
         made = FileChange(shown, real, None, data, mode_from=file.real)
         gone = FileChange(file.path, file.real, file.digest, None, file.settled)
         return [
-            ChangePlan(made, text.raw, raw, file.origin, file.record is not None, file.path, notes),
+            ChangePlan(made, text.content, content, file.origin, file.record is not None, file.path, notes),
             ChangePlan(gone, "", "", file.origin, is_shown=False),
         ]
 
@@ -253,8 +254,8 @@ class FileTools(Toolset):
 
     async def _carry_out(self, call: Call) -> str:
         """Make the planned changes; returns what the model reads of them."""
-        reals = await asyncio.to_thread(self._check_paths, call.paths)
-        await self._workspace.before_write(reals)
+        if self._workspace.checkpoints is not None:
+            await self._workspace.before_write(await asyncio.to_thread(self._check_paths, call.paths))
         return await asyncio.to_thread(self._write_planned, call)
 
     def _check_paths(self, paths: Sequence[str]) -> list[Path]:
