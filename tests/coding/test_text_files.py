@@ -8,7 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ferrule._util.line_diff import diff_texts
+from ferrule._util.spliced_bytes import SplicedBytes
 from ferrule.coding.files.edits import Edit, apply_edits
+from ferrule.coding.files.records import hash_content
 from ferrule.coding.files.text_files import TextFile, decode_file
 from ferrule.errors import ToolFailed
 
@@ -144,3 +146,16 @@ def test_changes_that_are_far_apart_are_shown_each_for_itself() -> None:
     changed[10] = "first\n"
     changed[50_000] = "second\n"
     assert len(diff_texts("".join(lines), "".join(changed))) == 18
+
+
+@given(st.integers(0, 3_000), st.integers(0, 40), st.sampled_from(["", "x\n", "line 7\n" * 30, "no end"]))
+@settings(max_examples=50, deadline=None)
+def test_replaced_bytes_are_those_of_a_copy(line: int, size: int, new: str) -> None:
+    base = "".join(f"line {number // 3}\n" for number in range(9_000)).encode()
+    start = min(line * 30, len(base))
+    spliced = SplicedBytes(base, start, min(start + size * 11, len(base)), new.encode())
+    copied = bytes(spliced)
+    assert copied == base[: spliced.start] + spliced.new + base[spliced.end :] == b"".join(spliced.parts)
+    assert len(spliced) == len(copied)
+    assert hash_content(spliced) == hash_content(copied)
+    assert diff_texts(base, spliced) == diff_texts(base, copied)

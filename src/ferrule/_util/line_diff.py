@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ferrule._util.spliced_bytes import EncodedText, SplicedBytes, decode_text
+
 __all__ = ["count_common_end", "count_common_start", "diff_texts", "find_changes", "make_unified_diff"]
 
 _CONTEXT = 3
@@ -21,30 +23,29 @@ Block = tuple[int, int, int, int]
 """Lines `before[a:b]` became `after[c:d]`."""
 
 
-def diff_texts(before: str | bytes, after: str | bytes) -> list[str]:
+def diff_texts(before: EncodedText, after: EncodedText) -> list[str]:
     """The lines of a unified diff without headers. Fast if little has changed, however long the texts are.
 
-    Of texts in UTF-8 that are given as bytes, only the lines around the change are decoded.
+    Of texts that are given in UTF-8, only the lines around the change are decoded.
     """
+    offset = 0
+    if isinstance(after, SplicedBytes) and after.base is before:
+        before, after, offset = after.cut_lines(_CHUNK)
     if isinstance(before, bytes) and isinstance(after, bytes):
         window = _find_window(before, after, b"\n")
         old, new = before[window.start : window.old_end].decode(), after[window.start : window.new_end].decode()
     else:
-        before, after = _decode(before), _decode(after)
+        before, after = decode_text(before), decode_text(after)
         window = _find_window(before, after, "\n")
         old, new = before[window.start : window.old_end], after[window.start : window.new_end]
     is_last = window.old_end == len(before)
-    return make_unified_diff(_split(old, is_last), _split(new, is_last), offset=window.line)
+    return make_unified_diff(_split(old, is_last), _split(new, is_last), offset=offset + window.line)
 
 
 def make_unified_diff(before: Sequence[str], after: Sequence[str], *, offset: int = 0) -> list[str]:
     """The lines of a unified diff without headers. `offset` is the number of lines before the given ones."""
     blocks = list(find_changes(before, after))
     return [line for group in _group(blocks) for line in _render_group(group, before, after, offset)] if blocks else []
-
-
-def _decode(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from ferrule._util.spliced_bytes import EncodedText, decode_text
+
 EffectKind = Literal["read", "write", "run", "net"]
 
 
@@ -44,7 +46,7 @@ class Diff:
 
     __slots__ = ("_after", "_before", "path")
 
-    def __init__(self, path: str, before: str | bytes, after: str | bytes) -> None:
+    def __init__(self, path: str, before: EncodedText, after: EncodedText) -> None:
         self.path: Final = path
         self._before: Final = before
         self._after: Final = after
@@ -52,12 +54,12 @@ class Diff:
     @property
     def before(self) -> str:
         """The text before the change."""
-        return self._before if isinstance(self._before, str) else self._before.decode()
+        return decode_text(self._before)
 
     @property
     def after(self) -> str:
         """The text after the change."""
-        return self._after if isinstance(self._after, str) else self._after.decode()
+        return decode_text(self._after)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Diff):

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from ferrule._util.line_diff import diff_texts
+from ferrule._util.spliced_bytes import EncodedText, SplicedBytes
 from ferrule.coding.files.changes import FileChange
 from ferrule.coding.files.loading import LoadedFile
 from ferrule.coding.files.records import hash_content
@@ -27,9 +28,9 @@ class ChangePlan:
     """A change to one file."""
 
     change: FileChange
-    before: str | bytes
+    before: EncodedText
     """The text before, or its bytes if it is in ASCII; empty for a new file."""
-    after: str | bytes
+    after: EncodedText
     """The text after; empty for a deleted one."""
     origin: str = ""
     """The hash of what the model's own changes to this file started from; empty for a new file."""
@@ -45,8 +46,7 @@ class ChangePlan:
     def is_unchanged(self) -> bool:
         """Whether there is nothing to write."""
         change = self.change
-        # Bytes and a text may be the same content.
-        if change.after is None or (type(self.before) is type(self.after) and self.before != self.after):
+        if change.after is None or not _may_be_same(self.before, self.after):
             return False
         return change.before == hash_content(change.after)
 
@@ -56,11 +56,18 @@ class ChangePlan:
         return diff_texts(self.before, self.after)
 
 
+def _may_be_same(before: EncodedText, after: EncodedText) -> bool:
+    if isinstance(after, SplicedBytes) and after.base is before:
+        return after.new == after.base[after.start : after.end]
+    return type(before) is not type(after) or before == after
+
+
 def plan_change(
     file: LoadedFile, text: TextFile, new: TextFile, *, is_known: bool = True, notes: Sequence[str] = ()
 ) -> ChangePlan:
     """The plan that gives an existing file a new text."""
-    change = FileChange(file.path, file.real, file.digest, new.encode(), file.settled)
+    data = new.content if isinstance(new.content, SplicedBytes) and not new.bom else new.encode()
+    change = FileChange(file.path, file.real, file.digest, data, file.settled)
     extra = [text.description] if text.description else []
     return ChangePlan(change, text.content, new.content, file.origin, is_known, notes=(*notes, *extra))
 
@@ -97,9 +104,9 @@ def _make_preview(plans: Sequence[ChangePlan]) -> Preview:
     return "\n".join(f"{_summarize(plan)}\n{diff}" for plan, diff in zip(plans, diffs, strict=True))
 
 
-def _show(text: str | bytes) -> str | bytes:
+def _show(text: EncodedText) -> EncodedText:
     """A text without bad bytes, which one in ASCII has none of."""
-    return text if isinstance(text, bytes) else show_bad_bytes(text)
+    return show_bad_bytes(text) if isinstance(text, str) else text
 
 
 def describe_plan(plan: ChangePlan) -> str:

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from ferrule._util.spliced_bytes import SplicedBytes
 from ferrule.errors import ToolFailed
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, check_location
@@ -53,7 +54,7 @@ class FileChange:
     real: str
     before: str | None
     """The hash of what must be there now; None if nothing may be."""
-    after: bytes | None
+    after: bytes | SplicedBytes | None
     """The new content; None to delete the file."""
     status: os.stat_result | None = None
     """Of the file when it was hashed, if every change since alters it: if it still has this one, it isn't hashed again.
@@ -184,10 +185,10 @@ class _StagedChange:
                 raise self._make_stale("it has changed meanwhile")
             return _read_attributes(descriptor) if self.change.after is not None else {}
 
-    def _write(self, content: bytes, mode: int | None, attributes: dict[str, bytes]) -> None:
+    def _write(self, content: bytes | SplicedBytes, mode: int | None, attributes: dict[str, bytes]) -> None:
         self._descriptor = self._open_temporary()
         with open(self._descriptor, "wb", closefd=False) as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content.parts)
         status = self._status
         if status is not None:
             own = os.fstat(self._descriptor)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ferrule._util.spliced_bytes import SplicedBytes
 from ferrule.errors import FileAccessRefused
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.hidden_paths import is_settled
@@ -57,7 +58,7 @@ class FileRecords:
     def __init__(self, access: FileAccess) -> None:
         self._access = access
         self._records: dict[str, FileRecord] = {}
-        self._written: dict[str, bytes] = {}
+        self._written: dict[str, bytes | SplicedBytes] = {}
         """What tools wrote and is not hashed yet."""
         self._lock = threading.Lock()
         self._notices: deque[str] = deque(maxlen=_MAX_NAMED)
@@ -71,7 +72,7 @@ class FileRecords:
             self._written.pop(path, None)
             self._records[path] = FileRecord(digest, digest, digest, _make_signature(status))
 
-    def remember_written(self, path: str, content: bytes) -> None:
+    def remember_written(self, path: str, content: bytes | SplicedBytes) -> None:
         """Record that a tool of the model wrote this content, which is hashed when it is next compared."""
         with self._lock:
             self._settle(path)
@@ -160,9 +161,12 @@ class FileRecords:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def hash_content(data: bytes) -> str:
+def hash_content(data: bytes | SplicedBytes) -> str:
     """The name of a content: its SHA-256 in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
+    found = hashlib.sha256()
+    for part in [data] if isinstance(data, bytes) else data.parts:
+        found.update(part)
+    return found.hexdigest()
 
 
 def _read_signature(path: str) -> Signature | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from ferrule._util.line_diff import count_common_end, count_common_start, find_changes
 from ferrule._util.pluralize import pluralize
+from ferrule._util.spliced_bytes import EncodedText, SplicedBytes, decode_text
 from ferrule.coding.files.encodings import (
     ESCAPED,
     decode_with,
@@ -42,8 +43,8 @@ _SHOWN: Final = re.compile(r"\\x([89a-f][0-9a-f])")
 class TextFile:
     """A file's text, with everything that is needed to write it back: a change to `content` changes nothing else."""
 
-    content: str | bytes
-    """The text with its own line ends, or its bytes if it is in ASCII: to decode a large file takes long."""
+    content: EncodedText
+    """The text with its own line ends, or its bytes if it is in ASCII: to decode and copy a large one takes long."""
     encoding: str = "utf-8"
     bom: bytes = b""
     bad_bytes: int = 0
@@ -54,7 +55,12 @@ class TextFile:
     @cached_property
     def raw(self) -> str:
         """The text with its own line ends."""
-        return self.content if isinstance(self.content, str) else self.content.decode("ascii")
+        return decode_text(self.content)
+
+    @cached_property
+    def _bytes(self) -> bytes | None:
+        """Its bytes, if it is held in bytes."""
+        return None if isinstance(self.content, str) else bytes(self.content)
 
     @cached_property
     def text(self) -> str:
@@ -92,7 +98,7 @@ class TextFile:
 
     @cached_property
     def _has_returns(self) -> bool:
-        return "\r" in self.content if isinstance(self.content, str) else b"\r" in self.content
+        return "\r" in self.raw if self._bytes is None else b"\r" in self._bytes
 
     @cached_property
     def _is_classic(self) -> bool:
@@ -105,10 +111,10 @@ class TextFile:
 
     def find(self, wanted: str, start: int = 0) -> int:
         """The offset in `text` at which a text occurs first, from `start` on; -1 if it doesn't."""
-        if isinstance(self.content, str) or self._has_returns:
+        if self._bytes is None or self._has_returns:
             return self.text.find(wanted, start)
         # Half of a surrogate pair has no bytes, but no place in the file either.
-        return self.content.find(wanted.encode("utf-8", "surrogatepass"), start)
+        return self._bytes.find(wanted.encode("utf-8", "surrogatepass"), start)
 
     def replace(self, start: int, end: int, new: str) -> TextFile:
         """This file with `text[start:end]` replaced; new lines get the ends of those they replace, or of most.
@@ -116,8 +122,7 @@ class TextFile:
         Raises `ToolFailed` for a character that its encoding doesn't have.
         """
         raw_start, raw_end = self._find_raw(start), self._find_raw(end)
-        part = self.content[raw_start:raw_end]
-        old = part if isinstance(part, str) else part.decode("ascii")
+        old = self.raw[raw_start:raw_end] if self._bytes is None else self._bytes[raw_start:raw_end].decode()
         self._check_new(new, old)
         if not self._has_returns:
             return self._splice(raw_start, raw_end, new)
@@ -176,9 +181,9 @@ class TextFile:
 
     def encode(self) -> bytes:
         """The bytes of the file: of what wasn't replaced, the same as before."""
-        if isinstance(self.content, bytes):
-            return self.bom + self.content
-        return self.bom + self.content.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
+        if self._bytes is not None:
+            return self.bom + self._bytes
+        return self.bom + self.raw.encode(self.encoding, "surrogateescape" if self.bad_bytes else "strict")
 
     def _check_new(self, new: str, old: str) -> None:
         """Raise `ToolFailed` if `new`, in place of `old`, can't be encoded; bad bytes of `old` may stay."""
@@ -209,10 +214,11 @@ class TextFile:
 
     def _splice(self, start: int, end: int, new: str) -> TextFile:
         """This file with `raw[start:end]` replaced."""
-        if isinstance(self.content, str) or not new.isascii():
+        if self._bytes is None or not new.isascii():
             return replace(self, content="".join((self.raw[:start], new, self.raw[end:])))
-        view = memoryview(self.content)
-        return replace(self, content=b"".join((view[:start], new.encode(), view[end:])))
+        spliced = SplicedBytes(self._bytes, start, end, new.encode())
+        # Of several changes only the first is one to the file's own bytes.
+        return replace(self, content=spliced if isinstance(self.content, bytes) else bytes(spliced))
 
     def _find_raw(self, offset: int) -> int:
         """The offset in `raw` of an offset in `text`."""

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from ferrule._util.spliced_bytes import EncodedText
 from ferrule.coding.files.change_plans import ChangePlan, describe_plan, make_intent, plan_change, refuse_if_changed
 from ferrule.coding.files.changes import FileChange, apply_changes
 from ferrule.coding.files.editor_config import find_charset
@@ -223,7 +224,7 @@ class FileTools(Toolset):
 
     def _plan_updating(self, patch: FilePatch, file: LoadedFile) -> list[ChangePlan]:
         notes: tuple[str, ...] = ()
-        content: str | bytes = ""
+        content: EncodedText = ""
         if file.text is None:
             if patch.hunks or patch.move_to is None:
                 raise ToolFailed(f"{file.path} is not text but {file.kind}, which can't be changed by a patch")
