@@ -18,7 +18,9 @@ from report_examples import make_hostile_result, make_result
 
 from ferrule._util.background import run_synchronously
 from ferrule.analysis.data.reading import read_tables
+from ferrule.analysis.data.session import DataSession
 from ferrule.analysis.data.sources import make_sources
+from ferrule.analysis.python_executor.runs import run_code
 from ferrule.analysis.python_executor.stages import ExtractedData
 from ferrule.analysis.report.notebook import render_notebook, write_notebook
 from ferrule.analysis.report.notebook_run import NotebookRun, list_versions
@@ -161,3 +163,14 @@ def test_a_task_begins_with_no_names_of_others(capsys: pytest.CaptureFixture[str
         "t1: the same 3 numbers as in the analysis",
         "t3: 1 of 1 numbers differ from the analysis: 2.0 was 3.0",
     ]
+
+
+async def test_a_task_draws_the_numbers_that_its_notebook_draws() -> None:
+    code = "import random\nimport numpy as np\nresult = [random.random(), float(np.random.normal())]"
+    async with await DataSession.open([], memory=1 << 30) as session:
+        run = await run_code(session, code, [], extracted={}, results={}, timeout=60)
+    names: dict[str, Any] = {}
+    notebook = NotebookRun(names, data={}, digests={}, versions={})
+    notebook.begin("t1")
+    exec(code, names)
+    assert notebook.end() == run.value

@@ -12,6 +12,7 @@ import copy
 import inspect
 import io
 import linecache
+import random
 import re
 import signal
 import sys
@@ -36,6 +37,7 @@ def run_task(
     Raises `MemoryError`, since too little is left to explain it.
     """
     namespace["extracted_values"] = values
+    _fix_seeds()
     linecache.cache[NAME] = (len(code), None, code.splitlines(keepends=True), NAME)
     try:
         last = _run_cell(code, NAME, namespace)
@@ -50,6 +52,13 @@ def run_task(
     result = _collect_relation(namespace.get("result", last))
     found = [{"status": status, "detail": detail} for status, detail in _run_checks(namespace, result, checks, seconds)]
     return {"result": result, "checks": found, "frames": _write_frames(result)}
+
+
+def _fix_seeds() -> None:
+    """Seed what code draws from without a seed of its own, so that a task run again has the same numbers."""
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
 
 
 def _run_cell(code: str, name: str, namespace: dict[str, Any]) -> Any:
