@@ -1,7 +1,6 @@
 """What tests of Python tasks share: a real sandbox with tables bound, functions, and an executor on a staged model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from staged_model import StagedModel
 
 from ferrule.analysis.asking import Asker, ModelChoice
 from ferrule.analysis.data import DataSession, make_sources, read_tables
+from ferrule.analysis.functions.document import FunctionDoc
 from ferrule.analysis.limits import AnalysisLimits
 from ferrule.analysis.python_executor.executor import PythonExecutor
 from ferrule.analysis.settings import AnalysisSettings
@@ -25,26 +25,19 @@ async def open_data_session(folder: Path) -> DataSession:
     return await DataSession.open(tables, memory=512 * MB, packages=("numpy", "pandas"))
 
 
-@dataclass(frozen=True)
-class KnownFunction:
-    path: str
-    signature: str = "(x)"
-    purpose: str = "A function of a test."
-
-    def render(self) -> str:
-        return f"{self.path}{self.signature}: {self.purpose}"
-
-
 class KnownFunctions:
     """A repository of two functions."""
 
-    functions = (KnownFunction("scipy.stats.ttest_ind"), KnownFunction("pandas.DataFrame.groupby"))
+    functions = (
+        FunctionDoc("scipy.stats.ttest_ind", "(a, b)", "Compare two means."),
+        FunctionDoc("pandas.DataFrame.groupby", "(by)", "Group rows."),
+    )
 
-    def search(self, query: str, limit: int = 5) -> list[KnownFunction]:
+    def search(self, query: str, limit: int = 5) -> list[FunctionDoc]:
         words = query.lower().split()
         return [each for each in self.functions if any(word in each.path.lower() for word in words)][:limit]
 
-    async def look_up(self, path: str) -> KnownFunction | None:
+    async def look_up(self, path: str) -> FunctionDoc | None:
         return next((each for each in self.functions if each.path == path), None)
 
 
@@ -64,9 +57,9 @@ def write_code(code: str, *checks: str) -> dict[str, Any]:
 
 
 def make_executor(
-    session: Any, answers: Mapping[str, Any], events: list[Any] | None = None, **settings: Any
+    session: Any, answers: Mapping[str, Any], events: list[Any] | None = None, functions: Any = None, **settings: Any
 ) -> tuple[PythonExecutor, StagedModel]:
     """An executor whose model answers by stage."""
     model = StagedModel({**PREPARATION, **answers})
     asker = Asker(ModelChoice(model), AnalysisLimits(), (events if events is not None else []).append)
-    return PythonExecutor(asker, AnalysisSettings(**settings), session, KnownFunctions()), model
+    return PythonExecutor(asker, AnalysisSettings(**settings), session, functions or KnownFunctions()), model

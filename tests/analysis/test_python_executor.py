@@ -8,6 +8,7 @@ from python_tasks import make_executor, open_data_session, write_code
 from ferrule._util.background import run_synchronously
 from ferrule.analysis.data import DataSession
 from ferrule.analysis.events import TaskProgress, TaskRetried
+from ferrule.analysis.functions import FunctionRepository
 
 RIGHT = write_code("result = float(tables['sales'].amount.sum())", "result > 0", "result == 35")
 SYNTAX = write_code("result = (1\n")
@@ -301,3 +302,22 @@ async def test_a_provider_that_fails_leaves_the_result_that_is_there(session):
     assert any("no further attempt was made: the service is down" in note for note in outcome.notes)
     with pytest.raises(ModelError, match="the service is down"):
         await run(session, {"code": ModelError("the service is down")})
+
+
+@pytest.mark.slow
+async def test_functions_come_from_the_real_repository(session, tmp_path):
+    answers = {
+        "methodology": {
+            "primary_approach": "Compare the means.",
+            "methods": ["Welch's t-test"],
+            "recommended_function_paths": ["scipy.stats.ttest_ind", "scipy.stats.no_such_test"],
+        },
+        "code": RIGHT,
+    }
+    async with await FunctionRepository.open(folder=tmp_path) as functions:
+        executor, model = make_executor(session, answers, functions=functions)
+        outcome = await executor.run("t1", "Test whether two means differ.", "", {})
+    assert outcome.functions[0].path == "scipy.stats.ttest_ind"
+    assert "equal_var" in model.find("code").question
+    assert "scipy.stats.ttest_ind" in model.find("methodology").question
+    assert outcome.notes == ("recommended functions not installed or not existing: scipy.stats.no_such_test",)

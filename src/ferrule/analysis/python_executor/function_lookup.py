@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from ferrule.analysis.functions.document import FunctionDoc
     from ferrule.analysis.python_executor.stages import Methodology
 
 _OFFERED: Final = 8
@@ -18,11 +19,11 @@ _FOUND_BY_WORDS: Final = 3
 class FunctionSource(Protocol):
     """Where functions are found: `ferrule.analysis.functions`' `FunctionRepository`."""
 
-    def search(self, query: str, limit: int = 5) -> list[Any]:
+    def search(self, query: str, limit: int = 5) -> list[FunctionDoc]:
         """The functions whose descriptions are nearest to a query, best first."""
         ...
 
-    async def look_up(self, path: str) -> Any:
+    async def look_up(self, path: str) -> FunctionDoc | None:
         """The function of a path, or None if there is none."""
         ...
 
@@ -31,7 +32,7 @@ class FunctionSource(Protocol):
 class FoundFunctions:
     """The functions that code is written with, and the paths that lead to none."""
 
-    functions: tuple[Any, ...] = ()
+    functions: tuple[FunctionDoc, ...] = ()
     missing: tuple[str, ...] = ()
 
     @property
@@ -40,14 +41,14 @@ class FoundFunctions:
         return f"not installed or not existing: {', '.join(self.missing)}" if self.missing else ""
 
 
-def offer_functions(source: FunctionSource, query: str) -> list[Any]:
+def offer_functions(source: FunctionSource, query: str) -> list[FunctionDoc]:
     """The functions that are offered before the methodology is chosen."""
     return source.search(query, _OFFERED)
 
 
 async def look_up_functions(source: FunctionSource, methodology: Methodology) -> FoundFunctions:
     """Look up the recommended paths, then a few functions by the methods' names."""
-    found: dict[str, Any] = {}
+    found: dict[str, FunctionDoc] = {}
     missing = []
     for path in _list_paths(methodology.recommended_function_paths):
         document = await source.look_up(path)

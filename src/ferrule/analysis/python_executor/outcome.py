@@ -11,6 +11,7 @@ from ferrule.conversation import Image
 
 if TYPE_CHECKING:
     from ferrule.analysis.data.task_value import TaskValue
+    from ferrule.analysis.functions.document import FunctionDoc
     from ferrule.analysis.python_executor.stages import ExtractedData, Methodology
 
 
@@ -50,8 +51,8 @@ class PythonOutcome:
     code: str | None = None
     methodology: Methodology | None = None
     extracted: ExtractedData | None = None
-    functions: tuple[Any, ...] = ()
-    """The `FunctionDoc`s that the model was shown."""
+    functions: tuple[FunctionDoc, ...] = ()
+    """Those that the model was shown."""
     output: str = ""
     figures: tuple[Image, ...] = ()
     checks: tuple[ResultCheck, ...] = ()

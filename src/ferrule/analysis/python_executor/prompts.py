@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ferrule.analysis.python_executor.error_context import render_error
 
 if TYPE_CHECKING:
+    from ferrule.analysis.functions.document import FunctionDoc
     from ferrule.analysis.python_executor.stages import ExtractedData, Methodology, ToolQuery
     from ferrule.analysis.result import Attempt
 
@@ -57,7 +58,7 @@ def write_sections(sections: Mapping[str, str]) -> str:
     return "\n\n".join(f"## {title}\n{text.strip()}" for title, text in sections.items() if text.strip())
 
 
-def render_functions(functions: Iterable[Any], *, short: bool = False) -> str:
+def render_functions(functions: Iterable[FunctionDoc], *, short: bool = False) -> str:
     """The functions that the model may use; `short` gives a line for each."""
     if short:
         return "\n".join(f"- {each.path}{each.signature}: {each.purpose}" for each in functions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,14 +83,16 @@ def write_program(code: str, extracted: Mapping[str, Any], checks: Sequence[str]
     """A program of one line that runs `code` by the harness, in the session's own variables."""
     arguments = json.dumps([code, dict(extracted), list(checks), seconds])
     return (
-        f"(lambda harness: (exec(compile({_read_harness()!r}, '<harness>', 'exec'), harness), "
+        f"(lambda harness: (exec(__import__('marshal').loads({_compile_harness()!r}), harness), "
         f"harness['run_task'](globals(), *__import__('json').loads({arguments!r})))[1])({{'__name__': 'harness'}})"
     )
 
 
 @cache
-def _read_harness() -> str:
-    return files("ferrule.analysis.python_executor").joinpath("harness.py").read_text("utf-8")
+def _compile_harness() -> bytes:
+    """The harness as bytecode: the sandbox runs the same Python, and compiling would take some ms of each run."""
+    source = files("ferrule.analysis.python_executor").joinpath("harness.py").read_text("utf-8")
+    return marshal.dumps(compile(source, "<harness>", "exec", dont_inherit=True, optimize=2))
 
 
 def _read_run(done: PythonResult, code: str, checks: Sequence[CheckCode]) -> CodeRun:
