@@ -25,7 +25,7 @@ ANSWERS: list[dict[str, Any]] = [
     {"primary_approach": "Use math.factorial.", "recommended_function_paths": ["math.factorial"]},
     {"extracted_values": {"n": 17}, "data_format": "a whole number"},
     {"query": "The factorial of n.", "result_format": "a whole number"},
-    {"code": "import math\nresult = math.factorial(n)", "result_checks": []},
+    {"code": "import math\nresult = math.factorial(extracted_values['n'])", "result_checks": []},
     {"decision": "stop", "reason": "answered"},
     {"answer": "17! is 355687428096000.", "key_findings": ["17! is 355687428096000."]},
     {"answer_type": "number", "answer_value": 355687428096000, "formatted_answer": "355,687,428,096,000"},
@@ -37,7 +37,7 @@ async def test_the_example_works_as_written(monkeypatch: pytest.MonkeyPatch, cap
     query, key = "What is the factorial of 17?", "gsk-test"
     async with server(*(says(json.dumps(answer)) for answer in ANSWERS), judge=lenient) as loopback:
         groq = providers.PROVIDERS["groq"]
-        monkeypatch.setitem(providers.PROVIDERS, "groq", replace(groq, url=f"{loopback.url}/openai/v1"))
+        monkeypatch.setitem(providers.PROVIDERS, "groq", replace(groq, base_url=loopback.url))
 
         result = await run_analysis(query, groq_api_key=key)
 
@@ -65,9 +65,8 @@ async def test_the_example_works_as_written(monkeypatch: pytest.MonkeyPatch, cap
         "Result: 355687428096000",
         "Generated Code:",
         "import math",
-        "result = math.factorial(n)",
+        "result = math.factorial(extracted_values['n'])",
         "Approach: Use math.factorial.",
     ]
     assert result.focused_answer.answer_value == 355687428096000
     assert [(link.kind, link.source) for link in result.numbers][-1] == ("computed", "t1")
-    assert result.usage.cost is not None

@@ -227,6 +227,7 @@ def test_what_is_no_text_is_data_too():
             "number": 3,
             "image": Image(b"x", "image/png"),
             "both": ToolOutput("2 rows", {"rows": [1, 2]}),
+            "short": ToolOutput("it is red", "red"),
             "wrong": ToolOutput("2 rows", object()),
         }[what]
 
@@ -238,6 +239,7 @@ def test_what_is_no_text_is_data_too():
     assert [run("text"), run("number"), run("image")] == [None, 3, None]
     both, wrong = answer(find, call("find", what="both")), answer(find, call("find", what="wrong"))
     assert (both.text, both.data) == ("2 rows", {"rows": [1, 2]})
+    assert run("short") == "red"
     assert wrong.text.startswith(
         "error: the call was run, but the tool returned a object that can't be written as JSON"
     )

@@ -67,7 +67,8 @@ def make_data(value: Any, parts: tuple[Text | Image, ...]) -> Any:
     if isinstance(value, str) or value is None:
         return None
     if isinstance(value, ToolOutput):
-        return _read_json(_write_json(value.data))
+        written = _write_json(value.data)
+        return written if isinstance(value.data, str) else _read_json(written)  # a text is written as it is
     if isinstance(value, _PARTS) or (isinstance(value, _LISTS) and any(isinstance(part, _PARTS) for part in value)):
         return None
     if _is_table(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,7 @@ from ferrule.errors import FerruleError, ModelError, OutputInvalid, ProviderErro
 from ferrule.execution import Executor, Pending
 from ferrule.tools.scope import CallScope
 
+logger = logging.getLogger(__name__)
 _WITHOUT_DATA = (KNOWLEDGE, NEWS)
 """The tools whose tasks aren't shown the data: they have no use for them."""
 
@@ -58,7 +60,11 @@ class TaskRunner:
         started = limits.elapsed
         self.asker.emit(TaskStarted(task, started))
         current_task.set(task.id)
-        execution = await self._try(task)
+        try:
+            execution = await self._try(task)
+        except Exception as error:  # the other tasks, and their results, shouldn't be lost with this one
+            logger.warning("task %s ended with an unexpected error", task.id, exc_info=error)
+            execution = end_without_result(task, "failed", f"an unexpected {type(error).__name__}: {error}")
         spent = limits.sum_up(task.id)
         return replace(
             execution,
@@ -197,6 +203,7 @@ def _make_execution(
         return execution
     return replace(
         execution,
+        value=outcome.value,
         code=outcome.code,
         methodology_data=outcome.methodology,
         extracted_data=outcome.extracted,
