@@ -1,11 +1,14 @@
 """What is repaired of code whose indentation is wrong, and what is left for the model to write again."""
 
 import ast
+import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from indentation_corruptions import count_outcomes
 
-from ferrule.analysis.python_executor.indentation import STRATEGIES, repair_indentation
+from ferrule.analysis.python_executor.indentation import STRATEGIES, parse_program, repair_indentation
 
 
 def test_half_of_500_corruptions_are_repaired_and_at_most_one_in_a_hundred_repairs_means_something_else():
@@ -85,3 +88,38 @@ def test_strings_and_continued_lines_keep_their_indentation():
     assert repair is not None
     assert repair.code == code.replace("     return", "    return")
     assert repair.lines == (7,)
+
+
+SIGNS = [
+    "\n",
+    "\n ",
+    "\n    ",
+    "\n\t",
+    "   ",
+    "#",
+    "\\\n",
+    "'''",
+    '"',
+    "(",
+    ")",
+    "if x:",
+    "x = 1",
+    "def f():",
+    "return 1",
+    "\0",
+]
+
+
+@settings(max_examples=40)
+@given(st.text() | st.lists(st.sampled_from(SIGNS), max_size=40).map("".join))
+def test_a_repair_of_any_text_is_a_program(code):
+    repair = repair_indentation(code)
+    assert repair is None or parse_program(repair.code) is not None
+
+
+def test_code_that_takes_long_to_parse_costs_a_bounded_time():
+    elifs = "if 1:\n pass\n" + "elif 1:\n  pass\n" * 600
+    started = time.process_time()
+    repair_indentation(elifs + "   x = 1\n y = 2\n  z = 3\n")
+    repair_indentation("x = (" + "-" * 9000 + "1)\n   y = 2\n z = 1\n")
+    assert time.process_time() - started < 10

@@ -18,7 +18,9 @@ from itertools import product
 from typing import Final
 
 LONGEST: Final = 10_000
-"""Characters of code that is repaired: some 70 variants of it are parsed."""
+"""Characters of code that is repaired."""
+_MOST_PARSED: Final = 500_000
+"""Characters that are parsed, of all variants of the code together: some sources take 3 µs each."""
 _UNITS: Final = (4, 3, 2)
 _SHARE: Final = 0.8
 """The share of indented lines that must be multiples of a unit for it to be taken as the code's."""
@@ -76,14 +78,17 @@ def repair_indentation(code: str) -> IndentationRepair | None:
         if parse_program(dedented) is not None:
             return _make_repair(code, dedented, (name,))
     parsed: dict[str, str] = {}
-    trees = set()
+    trees: dict[str, str | None] = {}
     for name, rounded in _round_lines(code):
-        tree = parse_program(rounded)
-        if tree is not None:
-            trees.add(ast.dump(tree))
+        if rounded not in trees:
+            if len(trees) * len(code) > _MOST_PARSED:
+                return None
+            tree = parse_program(rounded)
+            trees[rounded] = None if tree is None else ast.dump(tree)
+        if trees[rounded] is not None:
             parsed.setdefault(name, rounded)
     names = tuple(name for name in STRATEGIES if name in parsed)
-    if len(trees) != 1 or not names:
+    if len(set(trees.values()) - {None}) != 1 or not names:
         return None
     return _make_repair(code, parsed[names[0]], names)
 
