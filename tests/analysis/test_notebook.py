@@ -4,9 +4,6 @@
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from notebook_cells import run_cells
 from report_examples import make_hostile_result, make_result
 
 from ferrule._util.background import run_synchronously
@@ -27,13 +25,6 @@ from ferrule.analysis.report.notebook_run import NotebookRun, list_versions
 from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
 
 SCHEMA = json.loads(Path(__file__).with_name("nbformat.v4.5.schema.json").read_text(encoding="utf-8"))
-RUN = """
-import ast, json, sys
-names = {"__name__": "__main__"}
-for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
-    if cell["cell_type"] == "code":
-        exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
-"""
 MEANS = """sales = tables["sales"]
 sales["revenue"] = sales["revenue"] * extracted_values["factor"]
 sum = 5
@@ -82,14 +73,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = AnalysisResult("How do the regions differ?", tuple(tables), entries, answer="They differ.")
     write_notebook(result, folder / "notebooks" / "out.ipynb")
     return folder
-
-
-def run_cells(notebook: Path) -> str:
-    command = [sys.executable, "-c", RUN, notebook.name]
-    environment = {**os.environ, "MPLBACKEND": "agg"}
-    done = subprocess.run(command, cwd=notebook.parent, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_its_cells_give_the_same_numbers(folder: Path) -> None:
