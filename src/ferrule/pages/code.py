@@ -15,6 +15,9 @@ from ferrule.pages.elements import element, show_hidden
 _LONGEST: Final = 200_000
 """Characters of code that are highlighted; longer code is shown without colours."""
 
+_FEW_LINES: Final = 5
+_LONG_LINE: Final = 100
+
 
 def show_code(code: str, language: str = "python") -> Markup:
     """Code with its colours, by the classes that `highlight_style` defines."""
@@ -29,8 +32,10 @@ def show_code(code: str, language: str = "python") -> Markup:
 
 
 def show_text(text: str) -> Markup:
-    """Text as it was printed: in columns, with lines that are wrapped where the screen is narrow."""
-    return element("pre", text)
+    """Text as it was printed: in columns that scroll; a few long lines, which are no columns, are wrapped."""
+    lines = text.splitlines()
+    is_wrapped = len(lines) <= _FEW_LINES and max(map(len, lines), default=0) > _LONG_LINE
+    return element("pre", text, class_="wrapped" if is_wrapped else None)
 
 
 @cache

@@ -39,6 +39,7 @@ pre {
   font: 13px/1.5 ui-monospace, monospace; overflow-x: auto; white-space: pre; overflow-wrap: normal;
   max-height: 40rem; unicode-bidi: isolate;
 }
+pre.wrapped { white-space: pre-wrap; overflow-wrap: anywhere; }
 code { font-family: ui-monospace, monospace; font-size: .9em; }
 img { max-width: 100%; height: auto; background: #ffffff; border-radius: 6px; }
 .scrolled { overflow-x: auto; }
