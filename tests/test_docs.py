@@ -26,6 +26,10 @@ sys.path.append(str(Path(__file__).parents[1] / "docs"))
 
 from documented_blocks import Block, read_blocks, split_commands
 
+from function_cache import function_cache
+
+__all__ = ["function_cache"]
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RUN = ("python", "pycon", "console")
@@ -65,8 +69,17 @@ def names() -> Iterator[dict[str, object]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples(page: Path, names: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples(
+    page: Path,
+    names: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
     monkeypatch.chdir(tmp_path)
+    if page.stem == "analysis":
+        # It takes seconds to build, and other tests need it as well.
+        monkeypatch.setenv("XDG_CACHE_HOME", str(request.getfixturevalue("function_cache")))
     for block in read_blocks(page):
         if block.kind == "file":
             path = tmp_path / block.note
