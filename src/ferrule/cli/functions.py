@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ferrule._util.terminal_text import escape_text
 from ferrule.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def functions(
         listed = [document.to_json() for document in found]
         print_json(listed if path is None else listed[0])
     elif path is not None:
-        typer.echo(found[0].render())
+        typer.echo(escape_text(found[0].render()))
     else:
         print_functions(found)
 
@@ -82,4 +83,4 @@ def print_functions(found: list[FunctionDoc]) -> None:
     if not found:
         typer.echo("No function matches. Other words may: name what goes in and what should come out.")
     for document in found:
-        typer.echo(f"{document.path}\n  {document.purpose}")
+        typer.echo(escape_text(f"{document.path}\n  {document.purpose}"))
