@@ -145,7 +145,6 @@ class SearchServer:
 
 @pytest.fixture
 def search() -> Iterator[SearchServer]:
-    pytest.importorskip("httpx2", reason="httpx2 is missing")
     made = SearchServer()
     thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -33,7 +33,6 @@ ANSWERS: list[dict[str, Any]] = [
 
 
 async def test_the_example_works_as_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    pytest.importorskip("httpx2", reason="httpx2 is missing")
     query, key = "What is the factorial of 17?", "gsk-test"
     async with server(*(says(json.dumps(answer)) for answer in ANSWERS), judge=lenient) as loopback:
         groq = providers.PROVIDERS["groq"]
