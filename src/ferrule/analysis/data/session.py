@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -19,7 +20,7 @@ from ferrule.sandbox.python.sandbox import PythonSandbox
 from ferrule.sandbox.python.session import SandboxSession
 from ferrule.sandbox.tiers import Tier
 
-PACKAGES: Final = ("numpy", "pandas", "pyarrow", "pyarrow.parquet", "matplotlib")
+PACKAGES: Final = ("numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "matplotlib")
 _LOAD_SECONDS: Final = 300.0
 _KEEP_SECONDS: Final = 60.0
 _FOLDER: Final = "results"
@@ -38,6 +39,7 @@ class DataSession:
         self._memory = memory
         self._lazy = find_lazy(tables, memory)
         self._base: SandboxSession | None = None
+        self._imported: set[str] = set()
 
     @classmethod
     async def open(
@@ -79,6 +81,7 @@ class DataSession:
         self, code: str, results: Mapping[str, TaskValue] | None = None, *, timeout: float
     ) -> tuple[PythonResult, TaskValue | None]:
         """`run`, and its value for later tasks, with data frames whole; None if the run failed."""
+        await self._import_for(code)
         async with self._fork() as session:
             run = await session.run(code, make_inputs(results or {}), timeout=timeout)
             if run.error is not None:
@@ -140,11 +143,22 @@ class DataSession:
         return session
 
     async def _load(self, session: SandboxSession) -> None:
-        run = await session.run("tables.load()", timeout=_LOAD_SECONDS)
+        run = await session.run("tables.load()\nimport gc\ngc.collect()\ngc.freeze()\ndel gc", timeout=_LOAD_SECONDS)
         if run.error is not None:
             raise DataError(
                 f"the tables don't fit into memory: {run.error.message}; raise python_memory in the settings"
             )
+
+    async def _import_for(self, code: str) -> None:
+        """Import the large packages that code uses once, where it is forked from: each takes up to seconds."""
+        if self._base is None:
+            return
+        wanted = {found[1]: found[2] or "" for found in _LARGE_IMPORTS.finditer(code)}
+        names = {name for module, parts in wanted.items() for name in (module, *_join_names(module, parts))}
+        if missing := sorted(names - self._imported)[:_MAX_IMPORTS]:
+            self._imported.update(missing)
+            # A name that isn't a module is imported by the code itself, which then has the error.
+            await self._base.run(_IMPORT.format(names=missing), timeout=_LOAD_SECONDS)
 
     async def _keep_frames(self, session: SandboxSession) -> dict[str, bytes]:
         """Return the data frames of the run's value as Parquet; those that can't be kept stay in the data, cut."""
@@ -155,6 +169,27 @@ class DataSession:
         return {str(key): content for key, content in zip(kept.value, files, strict=True) if content is not None}
 
 
+_LARGE_IMPORTS: Final = re.compile(
+    r"(?:from|import)\s+((?:scipy|sklearn|statsmodels)(?:\.\w+)*)(?:\s+import\s+\(?((?:\w+\s*,\s*)*\w+))?"
+)
+_MAX_IMPORTS: Final = 20
+_IMPORT: Final = """
+def load(names):
+    import importlib
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception:
+            pass
+load({names})
+del load
+"""
+
+
+def _join_names(module: str, parts: str) -> list[str]:
+    return [f"{module}.{part}" for part in re.findall(r"\w+", parts)]
+
+
 _BIND: Final = """
 import os, sys, types
 module = types.ModuleType("ferrule_tables")
@@ -163,6 +198,7 @@ exec(compile(source, "<tables>", "exec"), module.__dict__)
 tables = module.Tables(os.getcwd(), files, lazy, settings)
 tables.keep_frames = module.keep_frames
 results = module.Results()
+module.warm_up()
 del os, sys, types, module, source, files, lazy, settings
 """
 

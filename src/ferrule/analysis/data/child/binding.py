@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -102,6 +103,14 @@ def read_frame(path: str) -> Any:
         elif pa.types.is_decimal(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
     return table.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
+
+
+def warm_up() -> None:
+    """Import what a first chart of a data frame needs, if it is installed."""
+    try:
+        importlib.import_module("pandas.plotting._matplotlib")
+    except ImportError:
+        return
 
 
 def keep_frames(value: Any) -> list[str]:

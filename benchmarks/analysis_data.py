@@ -1,0 +1,189 @@
+"""Data of an analysis: a profile against `pandas.read_csv`, and what a task costs besides its own computation.
+
+    python benchmarks/analysis_data.py [--json] [--rounds 20] [--megabytes 100]
+
+The profile is that of `read_tables`: encoding, types, missing values, ranges, approximate distinct values, quantiles of
+a seeded sample, and the copy as Parquet, as CPU time of the sandbox's processes and this one; pandas is a fresh process
+that reads the same file. A task is `DataSession.run` of code that computes nothing, as wall clock. A chart is drawn by a task and by a
+bare fork of a warm interpreter, in turns. The chart and task figures are medians.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ferrule.analysis.data import DataSession, DataSource, Table, read_tables
+from ferrule.sandbox.python import SandboxSession
+from ferrule.sandbox.python.parent.zygote_process import make_zygote_environment
+from sandbox_figures import BARE, bare_figure
+
+MB = 1024 * 1024
+MEMORY = 512 * MB
+PANDAS = """
+import resource, sys, pandas
+def cpu():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+begin = cpu()
+pandas.read_csv(sys.argv[1])
+print(cpu() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+CHART = (
+    "import numpy as np, matplotlib.pyplot as plt\nfigure, axes = plt.subplots(1, 2, figsize=(9, 4))\n"
+    "axes[0].bar(range(12), np.arange(12), label='b')\naxes[0].legend()\naxes[1].scatter(*np.random.rand(2, 500))\nNone"
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a figure, what it is, and the bound that it has to keep."""
+
+    what: str
+    figure: float
+    unit: str
+    bound: float
+    detail: str
+
+    @property
+    def is_kept(self) -> bool:
+        return self.figure <= self.bound
+
+
+def write_csv(path: Path, megabytes: int) -> None:
+    """Write a table of sales with numbers, dates, categories and texts."""
+    random = np.random.default_rng(1)
+    count, size, first = 200_000, 0, 0
+    with path.open("w") as file:
+        while size < megabytes * 1_000_000:
+            days = np.datetime64("2022-01-01") + random.integers(0, 1000, count).astype("timedelta64[D]")
+            frame = pd.DataFrame({"id": np.arange(first, first + count), "day": days})
+            frame["region"] = random.choice(["North", "South", "East", "West"], count)
+            frame["customer"] = [f"c{number:06d}" for number in random.integers(0, 200_000, count)]
+            frame["amount"] = random.gamma(2, 50, count).round(2)
+            frame["units"] = random.integers(1, 100, count)
+            frame["discount"] = np.where(random.random(count) < 0.1, np.nan, random.random(count).round(4))
+            frame["note"] = random.choice(["ok", "late, but paid", "returned", ""], count)
+            size += file.write(frame.to_csv(index=False, header=first == 0))
+            first += count
+
+
+def pandas_reading(path: Path) -> tuple[float, float]:
+    """Seconds of CPU and megabytes of `pandas.read_csv` in a fresh process."""
+    done = subprocess.run([sys.executable, "-c", PANDAS, str(path)], capture_output=True, text=True, check=True)
+    seconds, megabytes = done.stdout.split()
+    return float(seconds), float(megabytes)
+
+
+async def profile(path: Path, folder: Path) -> tuple[float, float, list[Table]]:
+    """Seconds of CPU and megabytes of the sandbox's processes, and the tables."""
+    seconds, peak = 0.0, 0.0
+    run = SandboxSession.run
+
+    async def counted(session: SandboxSession, *arguments: Any, **named: Any) -> Any:
+        nonlocal seconds, peak
+        done = await run(session, *arguments, **named)
+        seconds, peak = seconds + done.usage.cpu, max(peak, done.usage.peak_memory / MB)
+        return done
+
+    SandboxSession.run = counted  # type: ignore[method-assign]
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    try:
+        tables = await read_tables([DataSource(path)], folder, memory=MEMORY)
+    finally:
+        SandboxSession.run = run  # type: ignore[method-assign]
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    seconds += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, peak, tables
+
+
+async def tasks(session: DataSession, rounds: int) -> float:
+    """Median milliseconds of a task that computes nothing."""
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        run = await session.run("int(len(tables))", timeout=30)
+        times.append(time.perf_counter() - begin)
+        assert run.value == 1, run.error
+    return statistics.median(times) * 1000
+
+
+async def charts(session: DataSession, rounds: int) -> tuple[float, float]:
+    """Median milliseconds of a chart in a bare warm fork, and as a task, in turns."""
+    bare, ours = [], []
+    environment = {**make_zygote_environment(), "HOME": "/nonexistent"}
+    with subprocess.Popen(
+        [sys.executable, "-c", BARE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+    ) as process:
+        for _ in range(rounds):
+            bare.append(bare_figure(process, CHART))
+            begin = time.perf_counter()
+            run = await session.run(CHART, timeout=60)
+            ours.append(time.perf_counter() - begin)
+            assert len(run.images) == 1, run.error
+        assert process.stdin is not None
+        process.stdin.close()
+    return statistics.median(bare) * 1000, statistics.median(ours) * 1000
+
+
+async def measure(rounds: int, megabytes: int) -> list[Row]:
+    """The rows of the table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "sales.csv"
+        write_csv(path, megabytes)
+        theirs, own = [], []
+        for _ in range(3):
+            theirs.append(pandas_reading(path))
+            own.append(await profile(path, folder))
+        (read, read_memory), (seconds, memory, _) = min(theirs), min(own, key=lambda one: one[0])
+        small = folder / "small.csv"
+        small.write_text("region,amount\n" + "".join(f"{'NS'[n % 2]},{n}\n" for n in range(10_000)))
+        _, _, tables = await profile(small, folder)
+        async with await DataSession.open(tables, memory=MEMORY) as session:
+            task = await tasks(session, rounds)
+            bare, chart = await charts(session, rounds)
+    detail = f"{seconds:.2f} s of CPU, pandas {read:.2f} s and {read_memory:.0f} MB"
+    return [
+        Row(f"reading and profile of {megabytes} MB of CSV", seconds / read, "× pandas.read_csv", 0.7, detail),
+        Row("the same", memory, "MB", 300, "the largest process"),
+        Row("a Python task without its own time", task, "ms", 60, "median"),
+        Row("a task with a chart", chart / bare, "× a bare fork", 1.5, f"{chart:.0f} ms, bare fork {bare:.0f} ms"),
+    ]
+
+
+def main() -> None:
+    """Measure and print; exit status 1 where a bound is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--megabytes", type=int, default=100)
+    options = parser.parse_args()
+    rows = asyncio.run(measure(options.rounds, options.megabytes))
+    if options.json:
+        print(json.dumps([{**asdict(row), "is_kept": row.is_kept} for row in rows]))
+    else:
+        for row in rows:
+            missed = "" if row.is_kept else "MISSED"
+            print(f"{row.what:36} {row.figure:7.2f} {row.unit:18} at most {row.bound:<5g} {missed:7}{row.detail}")
+    sys.exit(not all(row.is_kept for row in rows))
+
+
+if __name__ == "__main__":
+    main()
