@@ -4,8 +4,8 @@
 
 The profile is that of `read_tables`: encoding, types, missing values, ranges, approximate distinct values, quantiles of
 a seeded sample, and the copy as Parquet, as CPU time of the sandbox's processes and this one; pandas is a fresh process
-that reads the same file. A task is `DataSession.run` of code that computes nothing, as wall clock. A chart is drawn by a task and by a
-bare fork of a warm interpreter, in turns. The chart and task figures are medians.
+that reads the same file. A task is `DataSession.run` of code that computes nothing, as wall clock. A chart is drawn by
+a task and by a bare fork of a warm interpreter, in turns. The chart and task figures are medians.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """What models are shown of the data: `describe_tables`, in text that no content can make a marker of.
 
 Names and cells are written as JSON strings. Wherever a marker of a dialect begins in one, its first character is
-written as an escape (`"\\u003ctool_call>"`): a string of JSON and of Python that still means the same name.
+written as an escape (`"\\u003ctool_call>"`): a string of Python, and mostly of JSON, that still means the same name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ferrule.analysis.data.table import ColumnProfile, Table
 Share: TypeAlias = Literal["schema", "profile", "samples"]
 
 _MAX_COLUMNS: Final = 200
-_SPECIAL_TOKEN: Final = r"</?[|｜A-Za-z_▁!/@$]|[|｜]>|\[/?[A-Z|]|\[e~\[|\]~b\]|〈\|"
+_SPECIAL_TOKEN: Final = r"</?(?:[|｜A-Za-z_▁!/@$]|0x)|[|｜]>|\[/?[A-Z|]|\[e~\[|\]~b\]|〈\|"
 """What begins or ends the special tokens of most tokenizers, besides the markers of the dialects."""
 _ASCII_LETTERS: Final = re.compile(r"[A-Za-z0-9 ]")
 
@@ -32,7 +32,7 @@ def describe_tables(tables: Sequence[Table], share: Share = "profile") -> str:
 
 
 def quote_text(text: str) -> str:
-    """Write a text as a JSON string on one line, which contains no marker of any dialect."""
+    """Write a text as a string literal of Python on one line, which contains no marker of any dialect."""
     quoted = _escape_at(text, {found.start() for found in _find_markers().finditer(text)})
     if _find_markers().search(quoted):
         quoted = _escape_at(text, {place for place, one in enumerate(text) if not _ASCII_LETTERS.match(one)})
@@ -102,11 +102,18 @@ def _write(value: object) -> str:
 
 
 def _escape_at(text: str, places: set[int]) -> str:
-    escaped = "".join(
-        f"\\u{ord(one):04x}" if place in places and ord(one) < 0x10000 else escape_json(one)[1:-1]
-        for place, one in enumerate(text)
-    )
+    escaped = "".join(_escape(one) if place in places else _write_plain(one) for place, one in enumerate(text))
     return f'"{escaped}"'
+
+
+def _escape(one: str) -> str:
+    return f"\\u{ord(one):04x}" if ord(one) < 0x10000 else f"\\U{ord(one):08x}"
+
+
+def _write_plain(one: str) -> str:
+    plain = escape_json(one)[1:-1]
+    # Beyond the basic plane, JSON would write two characters, which Python wouldn't join.
+    return _escape(one) if plain.startswith("\\u") else plain
 
 
 @cache
