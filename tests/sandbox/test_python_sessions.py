@@ -248,6 +248,35 @@ x = 1
 """
 
 
+async def test_the_last_value_is_kept_by_an_underscore(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session() as session:
+        await value(session, "6 * 7")
+        await value(session, "x = 1")
+        assert await value(session, "_") == 42
+
+
+async def test_without_checkpoints_an_ended_run_ends_the_session_but_not_its_source(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session(checkpoints=False) as session:
+        await value(session, "x = 1")
+        assert session.can_fork
+        fork = await session.fork()
+        ended = await fork.run("while True: pass", timeout=0.1)
+        assert ended.error is not None
+        assert ended.error.kind == "timeout"
+        with pytest.raises(SandboxUnavailable, match="start another session"):
+            await fork.run("x")
+        assert await value(session, "x") == 1
+        with pytest.raises(SandboxInputError, match="no run to roll back to"):
+            await session.rollback()
+
+
+async def test_the_files_of_closed_forks_make_room(sandbox: PythonSandbox) -> None:
+    async with await sandbox.session(checkpoints=False) as session:
+        for _ in range(4):
+            async with await session.fork() as fork:
+                assert await value(fork, "open('large', 'wb').write(bytes(12_000_000))") == 12_000_000
+
+
 async def test_a_thread_takes_no_fork_that_is_meant_for_a_checkpoint(sandbox: PythonSandbox) -> None:
     async with await sandbox.session() as session:
         await value(session, THREAD_THAT_FORKS)

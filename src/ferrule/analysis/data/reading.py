@@ -72,7 +72,9 @@ async def read_tables(
 def _require_extra() -> None:
     from importlib.util import find_spec
 
-    missing = [name for name in ("duckdb", "fsspec", "pandas", "pyarrow") if find_spec(name) is None]
+    missing = [
+        name for name in ("charset_normalizer", "duckdb", "fsspec", "pandas", "pyarrow") if find_spec(name) is None
+    ]
     if missing:
         raise DataError(f"reading data needs {', '.join(missing)}: pip install 'ferrule[analysis]'")
 
