@@ -132,9 +132,19 @@ async def test_temperature_and_timeout_rise_by_the_formulas_of_the_seed_through_
 
 
 async def test_a_full_restart_begins_at_the_tool_query_with_what_failed_before(session):
+    events = []
     outcome, model = await run(
-        session, {"code": [FAILING, FAILING, RIGHT]}, python_max_runtime_retries=1, python_max_tool_query_retries=1
+        session,
+        {"code": [FAILING, FAILING, RIGHT]},
+        events,
+        python_max_runtime_retries=1,
+        python_max_tool_query_retries=1,
     )
+    retried = [event for event in events if isinstance(event, TaskRetried)]
+    assert [(event.attempt, event.failure, event.timeout) for event in retried] == [
+        (1, "runtime", 72),
+        (2, "runtime", 72),
+    ]
     assert outcome.value == 35.0
     assert model.list_stages() == [
         "t1/methodology/0", "t1/extraction/0", "t1/tool_query/0", "t1/code/0", "t1/code/1", "t1/tool_query/1",

@@ -1,5 +1,6 @@
 """`py_executor`: a task becomes a methodology, data, code that is checked and run in the sandbox, and a result.
 
-`executor` goes through the stages; `prompts` and `stages` hold what a model is asked and how it answers; `indentation`,
-`refusals`, `error_context` and `harness` tell what is wrong with code, and `retries` counts what may still be tried.
+`executor` runs tasks, `task_run` goes through the stages of one; `prompts` and `stages` hold what a model is asked and
+how it answers; `code_attempt` tries code once: `indentation`, `refusals`, `runs` with its `harness` in the sandbox, and
+`error_context` for what went wrong; `retries` counts what may still be tried.
 """

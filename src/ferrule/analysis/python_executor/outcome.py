@@ -33,7 +33,8 @@ class ErrorContext:
     @property
     def summary(self) -> str:
         """One line: the line of the code, the type, the message."""
-        place = f"line {self.problematic_line}: " if self.problematic_line else ""
+        is_said = self.error_message.startswith("line ")
+        place = f"line {self.problematic_line}: " if self.problematic_line and not is_said else ""
         return f"{place}{self.error_type}: {self.error_message}"
 
 

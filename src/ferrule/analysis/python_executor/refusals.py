@@ -31,8 +31,12 @@ def explain_refusal(
 ) -> ErrorContext:
     """What was refused, and for each finding what to do in its place."""
     first = findings[0]
-    messages = [f"line {finding.line}: {finding.message}" for finding in findings[:_MOST]]
-    fixes = [f"line {finding.line}: {name_open_way(finding, tables, results)}" for finding in findings[:_MOST]]
+    # With a single one, its line is said once, as the line of the error.
+    places = [f"line {finding.line}: " if len(findings) > 1 else "" for finding in findings[:_MOST]]
+    messages = [f"{place}{finding.message}" for place, finding in zip(places, findings, strict=False)]
+    fixes = [
+        f"{place}{name_open_way(finding, tables, results)}" for place, finding in zip(places, findings, strict=False)
+    ]
     left = len(findings) - len(messages)
     return ErrorContext(
         error_type="SafetyViolation",

@@ -100,6 +100,7 @@ class TaskRun:
             first = self._budget.restart
             for restart in range(first, first + self._settings.python_max_tool_query_retries + 1):
                 self._budget = RetryBudget(self._settings, restart)
+                self._report_retry()
                 tool_query = await self._write_tool_query(is_restart=restart > first)
                 if await self._write_code(tool_query):
                     break
@@ -146,7 +147,7 @@ class TaskRun:
             if not self._budget.take(tried.failure):
                 # A result whose checks fail isn't computed again from nothing: the checks may be what is wrong.
                 return self._best is not None
-            self._report_retry(tried)
+            self._report_retry()
 
     async def _try_once(self, tool_query: ToolQuery, failed: list[Attempt]) -> TriedCode:
         timeout = self._budget.run_timeout
@@ -212,14 +213,13 @@ class TaskRun:
     def _report(self, stage: str, detail: str = "") -> None:
         self._task.emit(TaskProgress(self._task.id, stage, detail))
 
-    def _report_retry(self, tried: TriedCode) -> None:
-        assert tried.failure is not None
-        message = tried.error.summary if tried.error else ""
-        budget = self._budget
-        number = len(self._attempts)
-        self._task.emit(
-            TaskRetried(self._task.id, number, tried.failure, message, budget.temperature, budget.run_timeout)
-        )
+    def _report_retry(self) -> None:
+        """Report that another attempt begins, unless it is the first."""
+        last = self._attempts[-1] if self._attempts else None
+        if last is not None and last.failure is not None:
+            temperature, timeout = self._budget.temperature, self._budget.run_timeout
+            number = len(self._attempts)
+            self._task.emit(TaskRetried(self._task.id, number, last.failure, last.message, temperature, timeout))
 
     def _finish(self, problem: str | None) -> PythonOutcome:
         """The outcome: of the best result, or of the failure. `problem` is what ended the task early."""
