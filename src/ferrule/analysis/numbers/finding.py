@@ -99,7 +99,7 @@ def _find_years(text: str) -> Iterator[FoundNumber]:
 def _find_powers(text: str) -> Iterator[FoundNumber]:
     """Powers of ten that stand alone: 10^-5."""
     for match in patterns.POWER.finditer(text):
-        if not re.search(r"[0-9]\s?(?:[×x*·]|\\times)\s?$", text[: match.start()]):
+        if not re.search(r"[0-9]\s?(?:[×x*·]|\\times)\s?$", text[max(0, match.start() - 10) : match.start()]):
             power = 10.0 ** _read_exponent(match["exponent"] or match["raised"])
             before = _read_before(text, match.start())
             yield FoundNumber(match.start(), match.end(), match[0], power, power, **before)
@@ -119,7 +119,7 @@ def _find_quantities(text: str, taken: bytearray, *, decimal_comma: bool) -> Ite
 
 def _is_in_name(text: str, match: re.Match[str]) -> bool:
     start = match.start("inner") if match["inner"] else match.start("digits")
-    before, after = text[max(0, start - 2) : start], text[match.end("digits") :]
+    before, after = text[max(0, start - 2) : start], text[match.end("digits") : match.end("digits") + 40]
     if not match["currency"] and re.search(r"[^\W0-9]$|[A-Za-z][-‑]$|\w\.$|_$", before):
         # "x2" is the name of a variable, and "x2.5" a factor.
         return not (re.search(r"(?:^|\W)[x×]$", before) and "." in match["digits"])
@@ -141,7 +141,7 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
     scale = 10.0 ** _read_exponent(match["exponent"]) if match["exponent"] else 1.0
     if written := suffix.get("scale") or suffix.get("letter") or suffix.get("million"):
         scale *= patterns.SCALES[written]
-    elif match["currency"] and re.match(r"[mb](?!\w)", text[end:]):
+    elif match["currency"] and re.match(r"[mb](?!\w)", text[end : end + 2]):
         # "$5m" is money, and "5m" a length.
         scale, end = scale * patterns.SCALES[text[end].upper()], end + 1
     percent = suffix.get("sign_percent") or suffix.get("percent")
@@ -162,7 +162,8 @@ def _read_sign(text: str, match: re.Match[str]) -> tuple[int, bool]:
     """Where the number begins, and whether a minus stands before it: no dash, and no hyphen of a range or a word."""
     start = match.start("currency") if match["currency"] else match.start("digits")
     group = "inner" if match["inner"] else "minus"
-    sign, before = match[group], text[: max(0, match.start(group))]
+    sign, at = match[group], match.start(group)
+    before = text[max(0, at - 3) : max(0, at)]
     if not sign or sign[0] == "+":
         return start, False
     is_apart = not before or before[-1] in " \t\n([{=:,;<>~≈≤≥|*_/\"'`→$€£¥₹" + SPACES

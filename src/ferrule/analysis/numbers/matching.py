@@ -254,7 +254,8 @@ def _score(number: FoundNumber, factor: float, context: _Context, candidate: _So
     if not is_exact and not words:
         # Few digits are found by chance among many numbers, and a small count in any decimal fraction.
         digits = round(abs(number.value) / number.last_digit)
-        if digits == 0 or (digits < 100 and candidate.is_crowded) or (_is_count(number) and not number.is_rough):
+        by_chance = 100 if candidate.text else 1000
+        if digits == 0 or (digits < by_chance and candidate.is_crowded) or (_is_count(number) and not number.is_rough):
             return None
     score = 0.6 * min(near, 3) + 0.3 * min(words, 4) + _WEIGHTS[candidate.source.kind] - 0.01 * candidate.order
     if is_exact:

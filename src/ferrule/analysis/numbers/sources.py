@@ -11,7 +11,7 @@ from ferrule.analysis.numbers.matching import NumberSource, SourceKind
 from ferrule.analysis.result import TaskExecution
 from ferrule.analysis.settings import PYTHON
 
-MOST_VALUES = 20_000
+MOST_VALUES = 2_000
 """How many numbers of a task's structured result are considered."""
 _LARGEST = 10**300
 _TABLE = {"columns", "rows", "index", "total_rows"}
