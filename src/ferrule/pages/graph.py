@@ -206,4 +206,4 @@ def _draw_nodes(layers: list[list[_Slot]], height: int) -> Iterator[Markup]:
 
 def _cut(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= 27 else f"{line[:26]}…"
+    return line if len(line) <= 25 else f"{line[:24]}…"

@@ -101,7 +101,7 @@ def _link_numbers(text: str, links: Sequence[NumberLink]) -> Markup:
     text = text.replace(START, "\ufffd").replace(END, "\ufffd")
     marked, at = [], 0
     for index, link in enumerate(links):
-        if link.source is not None or link.kind == "not computed":
+        if link.kind not in {"year", "ordinal"}:
             marked += [text[at : link.start], START, str(index), END]
             at = link.end
     return show_markdown("".join([*marked, text[at:]]), lambda index: _show_link(links[int(index)]))

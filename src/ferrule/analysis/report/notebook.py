@@ -87,7 +87,7 @@ def _write_setup(result: AnalysisResult, folder: Path) -> Iterator[str]:
     yield "run = NotebookRun("
     yield "    globals(),"
     for name, value in (("data", files), ("digests", digests), ("versions", list_versions())):
-        yield f"    {name}={_write_literal(value, 4)},"
+        yield f"    {name}={_write_literal(value, 5 + len(name))},"
     yield ")"
 
 
@@ -121,13 +121,15 @@ def _make_task(task: TaskExecution) -> Iterator[dict[str, Any]]:
     if is_code:
         yield _make_code(f"{anchor}-code"[-64:], _write_code(task), list(_make_outputs(task)))
     elif task.status == "done":
-        yield _make_code(f"{anchor}-code"[-64:], f"run.recall({task.id!r}, {_write_literal(task.value, 0)});", [])
+        yield _make_code(
+            f"{anchor}-code"[-64:], f"run.recall({task.id!r}, {_write_literal(task.value, 15 + len(task.id))});", []
+        )
 
 
 def _write_code(task: TaskExecution) -> str:
     extracted = getattr(task.extracted_data, "extracted_values", None)
-    begin = f"run.begin({task.id!r}" + (f", {_write_literal(extracted, 0)})" if extracted else ")")
-    expected = _write_literal(task.value, 0)
+    begin = f"run.begin({task.id!r}" + (f", {_write_literal(extracted, 13 + len(task.id))})" if extracted else ")")
+    expected = _write_literal(task.value, len("run.end("))
     end = f"run.end({expected})" if task.value is not None and len(expected) <= _MOST_EXPECTED else "run.end()"
     return f"{begin}\n\n{_assign_result(task.code or '').strip()}\n\n{end}"
 

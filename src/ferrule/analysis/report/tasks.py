@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from ferrule._util.pluralize import pluralize
 from ferrule.analysis.plan import Plan
+from ferrule.analysis.python_executor.rendering import render_checks
 from ferrule.analysis.result import AnalysisResult, Attempt, ResultCheck, TaskExecution
 from ferrule.analysis.settings import PYTHON
 from ferrule.pages.code import show_code, show_markdown, show_text
@@ -102,10 +103,21 @@ def show_task(task: TaskExecution) -> Markup:
 
 def _show_outcome(task: TaskExecution) -> list[Markup]:
     shown = [element("p", task.error, class_="bad")] if task.error else []
-    if task.result and task.result != task.error:
-        # The result of code is set in columns; what a model wrote are paragraphs.
-        shown.append(show_text(task.result) if task.tool == PYTHON else show_markdown(task.result))
+    if task.tool != PYTHON and task.result and task.result != task.error:
+        shown.append(show_markdown(task.result))
+    elif task.result != task.error and (text := _cut_notes(task)):
+        shown.append(show_text(text))
     return shown + [element("p", note, class_="warn") for note in task.notes]
+
+
+def _cut_notes(task: TaskExecution) -> str:
+    """The result of code without its checks and notes, which the page shows by themselves."""
+    text = task.result
+    if task.checks:
+        text = text.replace(render_checks(task.checks), "")
+    for note in task.notes:
+        text = text.replace(f"Note: {note}", "")
+    return text.strip()
 
 
 def _show_parts(task: TaskExecution) -> Iterator[Markup]:
