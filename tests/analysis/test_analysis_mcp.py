@@ -22,6 +22,7 @@ ANSWERS = {
 QUICK = AnalysisSettings(mode="quick")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "said"), [(Policy(profile="all"), "5"), (None, "denied")])
 async def test_a_task_may_use_a_tool_of_a_server(policy: Policy | None, said: str) -> None:
     model = StagedModel(ANSWERS)
