@@ -341,6 +341,12 @@ async def test_a_plan_is_approved_edited_or_refused_before_anything_runs() -> No
     model = StagedModel(WHOLE)
     refused = await run_analysis(QUESTION, model=model, approve_plan=refuse)
     assert (refused.stopped, refused.tasks) == ("the plan was not approved", ())
+    assert "analysis/synthesis/0" not in model.list_stages()
+    earlier = await run_analysis(QUESTION, model=StagedModel(WHOLE))
+    model = StagedModel({**WHOLE, **plan_of(make_task("t3"))})
+    further = await run_analysis("And why?", model=model, approve_plan=refuse, continues=earlier)
+    assert further.stopped == "the plan was not approved"
+    assert "analysis/synthesis/0" not in model.list_stages()
     edited = await run_analysis(QUESTION, model=StagedModel(WHOLE), approve_plan=edit)
     assert [task.task_query for task in edited.tasks] == ["Only this."]
     with pytest.raises(SettingsError, match="the edited plan can't run: Task t1 names the tool 'web'"):

@@ -41,6 +41,7 @@ ApprovePlan: TypeAlias = Callable[[Plan], Awaitable[Plan | None]]
 RUNNING = "the analysis is still running"
 """Why a result is partial before the analysis ends."""
 CANCELLED = "the analysis was stopped"
+REFUSED = "the plan was not approved"
 _RAISED = (PolicyError, RegistryError, SettingsError, ToolDefinitionError)
 """What the caller did wrong. Every other error of ferrule's leaves a partial result."""
 
@@ -114,7 +115,7 @@ class Analysis:
                 )
                 plan = await self._approve(record.plan, most)
                 if plan is None:
-                    return "the plan was not approved"
+                    return REFUSED
                 await self._run_rounds(replace(record, plan=plan), toolbox, most)
         except TimeoutError as error:
             return f"the limit of {limits.seconds:g} seconds was reached" if time.expired() else str(error)
@@ -176,7 +177,7 @@ class Analysis:
         """Have the answer written from the results; without one, say what was found and why there is none."""
         executions = self._executions
         done = [one for one in executions if one.status == "done"]
-        if not done:
+        if not done or stopped == REFUSED:
             reason = stopped or "no task gave a result"
             self._end(reason, write_account(executions, reason))
             return
