@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.analysis.functions.repository import FunctionRepository
-from function_cache import function_cache
+from ferrule.analysis.functions import FunctionRepository
+from function_cache import find_shared_cache, function_cache
 
 __all__ = ["function_cache"]
+
+
+@pytest.fixture(autouse=True)
+def _shared_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test write to the cache of whoever runs it, and none build what another one has built."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(find_shared_cache(tmp_path_factory)))
 
 
 @pytest.fixture

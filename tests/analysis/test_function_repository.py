@@ -5,6 +5,8 @@ The questions in `function_questions_*.json` are by somebody who had seen neithe
 
 import json
 import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -205,6 +207,20 @@ async def test_a_cache_that_cannot_be_written_is_done_without(function_cache: Pa
         write_cache(tmp_path / f"{number}.npz", *found)
         os.utime(tmp_path / f"{number}.npz", (number, number))
     assert sorted(one.name for one in tmp_path.glob("*.npz")) == ["2.npz", "3.npz", "4.npz"]
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    for missing in ("bm25s", "Stemmer"):
+        code = (
+            f"import asyncio, pathlib, sys; sys.modules[{missing!r}] = None\n"
+            "from ferrule.analysis.functions import FunctionRepository\n"
+            "try: asyncio.run(FunctionRepository.open(folder=pathlib.Path(sys.argv[1])))\n"
+            "except Exception as error: print(type(error).__name__, error)"
+        )
+        done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+        assert done.stdout == (
+            f"SettingsError the function repository needs {missing}; install it with: pip install 'ferrule[analysis]'\n"
+        )
 
 
 async def test_nothing_of_a_package_that_lacks_is_described() -> None:

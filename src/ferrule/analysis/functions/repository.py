@@ -65,12 +65,12 @@ class FunctionRepository:
         """
         try:
             from ferrule.analysis.functions.cache import find_cache_file, read_cache
-            from ferrule.analysis.functions.vocabulary import split_into_terms
+            from ferrule.analysis.functions.search import load_libraries
 
-            import_check = asyncio.to_thread(split_into_terms, "import")
+            # Before seconds of introspection, not after.
+            await asyncio.to_thread(load_libraries)
             path = find_cache_file(folder or find_cache_folder() / "functions")
             found = await asyncio.to_thread(read_cache, path)
-            await import_check
             return cls(*(found or await _build(path, on_progress or _ignore_progress)))
         except ImportError as error:
             missing = (error.name or "a part of it").partition(".")[0]

@@ -84,6 +84,12 @@ class FunctionIndex:
         return cls(index, curated)
 
 
+def load_libraries() -> None:
+    """Import what searching needs. Raises `ImportError` if a library isn't installed."""
+    _make_index()
+    split_into_terms("")
+
+
 def _make_index() -> Any:
     import bm25s
 
