@@ -1,14 +1,21 @@
 """A Python task from its query to its result: every class of retry, the full restart, the limits, the formulas."""
 
+import asyncio
+import json
 from collections.abc import Iterator
 
 import pytest
-from python_tasks import make_executor, open_data_session, write_code
+from python_tasks import PREPARATION, KnownFunctions, make_executor, open_data_session, write_code
 
 from ferrule._util.background import run_synchronously
+from ferrule.analysis.asking import Asker, ModelChoice
 from ferrule.analysis.data import DataSession
 from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.functions import FunctionRepository
+from ferrule.analysis.limits import AnalysisLimits
+from ferrule.analysis.python_executor.executor import PythonExecutor
+from ferrule.analysis.settings import AnalysisSettings
+from ferrule.models.scripted import ScriptedModel
 
 RIGHT = write_code("result = float(tables['sales'].amount.sum())", "result > 0", "result == 35")
 SYNTAX = write_code("result = (1\n")
@@ -331,3 +338,20 @@ async def test_functions_come_from_the_real_repository(session, tmp_path):
     assert "equal_var" in model.find("code").question
     assert "scipy.stats.ttest_ind" in model.find("methodology").question
     assert outcome.notes == ("recommended functions not installed or not existing: scipy.stats.no_such_test",)
+
+
+async def test_a_script_of_answers_is_used_up_in_the_order_of_the_stages(session):
+    model = ScriptedModel(*(json.dumps(answer) for answer in (*PREPARATION.values(), SYNTAX, UNSAFE, FAILING, RIGHT)))
+    asker = Asker(ModelChoice(model), AnalysisLimits())
+    outcome = await PythonExecutor(asker, AnalysisSettings(), session, KnownFunctions()).run("t1", "Sum.", "", {})
+    model.assert_used_up()
+    assert outcome.value == 35.0
+    assert [attempt.failure for attempt in outcome.attempts] == ["syntax", "safety", "runtime", None]
+
+
+async def test_tasks_run_at_the_same_time_and_share_nothing(session):
+    codes = {f"t{number}/code": write_code(f"result = {number} * len(tables['sales'])") for number in range(4)}
+    executor, model = make_executor(session, codes)
+    outcomes = await asyncio.gather(*(executor.run(f"t{number}", "Count.", "", {}) for number in range(4)))
+    assert [outcome.value for outcome in outcomes] == [0, 4, 8, 12]
+    assert len(set(model.list_stages())) == 16
