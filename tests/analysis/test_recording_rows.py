@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import fractions
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,12 +15,19 @@ from pydantic import BaseModel
 from ferrule.analysis.asking import Asker, ModelChoice
 from ferrule.analysis.limits import AnalysisLimits, LimitReached
 from ferrule.analysis.recording import Recording, record_analysis, replay_analysis
-from ferrule.analysis.recording.rows import RunRow
+from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, encode_outcome, encode_value
+from ferrule.analysis.recording.rows import VERSION, AnalysisRow, RunRow
 from ferrule.analysis.recording.writer import sort_rows
+from ferrule.analysis.result import AnalysisResult
 from ferrule.analysis.stages import StageKey
+from ferrule.blobs import BlobStore
+from ferrule.conversation import Image
 from ferrule.errors import OutputInvalid, SettingsError
 from ferrule.models.protocol import Model
 from ferrule.models.scripted import ScriptedModel
+from ferrule.sandbox.python.result import DataTable, Opaque, PythonResult, RunError
+
+HEADER = AnalysisRow(version=VERSION, question="Well?")
 
 
 class Verdict(BaseModel):
@@ -37,13 +48,13 @@ KEYS = (StageKey("analysis", "complexity"), StageKey("t10", "code"), StageKey("t
 
 async def recorded(path: Path, *answers: str, **asked: str) -> Path:
     recording = record_analysis(path)
-    recording.begin("Well?", {}, [])
+    recording.begin(HEADER)
     model = ScriptedModel(*answers)
     recording.add_model(model)
     try:
         await ask(recording.wrap_model(model), *KEYS, **asked)
     finally:
-        recording.finish(None, {}, 0.0)
+        recording.finish(AnalysisResult("Well?"))
     return path
 
 
@@ -99,7 +110,7 @@ async def test_no_key_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert text.count("[scrubbed]") >= 2
 
 
-def compute(value: object) -> object:
+def compute(value: object) -> Callable[[], Awaitable[object]]:
     async def run() -> object:
         return value
 
@@ -111,15 +122,14 @@ async def test_runs_are_replayed_without_running_and_compared_when_they_run_agai
         return value
 
     async def run(recording: Recording, value: object) -> object:
-        return await recording.run(
-            "t1", "6 * 7", {}, compute(value), encode=identity, decode=identity  # type: ignore[arg-type]
-        )  # fmt: skip
+        made = None if recording.is_replay else compute(value)
+        return await recording.run("t1", "6 * 7", {}, made, encode=identity, decode=identity)
 
     path = tmp_path / "run.jsonl"
     recording = record_analysis(path)
-    recording.begin("Well?", {}, [])
+    recording.begin(HEADER)
     assert await run(recording, {"mean": 42.0, "rows": [1, 2]}) == {"mean": 42.0, "rows": [1, 2]}
-    recording.finish(None, {}, 1.0)
+    recording.finish(AnalysisResult("Well?"))
     assert await run(replay_analysis(path), "not run") == {"mean": 42.0, "rows": [1, 2]}
     again = replay_analysis(path, computes=True)
     await run(again, {"mean": 42.0 + 1e-12, "rows": [1, 3]})
@@ -167,9 +177,9 @@ def test_a_recording_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_figures_lie_beside_the_recording(tmp_path: Path) -> None:
     recording = record_analysis(tmp_path / "run.jsonl")
-    recording.begin("Well?", {}, [])
+    recording.begin(HEADER)
     name = recording.put_blob(b"PNG")
-    recording.finish(None, {}, 0.0)
+    recording.finish(AnalysisResult("Well?"))
     again = replay_analysis(tmp_path / "run.jsonl")
     assert again.get_blob(name) == b"PNG"
     (tmp_path / "run.blobs" / name).unlink()
@@ -181,3 +191,51 @@ def test_runs_of_a_task_keep_their_order() -> None:
     rows = [RunRow(task=task, number=number, code="") for task, number in (("t2", 0), ("t1", 1), ("t2", 1), ("t1", 2))]
     ordered = [row for row in sort_rows(rows) if isinstance(row, RunRow)]
     assert [(row.task, row.number) for row in ordered] == [("t1", 1), ("t1", 2), ("t2", 0), ("t2", 1)]
+
+
+VALUES = [
+    {"mean": 1.5, "rows": [1, None, True, "x"]},
+    {1: "one", (2, 3): {"$weird": float("inf")}},
+    {frozenset({1}), (1, 2)},
+    (datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC), datetime.date(2026, 1, 2), datetime.timedelta(1, 2, 3)),
+    [decimal.Decimal("1.10"), fractions.Fraction(1, 3), 1 + 2j, b"bytes", {}],
+    DataTable(("a", "b"), ((1, "x"), (2.5, None)), (0, 1), 7),
+    Image(b"\x89PNG", "image/png"),
+    Opaque("Model", "<model>"),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_values_come_back_as_they_were(value: object) -> None:
+    blobs = BlobStore()
+
+    def get(name: str) -> bytes:
+        return blobs.get(name) or b""
+
+    written = json.loads(json.dumps(encode_value(value, blobs.put), allow_nan=False))
+    again = decode_value(written, get)
+    assert again == value
+    assert type(again) is type(value)
+
+
+def test_an_array_comes_back_with_its_type() -> None:
+    numpy = pytest.importorskip("numpy")
+    blobs = BlobStore()
+    value = numpy.arange(6, dtype="<f4").reshape(2, 3)
+    again = decode_value(json.loads(json.dumps(encode_value(value, blobs.put))), lambda _: b"")
+    assert again.dtype == value.dtype
+    assert (again == value).all()
+    scalar = decode_value(encode_value(numpy.float64(0.1), blobs.put), lambda _: b"")
+    assert scalar == 0.1
+
+
+def test_a_run_comes_back_without_its_times() -> None:
+    blobs = BlobStore()
+    done = PythonResult(
+        {"x": 1}, "out", "", {"a.txt": b"A"}, (Image(b"\x89PNG", "image/png"),), RunError("exception", "no", "tb", 3)
+    )
+    written = json.loads(json.dumps(encode_outcome(done, blobs.put)))
+    assert "usage" not in written
+    assert decode_outcome(written, lambda name: blobs.get(name) or b"") == done
+    with pytest.raises(SettingsError, match="can't be read"):
+        decode_outcome({"value": {"$no": 1}}, lambda _: b"")

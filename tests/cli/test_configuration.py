@@ -33,7 +33,7 @@ def configured(config: Path, text: str, *arguments: str, **changes: str) -> subp
 
 
 def test_every_key_is_an_option() -> None:
-    assert set(UserSettings.model_fields) - {"prices"} <= set(SessionOptions.__dataclass_fields__)
+    assert set(UserSettings.model_fields) - {"prices", "analyze"} <= set(SessionOptions.__dataclass_fields__)
 
 
 def test_the_command_line_overrides_the_environment_and_that_the_file(config: Path, reckoner: str) -> None:

@@ -17,6 +17,7 @@ COMMANDS = (
     "ask",
     "chat",
     "code",
+    "analyze",
     "models",
     "tools",
     "call",

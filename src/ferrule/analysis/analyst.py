@@ -17,9 +17,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from ferrule.analysis.asking import Asker, ModelChoice, ToolOptions
-from ferrule.analysis.events import AnalysisEvent
+from ferrule.analysis.events import AnalysisEvent, Notice
 from ferrule.analysis.limits import AnalysisLimits
 from ferrule.analysis.planning.answers import write_account
+from ferrule.analysis.recording import Recording, replay_analysis
+from ferrule.analysis.recording.opening import (
+    begin_recording,
+    choose_settings,
+    keep_data,
+    list_recorded_files,
+    record_models,
+    replay_models,
+    take_data,
+)
 from ferrule.analysis.result import AnalysisResult
 from ferrule.analysis.running.analysis import CANCELLED, RUNNING, Analysis, ApprovePlan, SharedData
 from ferrule.analysis.settings import AnalysisSettings
@@ -29,7 +39,6 @@ from ferrule.models.protocol import Model
 from ferrule.tools.registry import ToolLike
 
 if TYPE_CHECKING:
-    from ferrule.analysis.recording import Recording
     from ferrule.execution import Approver, Journal, Policy
 
 GROQ_MODEL = "groq:openai/gpt-oss-120b"
@@ -89,6 +98,9 @@ class AnalysisStream:
         if unknown:
             known = ", ".join(AnalysisOptions.__annotations__)
             raise TypeError(f"an analysis has no option {unknown[0]!r}; expected one of {known}")
+        self._recording = options.get("recording")
+        if self._recording is not None and self._recording.source is not None:
+            query = self._recording.source.header.question
         self.result = AnalysisResult(query, stopped=RUNNING)
         self._options = options
         self._events: asyncio.Queue[AnalysisEvent | None] = asyncio.Queue()
@@ -137,6 +149,8 @@ class AnalysisStream:
             self._stop(str(error))
             raise
         finally:
+            if self._recording is not None:
+                self._recording.finish(self.result)
             self._events.put_nowait(None)
 
     def _stop(self, reason: str) -> None:
@@ -148,24 +162,53 @@ class AnalysisStream:
 
 async def _open(query: str, options: AnalysisOptions, emit: Any, exits: AsyncExitStack) -> Analysis:
     """Open the models and read the data of an analysis, in that order: a wrong model is found at once."""
-    settings = options.get("settings") or AnalysisSettings()
+    recording = options.get("recording") or Recording()
+    settings = choose_settings(recording, options.get("settings"))
     mode = settings.mode_limits
     limits = AnalysisLimits(mode.calls, settings.max_cost, settings.max_seconds)
-    models = open_models(options, settings)
+    models = replay_models(recording) if recording.source else record_models(recording, open_models(options, settings))
     exits.push_async_callback(models.aclose)
     limits.check_prices(models.names)
     tools = ToolOptions(options.get("policy"), options.get("approver"), options.get("journal"))
     folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="ferrule-analysis-")))
-    data = await read_data(options.get("data", ()), settings, folder)
-    return Analysis(
+    continues = options.get("continues") or await _replay_earlier(recording)
+    data = options.get("data") or list_recorded_files(recording)
+    changed = begin_recording(recording, query, settings, models, data)
+    analysis = Analysis(
         query,
         settings,
         Asker(models, limits, emit, tools),
-        data,
+        await _open_data(recording, data, settings, folder),
         tools=tuple(options.get("tools", ())),
         approve_plan=options.get("approve_plan"),
-        continues=options.get("continues"),
+        continues=continues,
+        recording=recording,
     )
+    for sentence in changed:
+        analysis.report(Notice(sentence))
+    return analysis
+
+
+async def _replay_earlier(recording: Recording) -> AnalysisResult | None:
+    """The result of the recorded analysis that this one goes on from, if it does."""
+    if recording.earlier is None:
+        return None
+    return await run_analysis("", recording=replay_analysis(recording.earlier.path))
+
+
+async def _open_data(
+    recording: Recording,
+    data: Mapping[str, Path | str] | Sequence[Path | str],
+    settings: AnalysisSettings,
+    folder: Path,
+) -> SharedData:
+    """Read the files, or take what is recorded of them. Raises `DataError` and `SettingsError`."""
+    if recording.is_replay:
+        return SharedData(*take_data(recording))
+    shared = await read_data(data, settings, folder)
+    if shared.tables:
+        keep_data(recording, shared.tables, shared.text, shared.profiles)
+    return shared
 
 
 def open_models(options: AnalysisOptions, settings: AnalysisSettings) -> ModelChoice:

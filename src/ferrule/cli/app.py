@@ -19,6 +19,7 @@ COMMANDS = {
     "ask": "ask:ask",
     "chat": "chat:chat",
     "code": "code:code",
+    "analyze": "analyze:analyze",
     "models": "models:models",
     "tools": "tools:tools",
     "call": "call:call",

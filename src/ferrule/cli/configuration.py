@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from ferrule.cli.settings import UserSettings
 
 VARIABLE = "FERRULE_CONFIG"
-CONFIGURED = ("ask", "chat", "code", "history")
+CONFIGURED = ("ask", "chat", "code", "analyze", "history")
 """The commands that have defaults in the file."""
+_ONLY = {"history": ("store",), "analyze": ("model", "base_url", "fallback", "policy", "journal")}
+"""The defaults of commands that don't have them all. An analysis has settings of its own, and tools for its plans."""
 
 
 def find_config_file() -> Path | None:
@@ -46,16 +48,25 @@ def read_defaults(command: str | None) -> dict[str, Mapping[str, Any]]:
     if settings.prices is not None:
         os.environ.setdefault(PRICES, _resolve(settings.prices, folder))
     defaults = _list_defaults(settings, folder)
-    if command == "history":
-        defaults = {name: value for name, value in defaults.items() if name == "store"}
+    kept = _ONLY.get(command)
+    if kept is not None:
+        defaults = {name: value for name, value in defaults.items() if name in kept}
     return {command: defaults}
+
+
+def read_analysis_defaults() -> dict[str, Any]:
+    """Read the table `[analyze]` of the file: settings of an analysis. Raises `SettingsError` and `OSError`."""
+    from ferrule.cli.settings import UserSettings, read_settings
+
+    path = find_config_file()
+    return {} if path is None else read_settings(UserSettings, path, ()).analyze or {}
 
 
 def _list_defaults(settings: UserSettings, folder: Path) -> dict[str, Any]:
     """List what is set, with paths relative to the file's folder."""
     from ferrule.cli.tools import CONTAINED
 
-    found = settings.model_dump(exclude_none=True, exclude={"prices"})
+    found = settings.model_dump(exclude_none=True, exclude={"prices", "analyze"})
     for name in ("policy", "journal", "store"):
         if name in found:
             found[name] = _resolve(found[name], folder)

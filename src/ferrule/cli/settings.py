@@ -60,18 +60,26 @@ class UserSettings(BaseModel):
     """Whether conversations are saved."""
     cost: bool | None = None
     """Whether the tokens, seconds and price of each answer are shown."""
+    analyze: dict[str, Any] | None = None
+    """Settings of `analyze`, by the names that its `--set` takes."""
     prices: str | None = None
     """The file of prices, unless `FERRULE_PRICES` names one."""
 
 
 def read_settings(
-    kind: type[Settings], config: Path | None, changes: Sequence[str], options: Mapping[str, Any] | None = None
+    kind: type[Settings],
+    config: Path | None,
+    changes: Sequence[str],
+    options: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Read the settings of a file, overridden by `--set`, and then by a command's own options (None if not given).
 
+    `defaults` are overridden by all of them.
+
     Raises `SettingsError` for unknown settings and invalid values, and `OSError`.
     """
-    data = _read_toml(config) if config is not None else {}
+    data = dict(defaults or {}) | (_read_toml(config) if config is not None else {})
     data |= dict(_parse_change(change) for change in changes)
     data |= {name: value for name, value in (options or {}).items() if value is not None}
     try:

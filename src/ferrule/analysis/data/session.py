@@ -192,6 +192,8 @@ def _join_names(module: str, parts: str) -> list[str]:
 
 _BIND: Final = """
 import os, sys, types
+# It would try for processes, and warn each task that the sandbox has none.
+os.environ["JOBLIB_MULTIPROCESSING"] = "0"
 module = types.ModuleType("ferrule_tables")
 sys.modules["ferrule_tables"] = module
 exec(compile(source, "<tables>", "exec"), module.__dict__)

@@ -17,8 +17,8 @@ from ferrule.analysis.python_executor.runs import CodeRun, run_code
 from ferrule.analysis.result import ResultCheck
 
 if TYPE_CHECKING:
-    from ferrule.analysis.data.session import DataSession
     from ferrule.analysis.data.task_value import TaskValue
+    from ferrule.analysis.python_executor.runs import CodeSession
     from ferrule.analysis.python_executor.stages import CheckCode, GeneratedCode
     from ferrule.sandbox.checks import CheckProfile, Finding
 
@@ -42,7 +42,7 @@ class TriedCode:
 class CodeTrial:
     """Where the code of one task is tried: the session, the profile of checks, and what is bound."""
 
-    session: DataSession
+    session: CodeSession
     profile: CheckProfile
     tables: Sequence[str]
     results: Mapping[str, TaskValue]

@@ -18,18 +18,18 @@ from ferrule.analysis.settings import PYTHON
 
 if TYPE_CHECKING:
     from ferrule.analysis.asking import Asker
-    from ferrule.analysis.data.session import DataSession
     from ferrule.analysis.data.task_value import TaskValue
     from ferrule.analysis.events import AnalysisEvent
     from ferrule.analysis.python_executor.function_lookup import FunctionSource
     from ferrule.analysis.python_executor.outcome import PythonOutcome
+    from ferrule.analysis.python_executor.runs import CodeSession
     from ferrule.analysis.settings import AnalysisSettings
 
 
 class PythonExecutor:
     """Runs the Python tasks of one analysis. Several may run at the same time."""
 
-    def __init__(self, asker: Asker, settings: AnalysisSettings, data: DataSession, functions: FunctionSource) -> None:
+    def __init__(self, asker: Asker, settings: AnalysisSettings, data: CodeSession, functions: FunctionSource) -> None:
         self._services = TaskServices(asker.for_tool(PYTHON), settings, data, functions)
         self._runs: Counter[str] = Counter()
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ferrule.analysis.python_executor.error_context import (
     describe_exception,
@@ -23,7 +23,7 @@ from ferrule.conversation import Image
 from ferrule.errors import SandboxInputError
 
 if TYPE_CHECKING:
-    from ferrule.analysis.data.session import DataSession
+    from ferrule.analysis.data.table import Table
     from ferrule.analysis.data.task_value import TaskValue
     from ferrule.analysis.python_executor.stages import CheckCode
     from ferrule.sandbox.python.result import PythonResult
@@ -32,6 +32,19 @@ _CHECKS_SHARE: Final = 0.25
 """The share of a run's time that its checks may take."""
 _MOST_SECONDS: Final = 10.0
 """The longest time that all checks of a run may take."""
+
+
+class CodeSession(Protocol):
+    """Where code runs with its tables bound: a `DataSession`, or one whose runs are recorded."""
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The tables that are bound."""
+        ...
+
+    async def run(self, code: str, results: Mapping[str, TaskValue], *, timeout: float) -> PythonResult:
+        """Run code, with `results` of earlier tasks by their names. Raises `SandboxInputError`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,7 @@ class CodeRun:
 
 
 async def run_code(
-    session: DataSession,
+    session: CodeSession,
     code: str,
     checks: Sequence[CheckCode],
     *,

@@ -36,8 +36,8 @@ from ferrule.errors import ModelError, OutputInvalid
 
 if TYPE_CHECKING:
     from ferrule.analysis.asking import Asker
-    from ferrule.analysis.data.session import DataSession
     from ferrule.analysis.data.task_value import TaskValue
+    from ferrule.analysis.python_executor.runs import CodeSession
     from ferrule.analysis.settings import AnalysisSettings
 
 Output = TypeVar("Output")
@@ -61,7 +61,7 @@ class TaskServices:
 
     asker: Asker
     settings: AnalysisSettings
-    data: DataSession
+    data: CodeSession
     functions: FunctionSource
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Questions by task and stage, so that each has a key of its own."""

@@ -64,7 +64,8 @@ def compare_outcomes(row: RunRow, recorded: RunRow | None) -> list[RunDifference
 
 def _compare(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(old, dict) and isinstance(new, dict):
-        for name in dict.fromkeys((*old, *new)):
+        # A table's copy as Parquet is made anew by another version of its library, and its rows stand beside it.
+        for name in (one for one in dict.fromkeys((*old, *new)) if one != "parquet"):
             yield from _compare(old.get(name), new.get(name), f"{path}.{name}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for at, (one, two) in enumerate(zip(old, new, strict=True)):

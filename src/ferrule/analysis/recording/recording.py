@@ -7,9 +7,12 @@ replay_analysis(path, computes=True)      # answers are taken from it; code runs
 
 from __future__ import annotations
 
+import os
+import platform
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import fields
+from contextlib import suppress
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,6 @@ from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
 from ferrule.analysis.recording.model import Place, RecordedModel, describe_failure, restore_failure
 from ferrule.analysis.recording.rows import (
-    VERSION,
     AnalysisRow,
     AnswerRow,
     EndRow,
@@ -37,13 +39,21 @@ from ferrule.models.recording.file import make_model_row
 from ferrule.models.recording.request import Request
 
 if TYPE_CHECKING:
+    from ferrule.analysis.result import AnalysisResult, TaskExecution
     from ferrule.analysis.stages import StageKey
     from ferrule.models.protocol import Model
 
 
-def record_analysis(path: Path) -> Recording:
-    """Record an analysis in a new file. Raises `SettingsError` if it exists, and `OSError`."""
-    return Recording(writer=RecordingWriter(path))
+_PACKAGES = ("ferrule", "numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "matplotlib", "duckdb", "pyarrow")
+
+
+def record_analysis(path: Path, *, continues: Path | None = None) -> Recording:
+    """Record an analysis in a new file; `continues` is the recording of an earlier one that it goes on from.
+
+    Raises `SettingsError` if the file exists, or for what is no recording, and `OSError`.
+    """
+    earlier = RecordedAnalysis.read(continues) if continues is not None else None
+    return Recording(writer=RecordingWriter(path), earlier=earlier)
 
 
 def replay_analysis(path: Path, *, computes: bool = False, record: Path | None = None) -> Recording:
@@ -53,18 +63,29 @@ def replay_analysis(path: Path, *, computes: bool = False, record: Path | None =
     `OSError`.
     """
     source = RecordedAnalysis.read(path)
-    return Recording(source, RecordingWriter(record) if record is not None else None, computes=computes)
+    earlier = None
+    if source.header.continues is not None:
+        earlier = RecordedAnalysis.read(path.parent / source.header.continues)
+    writer = RecordingWriter(record) if record is not None else None
+    return Recording(source, writer, computes=computes, earlier=earlier)
 
 
 class Recording:
     """The recording of one analysis; `source` is what it takes answers from, `writer` what it records in."""
 
     def __init__(
-        self, source: RecordedAnalysis | None = None, writer: RecordingWriter | None = None, *, computes: bool = True
+        self,
+        source: RecordedAnalysis | None = None,
+        writer: RecordingWriter | None = None,
+        *,
+        computes: bool = True,
+        earlier: RecordedAnalysis | None = None,
     ) -> None:
         self.source = source
-        self.computes = computes or source is None
-        """Whether code is run, and data read."""
+        self.earlier = earlier
+        """The recording of the analysis that this one continues."""
+        self.is_replay = source is not None and not computes
+        """Whether nothing is run, and no data are read."""
         self.changes: list[ChangedRequest] = []
         """The requests of a replay that differ from the recorded ones: a model would be asked these anew."""
         self.differences: list[RunDifference] = []
@@ -75,6 +96,7 @@ class Recording:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._runs: Counter[str] = Counter()
         self._models: set[str] = set()
+        self._kept: set[str] = set()
 
     @property
     def path(self) -> Path | None:
@@ -86,11 +108,12 @@ class Recording:
         """Whether a secret was replaced in what was recorded."""
         return self._writer is not None and self._writer.has_scrubbed
 
-    def begin(self, question: str, settings: Mapping[str, Any], data: list[dict[str, Any]], **more: Any) -> None:
-        """Record what is asked, of which data, and how."""
+    def begin(self, row: AnalysisRow) -> None:
+        """Record what is asked, of which data, and how: `row` without what is the same for all recordings."""
         if self._writer is not None:
-            row = AnalysisRow(version=VERSION, question=question, settings=dict(settings), data=data, **more)
-            self._writer.add(row)
+            earlier = None if self.earlier is None else os.path.relpath(self.earlier.path, self._writer.path.parent)
+            versions = self.source.header.packages if self.source is not None and self.is_replay else list_versions()
+            self._writer.add(row.model_copy(update={"continues": earlier, "packages": versions}))
 
     def wrap_model(self, model: Model) -> RecordedModel:
         """A model that records what this one answers."""
@@ -154,20 +177,21 @@ class Recording:
         task: str,
         code: str,
         results: Mapping[str, str],
-        compute: Callable[[], Awaitable[Any]],
+        compute: Callable[[], Awaitable[Any]] | None,
         *,
         encode: Callable[[Any], Any],
         decode: Callable[[Any], Any],
     ) -> Any:
-        """Run code for a task, or give what the recorded run left. `results` has the hashes of what it may use.
+        """Run code for a task; without `compute`, give what the recorded run left.
 
-        `encode` makes an outcome JSON data, `decode` the other way round. Raises what the run raises.
+        `code` and `results` are hashes: of the program, and of what it may use. `encode` makes an outcome JSON data,
+        `decode` the other way round. Raises what the run raises.
         """
         number = self._runs[task]
         self._runs[task] += 1
         recorded = self.source.runs.get((task, number)) if self.source is not None else None
-        if not self.computes:
-            return self._take_run(task, number, code, recorded, decode)
+        if compute is None:
+            return self._take_run(task, number, recorded, decode)
         row = RunRow(task=task, number=number, code=code, results=dict(results))
         try:
             outcome = await compute()
@@ -177,14 +201,10 @@ class Recording:
         self._finish_run(row.model_copy(update={"outcome": encode(outcome)}), recorded)
         return outcome
 
-    def _take_run(
-        self, task: str, number: int, code: str, recorded: RunRow | None, decode: Callable[[Any], Any]
-    ) -> Any:
+    def _take_run(self, task: str, number: int, recorded: RunRow | None, decode: Callable[[Any], Any]) -> Any:
         assert self.source is not None
         if recorded is None:
             raise LimitReached("recording", f"{self.source.stop_reason} (run {number} of {task} isn't recorded)")
-        if recorded.code != code:
-            self.changes.append(ChangedRequest(f"{task}/run/{number}", ("the code that would run is another one",)))
         self._add_run(recorded)
         if recorded.failure is not None:
             raise restore_failure(recorded.failure)
@@ -204,6 +224,21 @@ class Recording:
         """Record data that the analysis is made with, as JSON."""
         if self._writer is not None:
             self._writer.add(ValueRow(name=name, value=value))
+
+    def keep_shared(self, name: str, values: list[Any]) -> None:
+        """Record a list of which many members are those of other lists; once, whoever asks for it again."""
+        if self._writer is not None and name not in self._kept:
+            self._kept.add(name)
+            self._writer.add(ValueRow(name=name, value=[self._writer.share(value) for value in values]))
+
+    def find_shared(self, name: str) -> list[Any]:
+        """The list of that name; empty if none is recorded."""
+        assert self.source is not None
+        if name not in self.source.values:
+            return []
+        values = [self.source.find_shared(one) for one in self.source.values[name]]
+        self.keep_shared(name, values)
+        return values
 
     def find_value(self, name: str) -> Any:
         """The data of that name. Raises `LimitReached` if it isn't recorded: the analysis ended before."""
@@ -225,12 +260,31 @@ class Recording:
                 f"{self.source.path}: {name}, a figure or frame of it, is missing; copy the folder "
                 f"{self.source.path.with_suffix('.blobs').name} along with the recording"
             )
+        self.put_blob(data)
         return data
 
-    def finish(self, stopped: str | None, times: Mapping[str, tuple[float, float]], seconds: float) -> None:
-        """Record how the analysis ended, and put the rows in order."""
+    def _restore_times(self, result: AnalysisResult) -> None:
+        """Give a replayed result the recorded times, and its tasks their order: a replay takes no time."""
+        end = self.source.end if self.source is not None and self.is_replay else None
+        if end is None:
+            return
+        places = [at for at, entry in enumerate(result.output_entries) if entry.stage_type == "task_execution"]
+        tasks = [_set_times(result.output_entries[at].data, end.times) for at in places]
+        for at, task in zip(places, sorted(tasks, key=lambda task: (task.round, task.ended)), strict=True):
+            result.output_entries[at] = replace(result.output_entries[at], data=task)
+        result.usage = replace(result.usage, seconds=end.seconds)
+
+    def close(self) -> None:
+        """Close the file as it is, if it wasn't finished: an error ended the analysis."""
         if self._writer is not None:
-            self._writer.add(EndRow(stopped=stopped, times=dict(times), seconds=seconds))
+            self._writer.close()
+
+    def finish(self, result: AnalysisResult) -> None:
+        """Record how the analysis ended, and put the rows in order; a replayed result gets the recorded times."""
+        self._restore_times(result)
+        if self._writer is not None and self._writer.has_rows:
+            times = {task.id: (task.started, task.ended) for task in result.tasks}
+            self._writer.add(EndRow(stopped=result.stopped, times=times, seconds=result.usage.seconds))
             self._writer.close()
 
 
@@ -238,3 +292,21 @@ def describe_place(place: Place) -> str:
     """A place as people read it: `t1/code/0`, and the number of a request that repeats another one."""
     task, stage, attempt, number = place
     return f"{task}/{stage}/{attempt}" + (f", request {number + 1}" if number else "")
+
+
+def _set_times(task: TaskExecution, times: Mapping[str, tuple[float, float]]) -> TaskExecution:
+    if task.id not in times:
+        return task
+    started, ended = times[task.id]
+    return replace(task, started=started, ended=ended)
+
+
+def list_versions() -> dict[str, str]:
+    """The versions of Python, ferrule, and the packages that code may compute with."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

@@ -1,10 +1,10 @@
 """The rows of a recording, one JSON object a line: what they hold, and how they are read back.
 
-    {"type": "analysis", "version": 1, "question": …, "settings": {…}, "data": […], "packages": {…}}
+    {"type": "analysis", "version": 1, "question": …, "model": …, "settings": {…}, "data": […], "packages": {…}}
     {"type": "model", "name": "openai:gpt-5", "capabilities": {…}}
     {"type": "shared", "id": "…", "value": …}
     {"type": "answer", "task": "t1", "stage": "code", "attempt": 0, "number": 0, "request": {…}, "answer": {…}}
-    {"type": "run", "task": "t1", "number": 0, "code": …, "results": {…}, "outcome": {…}}
+    {"type": "run", "task": "t1", "number": 0, "code": "…", "results": {…}, "outcome": {…}}
     {"type": "end", "stopped": null, "times": {…}}
 
 A row is known by its task, stage and attempt, never by its place in the file. What several requests have in common,
@@ -39,14 +39,18 @@ class AnalysisRow(Row):
     type: Literal["analysis"] = "analysis"
     version: int
     question: str
+    model: str = ""
+    """The model that was asked unless another is named for a tool or stage."""
+    models: dict[str, str] = {}
+    """Other models by tool or stage."""
     settings: dict[str, Any] = {}
     """The settings that differ from the defaults."""
     data: list[dict[str, Any]] = []
-    """Name, path and kind of each file that was given."""
+    """Name, path and content hash of each file that was given."""
     packages: dict[str, str] = {}
     """The versions that ran: Python's, ferrule's and those of the packages of the sandbox."""
-    earlier: dict[str, Any] | None = None
-    """What a follow-up continues: its question, answer and tasks."""
+    continues: str | None = None
+    """The recording of the analysis that this one continues."""
 
 
 class ModelRow(Row):
@@ -105,14 +109,14 @@ class AnswerRow(Row):
 
 
 class RunRow(Row):
-    """A run of code in the sandbox, or of a tool."""
+    """A run of code in the sandbox."""
 
     type: Literal["run"] = "run"
     task: str
     number: int = 0
     """Counted from 0 within the task."""
     code: str
-    """The code; for a tool, its name and arguments as JSON."""
+    """The hash of the program."""
     results: dict[str, str] = {}
     """The content hash of each earlier result that it could use."""
     outcome: Any = None

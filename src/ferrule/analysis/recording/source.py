@@ -95,18 +95,21 @@ class RecordedAnalysis:
     def _shared(self) -> dict[str, Any]:
         return {row.id: row.value for row in self.rows if isinstance(row, SharedRow)}
 
+    def find_shared(self, name: str) -> Any:
+        """The value of a shared row. Raises `SettingsError` if it isn't there."""
+        if name not in self._shared:
+            raise SettingsError(
+                f"{self.path}: a row names the row {name}, which isn't there; record the analysis again"
+            )
+        return self._shared[name]
+
     def find_request(self, row: AnswerRow) -> Request | None:
         """What was asked; None for an answer that a person wrote. Raises `SettingsError` for a row that is missing."""
         if row.request is None:
             return None
-        try:
-            return Request(
-                tuple(self._shared[name] for name in row.request.messages),
-                tuple(self._shared[row.request.tools]),
-                self._shared[row.request.settings],
-            )
-        except KeyError as error:
-            place = f"{row.task}/{row.stage}/{row.attempt}"
-            raise SettingsError(
-                f"{self.path}: the request of {place} names the row {error}, which isn't there"
-            ) from error
+        asked = row.request
+        return Request(
+            tuple(map(self.find_shared, asked.messages)),
+            tuple(self.find_shared(asked.tools)),
+            self.find_shared(asked.settings),
+        )

@@ -45,6 +45,11 @@ class RecordingWriter:
         self._file = open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", buffering=0)  # noqa: PTH123, SIM115 - a descriptor, open to the end
         self._release = hide_own_file(path, "the recording of the analysis")
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether anything was written."""
+        return bool(self._rows)
+
     def add(self, row: AnyRow) -> None:
         """Write a row."""
         data = row.model_dump(mode="json", exclude_defaults=True) | {"type": row.type}
@@ -62,9 +67,14 @@ class RecordingWriter:
         return name
 
     def close(self) -> None:
-        """Put the rows in order: those of each task together, whichever ran first."""
+        """Put the rows in order: those of each task together, whichever ran first. A file without rows is removed."""
+        if self._file.closed:
+            return
         self._file.close()
         self._release()
+        if not self._rows:
+            self.path.unlink(missing_ok=True)
+            return
         partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
             file.writelines(

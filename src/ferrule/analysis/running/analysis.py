@@ -28,6 +28,7 @@ from ferrule.analysis.planning.briefing import Briefing, describe_executions
 from ferrule.analysis.planning.candidates import choose_plan
 from ferrule.analysis.planning.complexity import Complexity, assess_complexity, count_tasks
 from ferrule.analysis.planning.iteration import decide_iteration
+from ferrule.analysis.recording import Recording
 from ferrule.analysis.result import AnalysisResult, OutputEntry, PlanRecord, StageType, TaskExecution
 from ferrule.analysis.running.scheduler import run_tasks
 from ferrule.analysis.running.tasks import TaskRunner
@@ -68,10 +69,12 @@ class Analysis:
         tools: Sequence[ToolLike] = (),
         approve_plan: ApprovePlan | None = None,
         continues: AnalysisResult | None = None,
+        recording: Recording | None = None,
     ) -> None:
         self.settings = settings
         self.data = data
         self._tools = tools
+        self._recording = recording
         self._approve_plan = approve_plan
         self._pass_on = asker.emit
         self._asker = replace(asker, emit=self.report)
@@ -92,7 +95,7 @@ class Analysis:
         try:
             self._add("data", self.data.tables)
             self.report(DataShared(self.data.text))
-            async with Toolbox(self._asker, self.settings, self.data.tables, self._tools) as toolbox:
+            async with Toolbox(self._asker, self.settings, self.data.tables, self._tools, self._recording) as toolbox:
                 self._briefing = replace(self._briefing, tools=toolbox.describe())
                 check_model_names(self.settings.models, self._briefing.tools)
                 stopped = await self._plan_and_run(toolbox)

@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.analysis.asking import Asker
+from ferrule.analysis.recording import Recording
+from ferrule.analysis.recording.session import RecordedFunctions, RecordedSession
 from ferrule.analysis.settings import PYTHON, AnalysisSettings
 from ferrule.analysis.tools.knowledge import make_knowledge_tool
 from ferrule.analysis.tools.news_search import find_news_key, make_news_tool
@@ -30,11 +32,17 @@ class Toolbox:
     """Opens the tools; leaving it closes the sandbox and the servers of added tools."""
 
     def __init__(
-        self, asker: Asker, settings: AnalysisSettings, tables: Sequence[Table], added: Iterable[ToolLike]
+        self,
+        asker: Asker,
+        settings: AnalysisSettings,
+        tables: Sequence[Table],
+        added: Iterable[ToolLike],
+        recording: Recording | None = None,
     ) -> None:
         self._asker = asker
         self._settings = settings
         self._tables = tables
+        self._recording = recording or Recording()
         self._added = ToolRegistry(added)
         self._exits = AsyncExitStack()
         self._opening: asyncio.Task[PythonExecutor] | None = None
@@ -86,12 +94,21 @@ class Toolbox:
         from ferrule.analysis.functions import FunctionRepository
         from ferrule.analysis.python_executor.executor import PythonExecutor
 
+        recording = self._recording
+        if recording.is_replay:
+            # Nothing is started: what code left, and which functions were found, is recorded.
+            recorded = RecordedSession(recording, None, self._tables), RecordedFunctions(recording, None)
+            return PythonExecutor(self._asker.for_tool(PYTHON), self._settings, *recorded)
         async with AsyncExitStack() as opened:
             functions = await opened.enter_async_context(await FunctionRepository.open())
             memory = self._settings.python_memory << 20
             session = await opened.enter_async_context(await DataSession.open(self._tables, memory=memory))
             self._exits.push_async_exit(opened.pop_all())
-        return PythonExecutor(self._asker.for_tool(PYTHON), self._settings, session, functions)
+        asker = self._asker.for_tool(PYTHON)
+        if recording.path is None and recording.source is None:
+            return PythonExecutor(asker, self._settings, session, functions)
+        recorded = RecordedSession(recording, session, self._tables), RecordedFunctions(recording, functions)
+        return PythonExecutor(asker, self._settings, *recorded)
 
     async def _stop_opening(self) -> None:
         if self._opening is not None:

@@ -1,0 +1,144 @@
+"""What an analysis begins with, recorded or taken from a recording: its models, its settings and its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ferrule.analysis.asking import ModelChoice
+from ferrule.analysis.recording.data import describe_sources, find_changes, find_files, write_path
+from ferrule.analysis.recording.rows import VERSION, AnalysisRow
+from ferrule.analysis.settings import AnalysisSettings, make_settings
+from ferrule.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ferrule.analysis.data.table import Table
+    from ferrule.analysis.recording.recording import Recording
+
+_DATA = "data"
+"""The name of the recorded value with the tables and what models were shown of them."""
+
+
+def choose_settings(recording: Recording, given: AnalysisSettings | None) -> AnalysisSettings:
+    """The recorded settings of an analysis that is taken from a recording, else those given, or the defaults.
+
+    Raises `SettingsError` for a recorded one that this ferrule doesn't know.
+    """
+    source = recording.source
+    if source is None:
+        return given or AnalysisSettings()
+    try:
+        return make_settings(**source.header.settings)
+    except SettingsError as error:
+        raise SettingsError(f"{source.path}, line 1: {error}; record the analysis again") from error
+
+
+def list_recorded_files(recording: Recording) -> list[str]:
+    """The data files of the recording that is run again or continued. Raises `SettingsError` for a missing one."""
+    base = None if recording.is_replay else recording.source or recording.earlier
+    return [] if base is None else find_files(base.header.data, base.path)
+
+
+def describe_settings(settings: AnalysisSettings) -> dict[str, Any]:
+    """The settings that differ from the defaults, as JSON; models by their names."""
+    changed = {
+        name: getattr(settings, name)
+        for name, field in AnalysisSettings.model_fields.items()
+        if getattr(settings, name) != field.get_default(call_default_factory=True)
+    }
+    if "models" in changed:
+        changed["models"] = {name: one if isinstance(one, str) else one.name for name, one in changed["models"].items()}
+    return changed
+
+
+def record_models(recording: Recording, models: ModelChoice) -> ModelChoice:
+    """The same models, with their answers recorded."""
+    if recording.path is None:
+        return models
+    others = {name: recording.wrap_model(model) for name, model in models.others.items()}
+    return ModelChoice(recording.wrap_model(models.default), others, models.owned)
+
+
+def replay_models(recording: Recording) -> ModelChoice:
+    """The models of a recording, which answer what was recorded. Raises `SettingsError` for one that is missing."""
+    assert recording.source is not None
+    header = recording.source.header
+    others = {name: recording.make_model(model) for name, model in header.models.items()}
+    return ModelChoice(recording.make_model(header.model), others)
+
+
+def begin_recording(
+    recording: Recording,
+    question: str,
+    settings: AnalysisSettings,
+    models: ModelChoice,
+    data: Mapping[str, Path | str] | Sequence[Path | str],
+) -> list[str]:
+    """Record what an analysis begins with. Returns a sentence for each of its files that isn't the recorded one.
+
+    Raises `DataError` for files that can't be read.
+    """
+    base = recording.source or recording.earlier
+    rows = base.header.data if recording.is_replay and base is not None else _describe_files(recording, data)
+    if recording.path is not None:
+        recording.begin(
+            AnalysisRow(
+                version=VERSION,
+                question=question,
+                model=models.default.name,
+                models={name: model.name for name, model in models.others.items()},
+                settings=describe_settings(settings),
+                data=rows,
+            )
+        )
+        for model in (models.default, *models.others.values()):
+            recording.add_model(model)
+    return [] if base is None else find_changes(base.header.data, rows)
+
+
+def _describe_files(
+    recording: Recording, data: Mapping[str, Path | str] | Sequence[Path | str]
+) -> list[dict[str, Any]]:
+    needs_hashes = recording.path is not None or recording.source is not None or recording.earlier is not None
+    if not data or not needs_hashes:
+        return []
+    from ferrule.analysis.data.sources import check_sources, make_sources
+
+    sources = make_sources(data)
+    check_sources(sources)
+    return describe_sources(sources, recording.path or Path("recording"))
+
+
+def keep_data(recording: Recording, tables: Iterable[Table], text: str, profiles: dict[str, str]) -> None:
+    """Record the tables, without their rows, and what models are shown of them."""
+    if recording.path is None:
+        return
+    rows = [
+        table.model_dump(mode="json")
+        # The copies as Parquet are in a folder that is deleted with the analysis.
+        | {"path": write_path(table.path, recording.path), "parquet": table.parquet.name}
+        for table in tables
+    ]
+    recording.keep_value(_DATA, {"tables": rows, "text": text, "profiles": profiles})
+
+
+def take_data(recording: Recording) -> tuple[tuple[Table, ...], str, dict[str, str]]:
+    """The recorded tables, and what models were shown of them. Raises `SettingsError` for what can't be read."""
+    from pydantic import ValidationError
+
+    from ferrule.analysis.data.table import Table
+
+    assert recording.source is not None
+    found = recording.source.values.get(_DATA)
+    if found is None:
+        return (), "", {}
+    try:
+        read = tuple(map(Table.model_validate, found["tables"]))
+        text, profiles = str(found["text"]), dict(found["profiles"])
+    except (LookupError, TypeError, ValidationError) as error:
+        raise SettingsError(f"{recording.source.path}: its data can't be read; record the analysis again") from error
+    folder = recording.source.path.parent
+    tables = tuple(table.model_copy(update={"path": folder / table.path}) for table in read)
+    keep_data(recording, tables, text, profiles)
+    return tables, text, profiles

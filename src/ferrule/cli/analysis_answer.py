@@ -1,0 +1,146 @@
+"""Shows the result of an analysis: the answer first, each number with the task that computed it; or all as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ferrule._util.pluralize import pluralize
+from ferrule._util.terminal_text import escape_line, escape_text
+from ferrule._util.word_folding import fold_words
+
+if TYPE_CHECKING:
+    from ferrule.analysis.numbers.matching import NumberLink
+    from ferrule.analysis.recording import Recording
+    from ferrule.analysis.result import AnalysisResult
+
+_WIDTH = 110
+"""Columns of the answer where there is no terminal."""
+_INNER_FIELDS = ("kept",)
+"""Fields of a task that hold what later tasks compute with, and no person reads."""
+
+
+def print_answer(result: AnalysisResult) -> None:
+    """Print the answer, the key findings and the focused answer on stdout, and what the marks mean."""
+    marked, is_colored = _Marker(result), sys.stdout.isatty()
+    lines = [*marked.mark(result.answer, result.numbers).splitlines()]
+    if result.key_findings:
+        findings = (marked.mark(finding, marked.match(finding)) for finding in result.key_findings)
+        lines += ["", *(f"- {finding}" for finding in findings)]
+    if result.focused_answer is not None and result.focused_answer.answer_type != "none":
+        focused = result.focused_answer.formatted_answer
+        lines += ["", f"Answer: {marked.mark(focused, marked.match(focused))}"]
+    legend = list(marked.list_tasks())
+    if legend:
+        lines += ["", *legend]
+    if result.stopped is not None:
+        lines += ["", f"partial: {escape_line(result.stopped)}"]
+    if is_colored:
+        _print_styled(lines)
+    else:
+        print("\n".join(piece.rstrip() for line in lines for piece in fold_words(line, _WIDTH)))
+
+
+class _Marker:
+    """Puts the source of each number after it, and counts which tasks were named."""
+
+    def __init__(self, result: AnalysisResult) -> None:
+        from ferrule.analysis.numbers.sources import collect_sources
+
+        self._result = result
+        profiles = {"data": result.shared} if result.shared else {}
+        self._sources = collect_sources(result.question, profiles, result.tasks)
+        self._named: set[str] = set()
+
+    def match(self, text: str) -> list[NumberLink]:
+        """The links of a text that has none yet."""
+        from ferrule.analysis.numbers.matching import match_numbers
+
+        return match_numbers(text, self._sources)
+
+    def mark(self, text: str, links: Iterable[NumberLink]) -> str:
+        """A text with marks; a mark that follows the same one at once is left out."""
+        pieces, at = [], 0
+        for link in sorted(links, key=lambda one: one.start):
+            mark = self._make_mark(link)
+            if mark:
+                pieces += [escape_text(text[at : link.end]), f" [{mark}]"]
+                at = link.end
+        return "".join([*pieces, escape_text(text[at:])])
+
+    def _make_mark(self, link: NumberLink) -> str:
+        if link.kind == "not computed":
+            return "not computed"
+        if link.source is None or link.kind not in ("computed", "given", "stated"):
+            return ""
+        source = "data" if link.source.endswith(".profile") else link.source
+        if link.kind == "given":
+            return source
+        self._named.add(source)
+        return source if link.kind == "computed" else f"{source}, stated"
+
+    def list_tasks(self) -> Iterator[str]:
+        """A line for each task that was named."""
+        for task in self._result.tasks:
+            if task.id in self._named:
+                query = escape_line(" ".join(task.task_query.split()))
+                yield f"[{escape_line(task.id)}] {escape_line(task.tool)}: {query}"
+
+
+def _print_styled(lines: Iterable[str]) -> None:
+    """Print lines on a terminal, with the marks in colour and broken between words."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for line in lines:
+        text = Text(line)
+        text.highlight_regex(r"\[(?:t\d+|question|data)\]", "green")
+        text.highlight_regex(r"\[t\d+, stated\]", "yellow")
+        text.highlight_regex(r"\[not computed\]|^partial:", "red")
+        text.highlight_regex(r"^Answer: .*", "bold")
+        console.print(text)
+
+
+def describe_comparison(recording: Recording) -> Iterator[str]:
+    """What differs from the recording that an analysis began with, line by line."""
+    if recording.changes:
+        yield f"{pluralize(len(recording.changes), 'request')} would be asked anew, not being as recorded:"
+        yield from (f"  {change}" for change in recording.changes)
+    if recording.differences:
+        yield f"{pluralize(len(recording.differences), 'value')} differ from the recorded ones:"
+        yield from (f"  {difference}" for difference in recording.differences)
+    elif recording.compared:
+        yield f"{pluralize(recording.compared, 'run')} computed again: every value is as recorded"
+
+
+def describe_result(result: AnalysisResult, recording: Recording) -> dict[str, Any]:
+    """All of a result as JSON data; figures by their hashes, which the recording keeps them by."""
+    found: dict[str, Any] = _describe(result)
+    found["recording"] = str(recording.path) if recording.path is not None else None
+    found["changed_requests"] = [str(change) for change in recording.changes]
+    found["differences"] = _describe(recording.differences)
+    return found
+
+
+def _describe(value: Any) -> Any:
+    from pydantic import BaseModel
+
+    from ferrule.conversation import Image
+
+    if isinstance(value, Image):
+        return {"image": value.hash, "media_type": value.media_type}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (one.name for one in dataclasses.fields(value) if one.name not in _INNER_FIELDS)
+        return {name: _describe(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(name): _describe(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_describe(inner) for inner in value]
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,98 @@
+"""Shows a plan before anything runs, to approve it, change it in an editor, or refuse it."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from ferrule.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ferrule.analysis.plan import Plan
+
+_QUESTION = "Run this plan? [y]es, [e]dit, [n]o: "
+_HELP = """\
+# Change, add or remove tasks. Each has an id (t1, t2, …), the tool that does it, what it is asked, and the ids of the
+# tasks whose results it needs. Saved without any task, the plan is refused.
+"""
+
+
+async def ask_about_plan(plan: Plan, tools: Collection[str] = ()) -> Plan | None:
+    """Ask about a plan at the terminal until the answer is clear; None if it is refused.
+
+    Raises `SettingsError` where nobody can be asked.
+    """
+    from ferrule.cli.analysis_progress import describe_plan
+    from ferrule.session.approvals import is_interactive
+
+    if not is_interactive():
+        raise SettingsError("--plan asks before the plan runs, and nobody can be asked here; leave it out")
+    while True:
+        print("\n".join(describe_plan(plan)), file=sys.stderr)
+        print(_QUESTION, end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        answer = line.strip().casefold()
+        if answer in ("y", "yes"):
+            return plan
+        if not line or answer in ("n", "no"):
+            return None
+        if answer in ("e", "edit"):
+            plan = await _edit_plan(plan, tools)
+            if not plan.tasks:
+                return None
+
+
+async def _edit_plan(plan: Plan, tools: Collection[str]) -> Plan:
+    """Let a person edit a plan; what is wrong with it is said, and the plan as it was is given back."""
+    from ferrule.analysis.plan import validate_plan
+    from ferrule.execution.terminal_programs import edit_text, find_editor
+    from ferrule.session.terminal_output import print_notice
+
+    try:
+        edited = parse_plan(await edit_text(find_editor(), write_plan(plan), "plan.toml"))
+    except SettingsError as error:
+        print_notice(str(error))
+        return plan
+    known = {*tools, *(task.tool for task in plan.tasks)}
+    problems = validate_plan(edited, known) if edited.tasks else []
+    if problems:
+        print_notice(f"the plan can't run: {' '.join(problems)}")
+        return plan
+    return edited
+
+
+def write_plan(plan: Plan) -> str:
+    """A plan as TOML, for an editor."""
+    parts = [_HELP, f"approach = {_quote(plan.approach)}\n"]
+    for task in plan.tasks:
+        needs = ", ".join(map(_quote, task.needs))
+        parts.append(
+            f"\n[[tasks]]\nid = {_quote(task.id)}\ntool = {_quote(task.tool)}\nneeds = [{needs}]\n"
+            f"query = {_quote(task.query)}\n"
+        )
+    return "".join(parts)
+
+
+def parse_plan(text: str) -> Plan:
+    """Read a plan that `write_plan` wrote and a person changed. Raises `SettingsError`."""
+    from pydantic import ValidationError
+
+    from ferrule._util.invalid_fields import describe_invalid_fields
+    from ferrule.analysis.plan import Plan
+
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+        return Plan.model_validate(data)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"the plan isn't TOML: {error}; nothing was changed") from error
+    except ValidationError as error:
+        raise SettingsError(f"the plan can't be read: {describe_invalid_fields(error)}; nothing was changed") from error
+
+
+def _quote(text: str) -> str:
+    import json
+
+    # A JSON string is a TOML string, but for characters that JSON may leave as they are.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
