@@ -32,6 +32,7 @@ COMMANDS = (
     "mcp",
     "policy",
     "sandbox",
+    "functions",
     "train",
     "eval",
 )

@@ -15,6 +15,7 @@ from ferrule._util.terminal_text import escape_json
 from ferrule.analysis.data.table import ColumnProfile, Table
 
 Share: TypeAlias = Literal["schema", "profile", "samples"]
+"""What models are shown of the data: names and types, statistics too, or sample rows too."""
 
 _MAX_COLUMNS: Final = 200
 _SPECIAL_TOKEN: Final = r"</?(?:[|｜A-Za-z_▁!/@$]|0x)|[|｜]>|\[/?[A-Z|]|\[e~\[|\]~b\]|〈\|"
