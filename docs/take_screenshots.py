@@ -1,7 +1,8 @@
 """The pictures of `docs/screenshots/`, from what the commands print on a terminal: `python docs/take_screenshots.py`.
 
 Each command runs in a terminal of its own, and rich draws what it printed. Rich's template fetches fonts from another
-host; they are left out, so that a picture is shown in the reader's own font and nobody else is asked.
+host; they are left out, so that a picture is shown in the reader's own font and nobody else is asked. Pages that a
+command writes are opened in Chromium, where there is one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,10 @@ FILES = {
 {"name": "weather", "arguments": {"city": "Paris", "days": 3}}
 </tool_call>""",
 }
+PAGES = {"report": "ferrule analyze --replay {examples}/analysis/sales.jsonl --report page.html"}
+"""Commands that write `page.html`, by the names of their pictures."""
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PAGE_SIZE = (900, 1500)
 _FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
@@ -87,7 +93,23 @@ def take(name: str) -> str:
     return picture.replace("Fira Code, monospace", "ui-monospace, monospace")
 
 
+def photograph(name: str, browser: str) -> None:
+    """Write the picture of a command's page, as PNG: its top, as wide and high as `PAGE_SIZE`."""
+    with tempfile.TemporaryDirectory() as folder:
+        read_terminal(PAGES[name].format(examples=shlex.quote(str(EXAMPLES))), Path(folder))
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}/own"]
+        size = f"--window-size={PAGE_SIZE[0]},{PAGE_SIZE[1]}"
+        picture = f"--screenshot={FOLDER / name}.png"
+        page = Path(folder, "page.html").as_uri()
+        subprocess.run([browser, *options, size, picture, page], check=True, capture_output=True)
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name in COMMANDS:
         (FOLDER / f"{name}.svg").write_text(take(name), encoding="utf-8")
+    if browser := shutil.which("chromium") or shutil.which("google-chrome"):
+        for name in PAGES:
+            photograph(name, browser)
+    else:
+        print(f"no Chromium here: left as they are: {', '.join(PAGES)}")

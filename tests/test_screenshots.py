@@ -1,5 +1,6 @@
 """Compares the pictures of commands with what the commands print."""
 
+import struct
 import sys
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "docs"))
 
-from take_screenshots import COMMANDS, FOLDER, take
+from take_screenshots import COMMANDS, FOLDER, PAGE_SIZE, PAGES, take
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -17,13 +18,20 @@ def test_a_picture_shows_what_its_command_prints(name: str) -> None:
 
 
 def test_there_are_no_other_pictures() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} == set(COMMANDS)
+    assert {path.stem for path in FOLDER.iterdir()} == set(COMMANDS) | set(PAGES)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*(f"{name}.svg" for name in COMMANDS), *(f"{name}.png" for name in PAGES)])
 def test_a_picture_is_on_a_page(name: str) -> None:
     pages = [path.read_text(encoding="utf-8") for path in FOLDER.parent.glob("*.md")]
-    assert any(f"(screenshots/{name}.svg)" in page for page in pages)
+    assert any(f"(screenshots/{name})" in page for page in pages)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_picture_of_a_page_is_a_png_of_its_size(name: str) -> None:
+    data = (FOLDER / f"{name}.png").read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert struct.unpack(">II", data[16:24]) == PAGE_SIZE
 
 
 @pytest.mark.parametrize("name", COMMANDS)
