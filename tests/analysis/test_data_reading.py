@@ -95,6 +95,43 @@ def test_a_type_that_changes_late_in_the_file_is_found(tmp_path: Path) -> None:
     assert (column.type, column.missing, column.distinct) == ("text", 1, 2)
 
 
+UNUSUAL: dict[str, tuple[bytes, list[str], list[str]]] = {
+    "ragged.csv": (b"a,b,c\n1,2,3\n4,5\n6,7,8,9\n10,11,12\n", ["a", "b", "c", "column3"], ["integer"] * 4),
+    "twice.csv": (b"a,a,A,\n1,2,3,4\n", ["a", "a_1", "A_2", "column3"], ["integer"] * 4),
+    "quoted.csv": (b'id,note\n1,"two\nlines, ""quoted"""\n2,x\n', ["id", "note"], ["integer", "text"]),
+    "header.csv": (b"a,b\n", ["a", "b"], ["text", "text"]),
+    "bare.csv": (b"1,2.5,x\n2,3.5,y\n", ["column0", "column1", "column2"], ["integer", "number", "text"]),
+    "comment.csv": (b"# made by me\na,b\n1,2\n", ["a", "b"], ["integer", "integer"]),
+    "russian.csv": (
+        "имя;город\nИван;Москва\nАнна;Казань\nПётр;Тверь\n".encode("cp1251"),
+        ["имя", "город"],
+        ["text", "text"],
+    ),
+    "zones.csv": (b"t,x\n2024-01-01T10:00:00Z,1\n2024-01-01T11:00:00+02:00,2\n", ["t", "x"], ["timestamp", "integer"]),
+    "infinite.csv": (b"x\n1.5\ninf\nnan\n", ["x"], ["number"]),
+    "answer.json": (b'{"data": [{"a": 1, "b": "x"}, {"a": 2, "b": null}]}', ["a", "b"], ["integer", "text"]),
+    "columns.json": (b'{"a": [1, 2], "b": [3.5, 4]}', ["a", "b"], ["integer", "number"]),
+}
+
+
+@pytest.fixture(scope="module")
+def unusual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
+    folder = tmp_path_factory.mktemp("unusual")
+    for name, (content, _, _) in UNUSUAL.items():
+        (folder / name).write_bytes(content)
+    return read(
+        folder, *(folder / name for name in UNUSUAL if name != "columns.json"), f"lists={folder / 'columns.json'}"
+    )
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_files_are_read_as_they_are_meant(unusual: dict[str, Table], name: str) -> None:
+    table = unusual["lists" if name == "columns.json" else name.partition(".")[0]]
+    _, names, types = UNUSUAL[name]
+    assert [column.name for column in table.columns] == names
+    assert [column.type for column in table.columns] == types
+
+
 def test_the_same_file_has_the_same_digest_and_profile(tmp_path: Path) -> None:
     path = tmp_path / "many.csv"
     path.write_text("n,t\n" + "".join(f"{n % 977},x{n}\n" for n in range(150_000)))

@@ -297,7 +297,7 @@ async def _call(session: SandboxSession, source: DataSource, code: str) -> Any:
 
 def _explain(source: DataSource, kind: str, message: str) -> DataError:
     """Make an error of an exception in the sandbox, by the name of its class."""
-    message = " ".join(message.split())[:600]
+    message = " ".join(message.replace('in file "data", ', "").split())[:600]
     if kind in {"Unreadable", "NoRecords"}:
         return _ChildError(f"{source.path} {message}")
     if kind in {"MemoryError", "OutOfMemoryException", "OutOfMemoryError", "ArrowMemoryError"}:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final, Literal, TypeAlias
 
+from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_json
 from ferrule.analysis.data.table import ColumnProfile, Table
 
@@ -47,7 +48,8 @@ def neutralise_markers(text: str) -> str:
 
 def _describe_table(table: Table, share: Share) -> str:
     source = quote_text(table.path.name) + (f", {_PARTS[table.kind]} {quote_text(table.part)}" if table.part else "")
-    lines = [f"tables[{quote_text(table.name)}]: {table.rows:,} rows, {len(table.columns)} columns, from {source}"]
+    size = f"{pluralize(table.rows, 'row')}, {pluralize(len(table.columns), 'column')}"
+    lines = [f"tables[{quote_text(table.name)}]: {size}, from {source}"]
     lines += [f"  note: {note}" for note in map(neutralise_markers, table.notes)]
     lines += [f"- {_describe_column(column, table.rows, share)}" for column in table.columns[:_MAX_COLUMNS]]
     if len(table.columns) > _MAX_COLUMNS:
@@ -89,7 +91,7 @@ def _describe_text(column: ColumnProfile, share: Share) -> list[str]:
     parts = []
     if column.lengths is not None:
         low, high = column.lengths
-        parts.append(f"{low} characters" if low == high else f"{low} to {high} characters")
+        parts.append(pluralize(low, "character") if low == high else f"{low} to {high} characters")
     if share == "samples" and column.common:
         common = ", ".join(f"{quote_text(value)} ({count:,})" for value, count in column.common)
         parts.append(f"most common: {common}")

@@ -112,7 +112,7 @@ class PieceStream:
 
 def shorten(message: str) -> str:
     """Cut an error message to what a person needs of it."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.partition("LINE 1:")[0].splitlines() if line.strip()]
     return " ".join(lines[:4])[:600]
 
 
@@ -173,7 +173,7 @@ def make_query(path: str, kind: str, memory: int, attempt: int) -> tuple[str, li
         return make_csv_query(path, memory, attempt)
     if kind == "parquet":
         return f"SELECT * FROM read_parquet({quote(path)})", []
-    return make_json_query(path, kind, attempt), []
+    return make_json_query(path, kind, memory, attempt), []
 
 
 def make_csv_query(path: str, memory: int, attempt: int) -> tuple[str, list[str]]:
@@ -192,8 +192,11 @@ def make_csv_query(path: str, memory: int, attempt: int) -> tuple[str, list[str]
     if sniffed is None:
         raise ValueError("no columns were found")
     delimiter, has_header, columns = sniffed
+    if len(columns) == 1 and attempt < 2 and (found := find_delimiter(path)):
+        # Lines of unequal lengths look like one column: `found` separates nearly all of them.
+        delimiter, tolerant = found, ", strict_mode=false, null_padding=true, ignore_errors=true, store_rejects=true"
     options, notes = [missing, f"delim={quote(delimiter)}", f"header={str(has_header).lower()}", BUFFER], []
-    if delimiter != ",":
+    if delimiter != "," and len(columns) > 1:
         notes.append(f"separated by {_SEPARATORS.get(delimiter, repr(delimiter))}")
     if not has_header:
         notes.append("it has no header: columns are named by their number")
@@ -206,6 +209,16 @@ def make_csv_query(path: str, memory: int, attempt: int) -> tuple[str, list[str]
     if attempt >= 2:
         base += ", ignore_errors=true, store_rejects=true"
     return f"SELECT * FROM {base})", notes
+
+
+def find_delimiter(path: str) -> str | None:
+    """Return what separates nearly all of the first lines, if they aren't one column."""
+    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - in the sandbox
+        lines = [line for line in file.readlines(1 << 16)[:200] if line.strip()]
+    for delimiter in (",", ";", "\t", "|"):
+        if delimiter in lines[0] and sum(delimiter in line for line in lines) >= 0.9 * len(lines):
+            return delimiter
+    return None
 
 
 def _has_decimal_commas(connection: duckdb.DuckDBPyConnection, base: str, columns: list[dict[str, str]]) -> bool:
@@ -225,10 +238,23 @@ def _has_decimal_commas(connection: duckdb.DuckDBPyConnection, base: str, column
 _SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", " ": "spaces"}
 
 
-def make_json_query(path: str, kind: str, attempt: int) -> str:
-    """Return the query of a file of JSON or JSON lines."""
+def make_json_query(path: str, kind: str, memory: int, attempt: int) -> str:
+    """Return the query of a file of JSON or JSON lines; an object of lists is a table too."""
     shape = "newline_delimited" if kind == "jsonl" else "auto"
     sample = 20480 if attempt == 0 else -1
-    return (
-        f"SELECT * FROM read_json({quote(path)}, format='{shape}', sample_size={sample}, maximum_object_size=67108864)"
-    )
+    source = f"read_json({quote(path)}, format='{shape}', sample_size={sample})"
+    lists = find_lists(connect(memory), source) if kind == "json" else []
+    if len(lists) == 1 and "STRUCT" in lists[0][1]:
+        return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}"
+    if lists:
+        return f"SELECT {', '.join(f'unnest({name}) AS {name}' for name, _ in lists)} FROM {source}"
+    return f"SELECT * FROM {source}"
+
+
+def find_lists(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
+    """Return the columns, quoted, and their types, if there is one object whose members are all lists."""
+    if len(connection.execute(f"SELECT 1 FROM {source} LIMIT 2").fetchall()) != 1:
+        return []
+    columns = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    found = [('"' + row[0].replace('"', '""') + '"', row[1]) for row in columns]
+    return found if all(kind.endswith("[]") for _, kind in found) else []

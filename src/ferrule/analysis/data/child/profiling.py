@@ -75,13 +75,20 @@ def _profile_rows(
     return rows, found
 
 
-_ORDERED = ("min({})", "max({})", "approx_count_distinct({})")
+_ORDERED = ("min({})::VARCHAR", "max({})::VARCHAR", "approx_count_distinct({})")
+_FINITE = "CASE WHEN isfinite({0}) THEN {0} END"
 _AGGREGATES = {
     "nested": (),
     "binary": ("approx_count_distinct({})", "sum(octet_length({}))"),
     "text": (*_ORDERED, "min(length({}))", "max(length({}))", "sum(strlen({}))"),
-    "integer": (*_ORDERED, "avg({})", "stddev_samp({}::DOUBLE)"),
-    "number": (*_ORDERED, "avg({})", "stddev_samp(CASE WHEN isfinite({0}) THEN {0} END)"),
+    "integer": ("min({})", "max({})", "approx_count_distinct({})", "avg({})", "stddev_samp({}::DOUBLE)"),
+    "number": (
+        f"min({_FINITE})",
+        f"max({_FINITE})",
+        "approx_count_distinct({})",
+        f"avg({_FINITE})",
+        f"stddev_samp({_FINITE})",
+    ),
 }
 
 
