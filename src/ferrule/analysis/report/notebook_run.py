@@ -20,6 +20,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Any, Final, cast
 
+from ferrule._util.pluralize import pluralize
 from ferrule.analysis.numbers.sources import read_numbers
 
 PACKAGES: Final = (
@@ -193,6 +194,6 @@ def _compare_numbers(value: Any, expected: Any) -> str:
         return f"{len(found)} numbers, and {len(wanted)} in the analysis"
     pairs = [pair for pair in zip(found, wanted, strict=True) if not math.isclose(*pair, rel_tol=1e-9, abs_tol=1e-12)]
     if not pairs:
-        return f"the same {len(wanted)} numbers as in the analysis" if wanted else "no numbers to compare"
+        return f"the same {pluralize(len(wanted), 'number')} as in the analysis" if wanted else "no numbers to compare"
     shown = "; ".join(f"{now!r} was {then!r}" for now, then in pairs[:_SHOWN])
     return f"{len(pairs)} of {len(wanted)} numbers differ from the analysis: {shown}"
