@@ -27,12 +27,12 @@ COMMANDS = (
     "parse",
     "synth",
     "completion",
+    "functions",
     "keys",
     "history",
     "mcp",
     "policy",
     "sandbox",
-    "functions",
     "train",
     "eval",
 )

@@ -263,8 +263,8 @@ class Recording:
         self.put_blob(data)
         return data
 
-    def _restore_times(self, result: AnalysisResult) -> None:
-        """Give a replayed result the recorded times, and its tasks their order: a replay takes no time."""
+    def _restore_end(self, result: AnalysisResult) -> None:
+        """Give a replayed result the recorded times, the order of its tasks, and the reason why it is partial."""
         end = self.source.end if self.source is not None and self.is_replay else None
         if end is None:
             return
@@ -273,6 +273,8 @@ class Recording:
         for at, task in zip(places, sorted(tasks, key=lambda task: (task.round, task.ended)), strict=True):
             result.output_entries[at] = replace(result.output_entries[at], data=task)
         result.usage = replace(result.usage, seconds=end.seconds)
+        if result.stopped is not None:
+            result.stopped = end.stopped or result.stopped
 
     def close(self) -> None:
         """Close the file as it is, if it wasn't finished: an error ended the analysis."""
@@ -281,7 +283,7 @@ class Recording:
 
     def finish(self, result: AnalysisResult) -> None:
         """Record how the analysis ended, and put the rows in order; a replayed result gets the recorded times."""
-        self._restore_times(result)
+        self._restore_end(result)
         if self._writer is not None and self._writer.has_rows:
             times = {task.id: (task.started, task.ended) for task in result.tasks}
             self._writer.add(EndRow(stopped=result.stopped, times=times, seconds=result.usage.seconds))

@@ -1,0 +1,85 @@
+"""`ferrule analyze`: what is refused, what is shown, and what is left by an analysis that is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import openai_server
+import pytest
+from terminals import COMMAND, assert_refused, environment, ferrule
+
+ROOT = Path(__file__).parents[2]
+SALES = ROOT / "examples" / "analysis" / "sales.jsonl"
+KEY = "test-key"
+OWN = ("--model", "ollama:m")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["there is no question"]),
+        ([" "], ["the question is empty"]),
+        (["Why?"], ["the embedded model can't plan an analysis", "--model"]),
+        (["Why?", *OWN, "--data", "missing.csv"], ["missing.csv doesn't exist"]),
+        (["Why?", *OWN, "--data", "."], ["is a folder"]),
+        (["Why?", *OWN, "--set", "concurency=3"], ["unknown setting 'concurency'; the nearest: concurrency"]),
+        (["Why?", *OWN, "--mode", "fast"], ["mode: ", "'quick'", "'fast'"]),
+        (["Why?", *OWN, "--max-cost", "1"], ["price of ollama:m isn't known"]),
+        (["Why?", *OWN, "--report", "none/out.html"], ["none/out.html: there is no folder"]),
+        (["--replay", "missing.jsonl"], ["missing.jsonl: No such file"]),
+        (["--replay", "last"], ["no analysis is recorded in"]),
+        (["Why?", "--replay", str(SALES)], ["--replay has the recorded question", "--continue"]),
+        (["--replay", str(SALES), "--rerun", str(SALES)], ["--replay and --rerun can't be used together"]),
+        (["--replay", str(SALES), "--data", "x.csv"], ["--replay reads no data"]),
+        (["Why?", *OWN, "--record", "a.jsonl", "--no-record"], ["--record and --no-record"]),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: list[str], words: list[str], tmp_path: Path) -> None:
+    done = ferrule("analyze", *arguments, folder=tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
+    assert_refused(done, *words)
+
+
+def test_a_damaged_recording_is_refused_with_the_number_of_its_line(tmp_path: Path) -> None:
+    lines = SALES.read_text().splitlines()
+    (tmp_path / "run.jsonl").write_text("\n".join([*lines[:4], "{", *lines[4:]]))
+    assert_refused(ferrule("analyze", "--replay", "run.jsonl", folder=tmp_path), "run.jsonl, line 5: a damaged row")
+
+
+def test_a_replay_as_json_has_everything_and_shows_nothing_else(tmp_path: Path) -> None:
+    done = ferrule("analyze", "--replay", SALES, "--json", "--report", "out.html", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["focused_answer"]["answer_value"] == "West"
+    assert found["stopped"] is None
+    assert {link["source"] for link in found["numbers"] if link["kind"] == "computed"} == {"t1", "t2"}
+    assert "132,984.63" in (tmp_path / "out.html").read_text()
+
+
+@pytest.mark.slow
+async def test_ctrl_c_leaves_what_was_found_and_a_recording(tmp_path: Path) -> None:
+    plan = {"plans": [{"approach": "Think.", "tasks": [{"id": "t1", "tool": "logic_kernel", "query": "Think."}]}]}
+    answers = ({"level": "straightforward"}, plan)
+    async with openai_server.server(*(openai_server.says(json.dumps(one)) for one in answers)) as server:
+        process = subprocess.Popen(
+            [*COMMAND, "analyze", "Is it so?", "-m", "openai:m", "--base-url", f"{server.url}/v1", "--mode", "quick",
+             "--record", "run.jsonl"],
+            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environment({"OPENAI_API_KEY": KEY, "XDG_DATA_HOME": str(tmp_path)}),
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while len(server.requests) < 3 and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        shown, errors = await asyncio.to_thread(process.communicate, timeout=60)
+    assert process.returncode == 130, errors
+    assert "partial: the analysis was stopped" in shown
+    assert "recorded in run.jsonl" in errors
+    assert KEY not in (tmp_path / "run.jsonl").read_text()
+    again = ferrule("analyze", "--replay", "run.jsonl", folder=tmp_path)
+    assert again.returncode == 1
+    assert "partial: the analysis was stopped" in again.stdout
