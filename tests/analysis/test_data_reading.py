@@ -132,6 +132,7 @@ def test_unusual_files_are_read_as_they_are_meant(unusual: dict[str, Table], nam
     assert [column.type for column in table.columns] == types
 
 
+@pytest.mark.slow
 def test_the_same_file_has_the_same_digest_and_profile(tmp_path: Path) -> None:
     path = tmp_path / "many.csv"
     path.write_text("n,t\n" + "".join(f"{n % 977},x{n}\n" for n in range(150_000)))

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from ferrule.analysis.data import DataSession, TaskValue, make_sources, read_tables
 
 MB = 1 << 20
@@ -83,6 +85,7 @@ def test_open_figures_are_collected_and_runs_go_on_at_once(tmp_path: Path) -> No
     with_session(tmp_path, work)
 
 
+@pytest.mark.slow
 def test_a_large_table_is_a_lazy_relation(tmp_path: Path) -> None:
     lines = [f"{'NS'[n % 2]}{'x' * 60},{n}\n" for n in range(500_000)]
     (tmp_path / "sales.csv").write_text("region,amount\n" + "".join(lines))

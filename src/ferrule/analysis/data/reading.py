@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -63,9 +64,11 @@ async def read_tables(
         return []
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with PythonSandbox(packages=_PACKAGES, checks="off", memory=memory, tier=tier) as sandbox:
-        reader = _Reader(sandbox, folder, memory)
+        # One set of mounts for all files, since a set needs a zygote of its own.
+        reader = _Reader(sandbox, folder, memory, [source.path for source in sources])
         parts = [part for source in sources for part in await reader.convert(source)]
         _check_names(parts)
+        reader = _Reader(sandbox, folder, memory, list(dict.fromkeys(part.parquet for part in parts)))
         return [await reader.profile(part) for part in parts]
 
 
@@ -136,52 +139,58 @@ class _PartFile:
 
 
 class _Reader:
-    """Converts and profiles in one sandbox."""
+    """Converts or profiles files in one sandbox, whose runs find each as a mount."""
 
-    def __init__(self, sandbox: PythonSandbox, folder: Path, memory: int) -> None:
+    def __init__(self, sandbox: PythonSandbox, folder: Path, memory: int, paths: Sequence[Path]) -> None:
         self._sandbox = sandbox
+        self._mounts = [Mount(path, f"data{number}") for number, path in enumerate(paths)]
         self._folder = folder
         self._memory = memory
 
     async def convert(self, source: DataSource) -> list[_Part]:
         """Return the tables of a file."""
-        async with await self._open(source.path, source, "detection", "conversion", "records") as session:
-            found = await _call(session, source, f"inspect_file('data', {source.path.name!r})")
+        data = self._find(source.path)
+        async with await self._open(self._mounts, source, "detection", "conversion", "records") as session:
+            found = await _call(session, source, f"inspect_file({data!r}, {source.path.name!r})")
             kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
             if not found["compression"] and encoding in {None, "utf-8"}:
-                return await self._convert_parts(session, source, kind, notes)
-            chunks = f"decode_chunks('data', {found['compression']!r}, {encoding!r})"
+                return await self._convert_parts(session, source, data, kind, notes)
+            chunks = f"decode_chunks({data!r}, {found['compression']!r}, {encoding!r})"
             with _PartFile(self._folder) as file:
                 await _call(session, source, f"stream = copy_bytes({chunks}, {_MAX_UNPACKED})")
                 await _take(session, source, file)
                 file.finish()
-                async with await self._open(file.path, source, "conversion") as unpacked:
-                    return await self._convert_parts(unpacked, source, kind, notes)
+                async with await self._open([Mount(file.path, data)], source, "conversion") as unpacked:
+                    return await self._convert_parts(unpacked, source, data, kind, notes)
 
-    async def _open(self, path: Path, source: DataSource, *modules: str) -> SandboxSession:
-        """Start a session that finds a file as `data`, with the functions of modules of `child`."""
+    def _find(self, path: Path) -> str:
+        """The name of a file for the code in the sandbox."""
+        return next(mount.shown_name for mount in self._mounts if mount.path == path)
+
+    async def _open(self, mounts: Sequence[Mount], source: DataSource, *modules: str) -> SandboxSession:
+        """Start a session that finds files, with the functions of modules of `child`."""
         try:
-            session = await self._sandbox.session(mounts=[Mount(path, "data")], checkpoints=False)
+            session = await self._sandbox.session(mounts=mounts, checkpoints=False)
         except SandboxInputError as error:
-            raise DataError(f"{source.path} can't be read: {str(error).partition(': ')[2]}") from None
+            raise DataError(f"data can't be read: {str(error).partition(': ')[2]}") from None
         for module in modules:
             await _call(session, source, load_child_code(module) + "\nNone")
         return session
 
     async def _convert_parts(
-        self, session: SandboxSession, source: DataSource, kind: str, notes: tuple[str, ...]
+        self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
     ) -> list[_Part]:
         if kind not in {"excel", "sqlite"}:
-            return [await self._convert_text(session, source, kind, notes)]
+            return [await self._convert_text(session, source, data, kind, notes)]
         if kind == "sqlite":
             await asyncio.to_thread(_check_journal, source.path)
         lister = "list_sheets" if kind == "excel" else "list_database_tables"
-        names = await _call(session, source, f"{lister}('data')")
+        names = await _call(session, source, f"{lister}({data!r})")
         _check_parts(source, kind, names)
         parts = []
         for part in names:
             name = source.table_name if len(names) == 1 else make_identifier(f"{source.table_name}_{part}")
-            maker = f"read_sheet('data', {part!r})" if kind == "excel" else f"read_database_table('data', {part!r})"
+            maker = f"{'read_sheet' if kind == 'excel' else 'read_database_table'}({data!r}, {part!r})"
             code = f"reader, notes = {maker}\nstream = copy_relation({self._memory}, 'FROM reader', reader)\nnotes"
             with _PartFile(self._folder) as file:
                 said = await _call(session, source, code)
@@ -190,13 +199,13 @@ class _Reader:
         return parts
 
     async def _convert_text(
-        self, session: SandboxSession, source: DataSource, kind: str, notes: tuple[str, ...]
+        self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
     ) -> _Part:
         """Convert CSV, JSON or Parquet, more tolerantly after a failure."""
         last = _ATTEMPTS.get(kind, 1) - 1
         for attempt in range(last + 1):
             code = (
-                f"query, notes = make_query('data', {kind!r}, {self._memory}, {attempt})\n"
+                f"query, notes = make_query({data!r}, {kind!r}, {self._memory}, {attempt})\n"
                 f"stream = copy_relation({self._memory}, query)\nnotes"
             )
             with _PartFile(self._folder) as file:
@@ -216,8 +225,9 @@ class _Reader:
 
     async def profile(self, part: _Part) -> Table:
         """Profile a table that was converted."""
-        async with await self._open(part.parquet, part.source, "profiling") as session:
-            found = await _call(session, part.source, f"profile_table('data', {self._memory}, {SEED})")
+        async with await self._open(self._mounts, part.source, "profiling") as session:
+            data = self._find(part.parquet)
+            found = await _call(session, part.source, f"profile_table({data!r}, {self._memory}, {SEED})")
         if not isinstance(found, dict):
             raise DataError(
                 f"{part.source.path}: its profile isn't one; the sandbox's process may have been taken over"
@@ -297,7 +307,7 @@ async def _call(session: SandboxSession, source: DataSource, code: str) -> Any:
 
 def _explain(source: DataSource, kind: str, message: str) -> DataError:
     """Make an error of an exception in the sandbox, by the name of its class."""
-    message = " ".join(message.replace('in file "data", ', "").split())[:600]
+    message = " ".join(re.sub(r'in file "data\d+", ', "", message).split())[:600]
     if kind in {"Unreadable", "NoRecords"}:
         return _ChildError(f"{source.path} {message}")
     if kind in {"MemoryError", "OutOfMemoryException", "OutOfMemoryError", "ArrowMemoryError"}:
