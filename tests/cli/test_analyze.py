@@ -13,6 +13,10 @@ import openai_server
 import pytest
 from terminals import COMMAND, assert_refused, environment, ferrule
 
+from ferrule.analysis import AnalysisSettings, run_analysis
+from ferrule.analysis.recording import record_analysis
+from ferrule.models.scripted import ScriptedModel
+
 ROOT = Path(__file__).parents[2]
 SALES = ROOT / "examples" / "analysis" / "sales.jsonl"
 KEY = "test-key"
@@ -58,6 +62,32 @@ def test_a_replay_as_json_has_everything_and_shows_nothing_else(tmp_path: Path) 
     assert found["stopped"] is None
     assert {link["source"] for link in found["numbers"] if link["kind"] == "computed"} == {"t1", "t2"}
     assert "132,984.63" in (tmp_path / "out.html").read_text()
+
+
+async def test_a_follow_up_has_the_recorded_results(tmp_path: Path) -> None:
+    think = {"tool": "logic_kernel", "query": "Do they?"}
+    first, second = ({"id": "t1", **think}, {"id": "t2", "needs": ["t1"], **think})
+    earlier, further = (
+        [
+            {"level": "straightforward"},
+            {"plans": [{"tasks": [task]}]},
+            {"conclusion": conclusion, "steps": [{"statement": "12 > 10"}], "confidence": 0.9},
+            {"answer": conclusion},
+            {"answer_type": "yes_no", "answer_value": True, "formatted_answer": "Yes"},
+        ]
+        for task, conclusion in ((first, "Twelve orders fill a truck."), (second, "So they do."))
+    )
+    path = tmp_path / "first.jsonl"
+    settings = AnalysisSettings(mode="quick")
+    model = ScriptedModel(*map(json.dumps, earlier))
+    await run_analysis("Do they?", model=model, settings=settings, recording=record_analysis(path))
+    async with openai_server.server(*(openai_server.says(json.dumps(one)) for one in further)) as server:
+        done = await asyncio.to_thread(
+            ferrule, "analyze", "And then?", "-m", "openai:m", "--base-url", f"{server.url}/v1", "--mode", "quick",
+            "--continue", path, "--no-record", folder=tmp_path, OPENAI_API_KEY=KEY,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "So they do."), done.stderr
+    assert "Twelve orders fill a truck." in json.dumps(server.requests[2].body)
 
 
 @pytest.mark.slow

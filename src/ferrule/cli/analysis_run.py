@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -87,11 +86,11 @@ def analyze_and_show(order: AnalysisOrder) -> int:
 
 def _open_recording(files: AnalysisFiles, path: Path | None) -> Recording:
     """The recording that answers are taken from, and the one that is written."""
-    from ferrule.analysis.recording import Recording, record_analysis, replay_analysis
+    from ferrule.analysis.recording import record_analysis, replay_analysis
 
     if files.taken is not None:
         return replay_analysis(files.taken, computes=files.rerun is not None, record=path)
-    return record_analysis(path) if path is not None else Recording()
+    return record_analysis(path, continues=files.continues)
 
 
 def _choose_path(order: AnalysisOrder) -> Path | None:
@@ -261,4 +260,6 @@ def _write_files(files: AnalysisFiles, result: AnalysisResult) -> None:
 
         write_report(result, files.report)
     if files.notebook is not None:
-        import_module("ferrule.analysis.report.notebook").write_notebook(result, files.notebook)
+        from ferrule.analysis.report.notebook import write_notebook
+
+        write_notebook(result, files.notebook)

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 _PACKAGES = ("ferrule", "numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "matplotlib", "duckdb", "pyarrow")
 
 
-def record_analysis(path: Path, *, continues: Path | None = None) -> Recording:
-    """Record an analysis in a new file; `continues` is the recording of an earlier one that it goes on from.
+def record_analysis(path: Path | None, *, continues: Path | None = None) -> Recording:
+    """Record an analysis in a new file, or nowhere; `continues` is the recording of one that it goes on from.
 
     Raises `SettingsError` if the file exists, or for what is no recording, and `OSError`.
     """
     earlier = RecordedAnalysis.read(continues) if continues is not None else None
-    return Recording(writer=RecordingWriter(path), earlier=earlier)
+    return Recording(writer=RecordingWriter(path) if path is not None else None, earlier=earlier)
 
 
 def replay_analysis(path: Path, *, computes: bool = False, record: Path | None = None) -> Recording:
