@@ -17,7 +17,7 @@ from ferrule.analysis.result import TaskExecution
 FOLDER = Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", ["numbers_labelled", "numbers_labelled_second"])
+@pytest.mark.parametrize("name", ["numbers_labelled", "numbers_labelled_second", "numbers_labelled_unseen"])
 def test_labelled_answers(name: str) -> None:
     rates = compare(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
     print(rates)
