@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 from staged_model import StagedModel
 
+from ferrule.agent.pipeline import Pipeline
 from ferrule.analysis.asking import Asker, ModelChoice, StageKey, ToolOptions
 from ferrule.analysis.events import AnalysisEvent, Notice, StageFinished, StageStarted
 from ferrule.analysis.limits import AnalysisLimits, LimitReached
@@ -135,6 +136,18 @@ async def test_the_cost_is_limited_and_counted() -> None:
             await ask(asker, attempt=2)
     finally:
         configure_prices(None)
+
+
+async def test_a_sub_agent_costs_what_its_own_model_does() -> None:
+    prices = {"staged": {"input": 1000.0, "output": 1000.0}, "cheap": {"input": 10.0, "output": 10.0}}
+    helper = Pipeline(StagedModel({"code": "four"}, name="cheap")).as_tool("add", "Add.")
+    asker = make_asker(StagedModel({"code": [ToolCall("a", "add", '{"task": "2 + 2?"}'), {"total": 4}]}))
+    configure_prices(prices)
+    try:
+        await ask(asker, tools=[helper])
+    finally:
+        configure_prices(None)
+    assert asker.limits.sum_up("t1").cost == pytest.approx(2 * 0.11 + 0.0011)
 
 
 def test_a_cost_limit_needs_prices() -> None:

@@ -191,8 +191,9 @@ class _RequestCounter(Hooks):
     def __init__(self, key: StageKey, limits: AnalysisLimits) -> None:
         self._key = key
         self._limits = limits
-        self._of_this_run: Usage = NO_USAGE
         self._run: object = None
+        self._of_this_run: Usage = NO_USAGE
+        self._cost_of_this_run: float | None = 0.0
         self.calls = 0
         self.usage: Usage = NO_USAGE
 
@@ -203,10 +204,14 @@ class _RequestCounter(Hooks):
 
     async def after_message(self, state: RunState) -> None:
         """Count its tokens, with those of sub-agents that answered calls since the last one."""
-        if state.run is not self._run:
-            self._run, self._of_this_run = state.run, NO_USAGE
+        run = state.run
+        if run is not self._run:
+            self._run, self._of_this_run, self._cost_of_this_run = run, NO_USAGE, 0.0
         # The difference leaves out what was written to a cache, so the first request is counted as it is.
-        new = state.run.usage if self._of_this_run is NO_USAGE else state.run.usage - self._of_this_run
-        self._of_this_run = state.run.usage
+        new = run.usage if self._of_this_run is NO_USAGE else run.usage - self._of_this_run
+        # Recorded answers of an unknown model have no tokens, and cost nothing.
+        cost = 0.0 if run.usage == NO_USAGE else run.cost
+        spent = None if cost is None else cost - (self._cost_of_this_run or 0.0)
+        self._of_this_run, self._cost_of_this_run = run.usage, cost
         self.usage = self.usage + new
-        self._limits.count_usage(self._key.task, state.run.model, new)
+        self._limits.count_usage(self._key.task, new, spent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ferrule.errors import FerruleError, SettingsError
 from ferrule.events import NO_USAGE, Usage
@@ -36,16 +36,9 @@ class Spending:
     seconds: float = 0.0
     """Wall time."""
 
-
-@dataclass(slots=True)
-class _Account:
-    calls: int = 0
-    usage: Usage = NO_USAGE
-    cost: float | None = 0.0
-
-    def add(self, usage: Usage, cost: float | None) -> None:
-        self.usage = self.usage + usage
-        self.cost = None if self.cost is None or cost is None else self.cost + cost
+    def __add__(self, other: Spending) -> Spending:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Spending(self.calls + other.calls, self.usage + other.usage, cost, self.seconds + other.seconds)
 
 
 @dataclass(slots=True)
@@ -57,8 +50,8 @@ class AnalysisLimits:
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic
     _started: float = field(init=False)
-    _total: _Account = field(default_factory=_Account)
-    _tasks: dict[str, _Account] = field(default_factory=dict)
+    _total: Spending = Spending()
+    _tasks: dict[str, Spending] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -76,8 +69,7 @@ class AnalysisLimits:
     def count_request(self, task: str, stage: str) -> None:
         """Count one more request. Raises `LimitReached` if it isn't allowed."""
         self.check(stage)
-        self._total.calls += 1
-        self._find_account(task).calls += 1
+        self._count(task, Spending(calls=1))
 
     def check(self, stage: str = "") -> None:
         """Raise `LimitReached` if this stage may ask no more. The last requests are kept for the answer."""
@@ -90,12 +82,9 @@ class AnalysisLimits:
         if left is not None and left <= 0:
             raise LimitReached("seconds", f"the limit of {self.seconds:g} seconds was reached")
 
-    def count_usage(self, task: str, model: str, usage: Usage) -> None:
-        """Count the tokens of a request, and what they cost."""
-        price = find_price(model) if usage != NO_USAGE else None
-        cost = 0.0 if usage == NO_USAGE else None if price is None else price.compute_cost(usage)
-        self._total.add(usage, cost)
-        self._find_account(task).add(usage, cost)
+    def count_usage(self, task: str, usage: Usage, cost: float | None) -> None:
+        """Count the tokens of a request, and the dollars that they cost, None if that isn't known."""
+        self._count(task, Spending(usage=usage, cost=cost))
 
     @property
     def elapsed(self) -> float:
@@ -110,8 +99,10 @@ class AnalysisLimits:
 
     def sum_up(self, task: str | None = None) -> Spending:
         """What the analysis used so far, or one of its tasks."""
-        account = self._total if task is None else self._tasks.get(task, _Account())
-        return Spending(account.calls, account.usage, account.cost, self.elapsed if task is None else 0.0)
+        if task is None:
+            return replace(self._total, seconds=self.elapsed)
+        return self._tasks.get(task, Spending())
 
-    def _find_account(self, task: str) -> _Account:
-        return self._tasks.setdefault(task, _Account())
+    def _count(self, task: str, spent: Spending) -> None:
+        self._total += spent
+        self._tasks[task] = self._tasks.get(task, Spending()) + spent
